@@ -1,5 +1,4 @@
-"""Drawn scenes: a small world of pictures, captions, questions and tasks, so that everything runs with nothing
-downloaded."""
+"""Drawn scenes: a small world of pictures, captions, questions and tasks, for running everything without downloads."""
 
 from typing import Any, Literal
 
@@ -11,12 +10,12 @@ SPLITS = ("train", "val", "test")
 
 
 class Sampled(mmgen.DatasetConfig):
-    """What all data sets share that are sampled from the world of the scenes."""
+    """Keys of all data sets that are sampled from the world of the scenes."""
 
-    train_size: int = Field(1200, ge=1, le=1_000_000, description="scenes to learn from")
-    val_size: int = Field(100, ge=1, le=1_000_000, description="scenes to watch the loss on")
-    test_size: int = Field(200, ge=1, le=1_000_000, description="scenes to write for")
-    seed: int = Field(0, ge=0, description="the whole data set follows from it; sizes do not change earlier scenes")
+    train_size: int = Field(1200, ge=1, le=1_000_000, description="training scenes")
+    val_size: int = Field(100, ge=1, le=1_000_000, description="validation scenes")
+    test_size: int = Field(200, ge=1, le=1_000_000, description="test scenes")
+    seed: int = Field(0, ge=0, description="the seed of the data set; sizes do not change earlier scenes")
 
     def model_post_init(self, context: Any) -> None:
         for key in ("train_split", "test_split"):
@@ -27,7 +26,7 @@ class Sampled(mmgen.DatasetConfig):
 
 
 class Drawn(Sampled):
-    """What those share whose scenes are seen."""
+    """Keys of the data sets with pictures."""
 
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
@@ -35,20 +34,20 @@ class Drawn(Sampled):
 
     def model_post_init(self, context: Any) -> None:
         if self.min_things > self.max_things:
-            raise ValueError(f"min_things: must not be over max_things ({self.max_things}), and is {self.min_things}")
+            raise ValueError(f"min_things: must be at most max_things ({self.max_things}), not {self.min_things}")
         super().model_post_init(context)
 
 
 class Scenes(Drawn):
-    """Scenes of a few things each, in the spirit of VQA 1.0's abstract scenes; made from the seed alone.
+    """Scenes of a few things each, in the style of VQA 1.0's abstract scenes; made from the seed alone.
 
-    All captions of a scene speak of the same two groups of things; the rest of the scene is never captioned. Questions
-    are asked of every group alike, so that about half of them are about something that no caption mentions.
+    All captions of a scene are about the same two groups of things; the rest of the scene has no captions. Questions
+    are about all groups, so that about half of them are about something that no caption mentions.
     """
 
     type: Literal["scenes"] = "scenes"
-    captions: int = Field(5, ge=1, le=10, description="captions a scene; the first is the one used in evaluation")
-    questions: int = Field(4, ge=3, le=6, description="questions a scene")
+    captions: int = Field(5, ge=1, le=10, description="captions per scene; evaluation uses the first")
+    questions: int = Field(4, ge=3, le=6, description="questions per scene")
 
     def build(self):
         from .dataset import DrawnScenes
@@ -57,25 +56,25 @@ class Scenes(Drawn):
 
 
 class Proposals(Drawn):
-    """What data sets share whose examples ask for a box."""
+    """Keys of the data sets whose examples ask for a box."""
 
     proposals: int = Field(
         36,
         ge=0,
         le=100,
-        description="boxes of a picture, as if a detector had found them: two near each box that may be asked for, and "
-        "others anywhere; with 0 the picture's boxes are the things' own",
+        description="boxes per picture, as a detector would propose them: two near each box that may be right, and the "
+        "rest at random places; with 0 the picture's boxes are those of the things",
     )
 
 
 class SceneStories(Sampled):
-    """Stories about scenes that nobody sees, in the words of captions and questions: texts to read alone."""
+    """Stories about scenes without pictures, in the words of captions and questions: texts to train on."""
 
     type: Literal["scene_stories"] = "scene_stories"
-    train_size: int = Field(1200, ge=1, le=1_000_000, description="stories to learn from")
-    val_size: int = Field(100, ge=1, le=1_000_000, description="stories to watch the loss on")
-    test_size: int = Field(200, ge=1, le=1_000_000, description="stories to evaluate on")
-    sentences: int = Field(6, ge=1, le=12, description="sentences a story, of about eight words")
+    train_size: int = Field(1200, ge=1, le=1_000_000, description="training stories")
+    val_size: int = Field(100, ge=1, le=1_000_000, description="validation stories")
+    test_size: int = Field(200, ge=1, le=1_000_000, description="test stories")
+    sentences: int = Field(6, ge=1, le=12, description="sentences per story, of about eight words each")
 
     def build(self):
         from .stories import Stories
@@ -86,8 +85,8 @@ class SceneStories(Sampled):
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
-    A question is relevant when it names something and everything it names is in the scene, as it is said to be there;
-    it discovers when it is relevant and names a thing that the first caption does not mention.
+    A question is relevant if it names something and the scene has everything it names, with the properties given; it
+    discovers if it is relevant and names a thing that the first caption does not mention.
     """
 
     type: Literal["discovery"] = "discovery"

@@ -1,4 +1,4 @@
-"""How animals look. One function a kind, all facing right, on a `Brush`."""
+"""Paints animals on a `Brush`, one function per kind, all facing right."""
 
 from __future__ import annotations
 

@@ -27,24 +27,24 @@ PAINT: dict[str, tuple[Color, Color]] = {  # in the light, and in the shade: a s
 INK, WHITE, CREAM, WOOD, GOLD = (44, 40, 56), (255, 255, 255), (250, 236, 206), (134, 88, 52), (250, 200, 70)
 STEEL, GLASS, PINK, LEAF, ROOF = (120, 126, 140), (190, 228, 246), (246, 170, 180), (74, 168, 80), (92, 76, 92)
 
-OVERSIZE = 3  # how much larger a sprite is painted than it is kept
+OVERSIZE = 3  # how many times as large a sprite is painted as it is cached
 MARGIN = 0.08  # of the sheet, for the outline
 OUTLINE = 0.011  # of the sheet
 
 
 def mix(a: Color, b: Color, share: float) -> Color:
-    """`a` with `share` of `b` in it."""
+    """A mix of two colours, with `share` of `b`."""
     red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
     return red, green, blue
 
 
 class Brush:
-    """Paints on a sheet whose inner square is (0, 0) to (1, 1), y downwards. What is painted fills that square; the
-    aspect of its kind stretches it when it is put into its box.
+    """Paints on a sheet whose inner square is (0, 0) to (1, 1), y downwards. A painting fills that square; the
+    aspect of the kind stretches the painting when it is pasted into a box.
 
-    main           the thing's colour, of which most of it should be
+    main           the thing's colour, which most of the thing should have
     light, dark    the same in light and in shade
-    trim           a second colour that is seen on the first: white, or grey on white
+    trim           a second colour that is visible on the first: white, or grey on white
     """
 
     def __init__(self, color: str, side: int):
@@ -96,7 +96,7 @@ class Brush:
         self._draw.pieslice([*self._at(x - rx, y - ry), *self._at(x + rx, y + ry)], start, end, fill)
 
     def eye(self, x: float, y: float, r: float = 0.03) -> None:
-        """Ringed in white, so that it is seen on black too."""
+        """An eye with a white ring, visible also on black."""
         self.oval(WHITE, x, y, r * 1.55)
         self.oval(INK, x + r * 0.3, y, r)
         self.oval(WHITE, x + r * 0.6, y - r * 0.4, r * 0.35)
@@ -120,15 +120,15 @@ def _between(a: Point, b: Point, c: Point, d: Point, t: float) -> Point:
 
 @lru_cache(maxsize=512)
 def sprite(paint: Callable[[Brush], None], color: str, side: int) -> Image.Image:
-    """What `paint` paints in a colour, cut out along its edges; about `side` pixels large. Kept: change a copy."""
+    """The painting of `paint` in a colour, cropped to its edges; about `side` pixels large. Cached: change a copy."""
     brush = Brush(color, side * OVERSIZE)
     paint(brush)
-    sheet = _outlined(_shaded(brush.sheet)).reduce(OVERSIZE)
+    sheet = _outline(_shade(brush.sheet)).reduce(OVERSIZE)
     return sheet.crop(sheet.getchannel("A").point(lambda a: 255 * (a > 40)).getbbox())
 
 
-def _shaded(sheet: Image.Image) -> Image.Image:
-    """Lit from above: multiplied by a warm grey that grows downwards."""
+def _shade(sheet: Image.Image) -> Image.Image:
+    """The sheet lit from above: multiplied by a warm grey that darkens downwards."""
     light = Image.linear_gradient("L").resize(sheet.size)
     tint = Image.merge("RGB", [light.point(lambda v, s=s: 255 - v * s // 255) for s in (42, 46, 34)])
     shaded = ImageChops.multiply(sheet.convert("RGB"), tint).convert("RGBA")
@@ -136,8 +136,8 @@ def _shaded(sheet: Image.Image) -> Image.Image:
     return shaded
 
 
-def _outlined(sheet: Image.Image) -> Image.Image:
-    """With a dark line around it: its own silhouette, grown a little, behind it."""
+def _outline(sheet: Image.Image) -> Image.Image:
+    """The sheet with a dark outline: its silhouette, grown a little, is pasted behind it."""
     alpha = sheet.getchannel("A")
     grown = alpha.filter(ImageFilter.GaussianBlur(OUTLINE * sheet.width)).point(lambda v: min(255, v * 9))
     behind = Image.new("RGBA", sheet.size, (*INK, 0))

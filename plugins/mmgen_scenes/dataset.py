@@ -18,9 +18,9 @@ class DrawnScenes(DrawnDataset):
     targets  questions about any of the things
     facts    what a metric, a probe or a report may know:
              things     [{kind, color, size, place, side, facing, box, captioned}]
-             captions   the same captions, as a list; the first is the one that discovery is judged by
+             captions   the same captions, as a list; discovery is judged by the first
              phrases    for each caption, its noun phrases as [first character, end, [positions in things]]
-             parses     for each caption, of each of its words [head, relation], see `dependencies.Parse`
+             parses     for each caption, [head, relation] of each word, see `dependencies.Parse`
     """
 
     name = "drawn scenes"
@@ -29,29 +29,29 @@ class DrawnScenes(DrawnDataset):
     def make(self, split: str, i: int) -> SceneSet:
         rng, scene = plain_scene(self.config, split, i)
         first, second = rng.sample(range(len(scene.groups)), 2)
-        told = (first, second)
-        told_of = captions.write(rng, scene, told, self.config.captions)
-        asked = questions.write(rng, scene, told, self.config.questions)
-        texts = tuple(caption.text for caption in told_of)
-        captioned = {member for group in told for member in scene.groups[group].members}
+        captioned_groups = (first, second)
+        caption_texts = captions.write(rng, scene, captioned_groups, self.config.captions)
+        question_texts = questions.write(rng, scene, captioned_groups, self.config.questions)
+        texts = tuple(caption.text for caption in caption_texts)
+        captioned = {member for group in captioned_groups for member in scene.groups[group].members}
         facts = {
             "things": [{**thing, "captioned": place in captioned} for place, thing in enumerate(things(scene))],
             "captions": list(texts),
-            "phrases": [captions.spans(scene, caption) for caption in told_of],
+            "phrases": [captions.spans(scene, caption) for caption in caption_texts],
             "parses": [[list(word) for word in dependencies.parse(text)] for text in texts],  # lists, as JSON has
         }
-        targets = tuple(question.text for question in asked)
+        targets = tuple(question.text for question in question_texts)
         return SceneSet((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))
 
     def scenes(self, name: str) -> tuple[tuple[Scene, Example], ...]:
-        """The scenes of a split beside their examples."""
+        """The scenes of a split with their examples."""
         return tuple((scene_set.scenes[0], scene_set.examples[0]) for scene_set in self.scene_sets(name))
 
     def describe(self) -> dict[str, Any]:
         examples = [example for name in SPLITS for example in self.split(name)]
-        told = super().describe()
+        description = super().describe()
         counts = {
             "questions": sum(len(example.targets) for example in examples),
             "captions": sum(len(example.inputs["caption"]) for example in examples),
         }
-        return {"name": told.pop("name"), "examples": told.pop("examples"), **counts, **told}
+        return {"name": description.pop("name"), "examples": description.pop("examples"), **counts, **description}

@@ -1,5 +1,5 @@
-"""Which word of a caption depends on which, with the relations of Stanford Dependencies: what VisualBERT's syntactic
-grounding asks about. It knows the forms of `mmgen_scenes.captions` and nothing else."""
+"""Parses captions into Stanford Dependencies, for VisualBERT's syntactic grounding. The parser knows only the forms of
+`mmgen_scenes.captions`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from .world import COLORS, GROUNDS, KINDS, SIZES
 
-Parse = tuple[tuple[int, str], ...]  # of every word: its head, from 1, 0 for the root; the relation
+Parse = tuple[tuple[int, str], ...]  # per word: its head, counted from 1, 0 for the root; the relation
 
 MODIFIERS = {"D": "det", "N": "num", "J": "amod"}
 TAGS = {
@@ -26,18 +26,20 @@ TAGS = {
 
 
 def parse(caption: str) -> Parse:
-    """Of each of a caption's words between spaces. Raises KeyError for a word that captions do not have."""
+    """The parse of a caption's words, split at spaces. Raises KeyError for a word that captions do not have."""
     return _parse("".join(TAGS[word] for word in caption.split()))
 
 
-@lru_cache(maxsize=1024)  # captions have few forms, and all of one form share this
+@lru_cache(maxsize=1024)  # captions have few forms, and captions of one form have equal tags
 def _parse(tags: str) -> Parse:
-    found = [(0, "root")] * len(tags)
-    waiting: list[int] = []  # modifiers of a noun to come
-    subject = preposition = verb = noun = thing = -1  # the last of each; of things the first, which others join
+    arcs = [(0, "root")] * len(tags)
+    waiting: list[int] = []  # modifiers of the next noun
+    subject = preposition = verb = noun = (
+        thing
+    ) = -1  # positions of the last of each; of the first thing, to which other things are joined
 
     def bind(word: int, head: int, relation: str) -> None:
-        found[word] = (head + 1, relation)
+        arcs[word] = (head + 1, relation)
 
     for place, tag in enumerate(tags):
         if tag in MODIFIERS:
@@ -63,4 +65,4 @@ def _parse(tags: str) -> Parse:
                 bind(place, verb, "nsubj" if tags[subject] == "E" else "dobj")
             waiting, preposition, noun = [], -1, place
             thing = place if tag == "T" and thing < 0 else thing
-    return tuple(found)
+    return tuple(arcs)

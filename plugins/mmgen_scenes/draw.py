@@ -30,9 +30,9 @@ GROUND: dict[str, tuple[Color, Color]] = {
 }
 HILLS: dict[str, Color] = {"grass": (150, 200, 150), "sand": (222, 200, 160), "snow": (206, 220, 236)}
 WATER: tuple[Color, Color] = ((130, 200, 222), (92, 172, 208))
-OVERSIZE = 2  # the background is drawn larger and reduced
-LARGEST = 0.38  # of the picture's side, that a thing can be
-MOST_PIXELS = 400  # side of a kept sprite, which is otherwise twice as large as the largest thing
+OVERSIZE = 2  # the background is drawn this many times as large, and reduced
+LARGEST = 0.38  # greatest size of a thing, as a share of the picture's side
+MOST_PIXELS = 400  # greatest side of a cached sprite, which otherwise is twice the largest thing's
 
 
 def draw(scene: Scene, side: int) -> Image.Image:
@@ -40,7 +40,7 @@ def draw(scene: Scene, side: int) -> Image.Image:
     rng = Random(scene.look)
     picture = _background(scene, rng, side)
     for thing in sorted(scene.things, key=lambda thing: thing.box[3]):
-        _put(picture, thing, rng, side)
+        _paste_thing(picture, thing, rng, side)
     return picture
 
 
@@ -58,7 +58,7 @@ def _background(scene: Scene, rng: Random, side: int) -> Image.Image:
         picture.paste(_gradient(WATER, big, round(shore - horizon) + big // 20), (0, round(horizon)))
         _waves(pen, rng, big, horizon, shore)
     edge = Image.new("L", (big, big))
-    ImageDraw.Draw(edge).polygon([*_wavy(rng, big, shore, 0.008 * big), (big, big), (0, big)], 255)
+    ImageDraw.Draw(edge).polygon([*_wavy_line(rng, big, shore, 0.008 * big), (big, big), (0, big)], 255)
     earth = Image.new("RGB", (big, big))
     earth.paste(_gradient(ground, big, big - round(shore) + big // 20), (0, round(shore) - big // 20))
     _tufts(ImageDraw.Draw(earth), rng, big, shore, scene.ground)
@@ -67,7 +67,7 @@ def _background(scene: Scene, rng: Random, side: int) -> Image.Image:
 
 
 def _gradient(colors: tuple[Color, Color], width: int, height: int) -> Image.Image:
-    """From the first colour, above, to the second."""
+    """A gradient from the first colour, at the top, to the second."""
     return _strip(colors, height).resize((width, height), Image.Resampling.NEAREST)
 
 
@@ -78,7 +78,7 @@ def _strip(colors: tuple[Color, Color], height: int) -> Image.Image:
     return strip
 
 
-def _wavy(rng: Random, side: int, y: float, height: float) -> list[tuple[float, float]]:
+def _wavy_line(rng: Random, side: int, y: float, height: float) -> list[tuple[float, float]]:
     """A gently wavy line across the picture."""
     waves = [(rng.uniform(0.6, 2.2), rng.uniform(0, 2 * math.pi)) for _ in range(3)]
     return [
@@ -88,11 +88,11 @@ def _wavy(rng: Random, side: int, y: float, height: float) -> list[tuple[float, 
 
 
 def _ridge(pen: ImageDraw.ImageDraw, rng: Random, side: int, y: float, height: float, fill: Color) -> None:
-    pen.polygon([*_wavy(rng, side, y - height * 0.55, height), (side, y + 2), (0, y + 2)], fill)
+    pen.polygon([*_wavy_line(rng, side, y - height * 0.55, height), (side, y + 2), (0, y + 2)], fill)
 
 
 def _clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: float, fill: Color) -> None:
-    """Faint flat wisps: they belong to the sky, nobody asks about them."""
+    """Faint flat clouds: decoration that no text mentions."""
     for _ in range(rng.randint(1, 3)):
         x, y, width = rng.uniform(0, side), rng.uniform(0.1, 0.6) * horizon, rng.uniform(0.12, 0.22) * side
         for dx, dy, w, h in ((0, 0, 1, 0.16), (-0.35, -0.12, 0.5, 0.16), (0.3, -0.1, 0.45, 0.13)):
@@ -107,7 +107,7 @@ def _waves(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, bottom:
 
 
 def _tufts(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground: str) -> None:
-    """Blades of grass, grains of sand or glints of snow; larger where they are nearer."""
+    """Blades of grass, grains of sand or glints of snow; larger in the foreground."""
     tone = mix(GROUND[ground][1], (60, 70, 60) if ground != "snow" else (120, 150, 190), 0.22)
     for _ in range(60):
         x, y = rng.uniform(0, side), rng.uniform(top, side)
@@ -119,13 +119,13 @@ def _tufts(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground:
             pen.ellipse([x - size / 2, y - size / 5, x + size / 2, y + size / 5], tone)
 
 
-def _put(picture: Image.Image, thing: Thing, rng: Random, side: int) -> None:
-    """Pastes a thing into its box, with its shadow or the ripple that it makes."""
+def _paste_thing(picture: Image.Image, thing: Thing, rng: Random, side: int) -> None:
+    """Pastes a thing into its box, with a shadow or a ripple."""
     x0, y0, x1, y1 = (round(v * side) for v in thing.box)
     if thing.place == "water":
-        _stain(picture, x0, x1, y1, mix(WATER[0], (255, 255, 255), 0.7), 190)
+        _draw_shadow(picture, x0, x1, y1, mix(WATER[0], (255, 255, 255), 0.7), 190)
     elif thing.place != "sky":
-        _stain(picture, x0, x1, y1, (50, 56, 70), 80)
+        _draw_shadow(picture, x0, x1, y1, (50, 56, 70), 80)
     image = sprite(PAINTERS[thing.kind], thing.color, min(round(2 * LARGEST * side), MOST_PIXELS))
     image = image.resize((x1 - x0, y1 - y0), Image.Resampling.LANCZOS, reducing_gap=2.0)
     if thing.facing == "left":
@@ -134,8 +134,8 @@ def _put(picture: Image.Image, thing: Thing, rng: Random, side: int) -> None:
     picture.paste(ImageEnhance.Brightness(image.convert("RGB")).enhance(rng.uniform(0.95, 1.05)), (x0, y0), alpha)
 
 
-def _stain(picture: Image.Image, x0: int, x1: int, y: int, fill: Color, strength: int) -> None:
-    """A soft flat ellipse under something whose foot is at y."""
+def _draw_shadow(picture: Image.Image, x0: int, x1: int, y: int, fill: Color, strength: int) -> None:
+    """A soft flat ellipse under a thing whose lower edge is at y."""
     width, height, soft = x1 - x0, max(4, (x1 - x0) // 6), max(2, picture.width // 80)
     mask = Image.new("L", (width + 4 * soft, height + 4 * soft))
     ImageDraw.Draw(mask).ellipse([2 * soft, 2 * soft, width + 2 * soft, height + 2 * soft], strength)

@@ -1,8 +1,8 @@
-"""Reads captions and questions about drawn scenes from their words alone: what they name, whether they are well-formed.
+"""Reads captions and questions about drawn scenes: which things their words name, and whether they are well-formed.
 
-It knows the words of the world and nothing of the templates that wrote a text, so it reads whatever a model writes.
-A noun phrase is `[the|a|an|two|three] [small|big] [colour] noun [place]`; what is said inside it is *given* of the
-thing, and has to hold. What is said elsewhere ("is the ball to the left of the tree?") is *asked*, and may be false.
+The grammar knows the words of the world but not the templates of the texts, so it reads whatever a model generates.
+A noun phrase is `[the|a|an|two|three] [small|big] [colour] noun [place]`. What a noun phrase says about its thing must
+hold; what the rest of a question says ("is the ball to the left of the tree?") may be false.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLACES: dict[tuple[str, ...], str] = {
     ("on", "the", "water"): "water",
     **{("on", "the", ground): ground for ground in GROUNDS},
 }
-PLACE_LENGTH = 3  # words, of all of them
+PLACE_LENGTH = 3  # words of every place
 
 RELATION = r"(?:near|next to|above|below|to the left of|to the right of)"
 ONE_OR_MANY = r"(?:is ONE|are MANY)"
@@ -50,10 +50,10 @@ QUESTIONS = re.compile(
 
 @dataclass(frozen=True)
 class Mention:
-    """A thing that a text names, and what it gives of it.
+    """A thing that a text names, with the properties that the text gives it.
 
-    kind    a kind of the world, or the unknown word that stands where a noun should
-    least   how many there must be: 1 for a single thing or "how many", 2 for a plural, or the number given
+    kind    a kind of the world, or an unknown word in the place of a noun
+    least   the least number of such things: 1 for a singular or "how many", 2 for a plural, or the number in the text
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Mention:
     places: tuple[str, ...] = ()
 
     def holds(self, things: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether a scene has what is named. `things`: the example's facts, see `mmgen_scenes.dataset`."""
+        """Whether a scene has the named things. `things`: a fact of the example, see `mmgen_scenes.dataset`."""
         return sum(self._fits(thing) for thing in things) >= self.least
 
     def _fits(self, thing: Mapping[str, Any]) -> bool:
@@ -77,59 +77,59 @@ class Mention:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words; the question mark is one of them, other punctuation is dropped."""
+    """Lower-case words; the question mark is a word, other punctuation is dropped."""
     return re.findall(r"[^\W_]+|\?", text.lower())
 
 
-@lru_cache(maxsize=8192)  # references are judged again and again to say what chance is
+@lru_cache(maxsize=8192)  # measuring chance reads the same references many times
 def mentions(text: str) -> tuple[Mention, ...]:
-    """The things that a text names, in its order."""
+    """The things that a text names, in the order of the text."""
     return tuple(item for _, item in _phrases(words(text)) if isinstance(item, Mention))
 
 
 @lru_cache(maxsize=8192)
-def well_formed(question: str) -> bool:
-    """Whether a text is one of the questions that can be asked in this language, its nouns agreeing in number."""
+def is_well_formed(question: str) -> bool:
+    """Whether a text is a question of this language, with nouns that agree in number."""
     tokens = words(question)
     if tokens[-1:] != ["?"]:
         return False
     return QUESTIONS.fullmatch(" ".join(symbol for symbol, _ in _phrases(tokens[:-1]))) is not None
 
 
-def relevant(question: str, things: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a question names something, and everything it names is there as it is said to be."""
-    named = mentions(question)
-    return bool(named) and all(mention.holds(things) for mention in named)
+def is_relevant(question: str, things: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a question names something, and the scene has everything it names, with the properties given."""
+    named_things = mentions(question)
+    return bool(named_things) and all(mention.holds(things) for mention in named_things)
 
 
 def discovers(question: str, things: Sequence[Mapping[str, Any]], caption: str) -> bool:
-    """Whether a question is relevant and names a thing that the caption does not mention. By kinds, which is by things:
-    a scene never holds two unlike things of one kind."""
-    told = {mention.kind for mention in mentions(caption)}
-    return relevant(question, things) and any(mention.kind not in told for mention in mentions(question))
+    """Whether a question is relevant and names a thing that the caption does not mention. Comparing kinds is enough, as
+    all things of one kind in a scene look alike."""
+    captioned_kinds = {mention.kind for mention in mentions(caption)}
+    return is_relevant(question, things) and any(mention.kind not in captioned_kinds for mention in mentions(question))
 
 
 def _phrases(tokens: list[str]) -> list[tuple[str, str | Mention]]:
-    """The text in pieces, each a symbol and what it stands for. A noun phrase is ONE (the dog), MANY (the dogs), SOME
-    (a dog), KINDS (dogs) or ODD (two dog) and its Mention; a free place is PLACE; other words stand for themselves."""
-    found: list[tuple[str, str | Mention]] = []
+    """The text in pieces, each a symbol and its content. A noun phrase is ONE (the dog), MANY (the dogs), SOME (a dog),
+    KINDS (dogs) or ODD (two dog) with its Mention; a place outside of a noun phrase is PLACE; other words are kept."""
+    pieces: list[tuple[str, str | Mention]] = []
     at = 0
     while at < len(tokens):
         if place := _place(tokens, at):
-            found.append(("PLACE", " ".join(place)))
+            pieces.append(("PLACE", " ".join(place)))
             at += len(place)
         elif phrase := _noun_phrase(tokens, at):
             symbol, mention, at = phrase
-            found.append((symbol, mention))
+            pieces.append((symbol, mention))
         else:
-            found.append((tokens[at], tokens[at]))
+            pieces.append((tokens[at], tokens[at]))
             at += 1
-    return found
+    return pieces
 
 
 def _noun_phrase(tokens: list[str], start: int) -> tuple[str, Mention, int] | None:
-    """Symbol, mention and end of the noun phrase that starts here, if one does. After an article, a noun is due: an
-    unknown word there names a thing that no scene has."""
+    """Symbol, mention and end of the noun phrase that starts here; None without one. After an article a noun must
+    follow: an unknown word there names a thing that no scene has."""
     at = start
     article = tokens[at] if tokens[at] in ARTICLES else ""
     at += bool(article)
@@ -145,14 +145,14 @@ def _noun_phrase(tokens: list[str], start: int) -> tuple[str, Mention, int] | No
     if not plural and noun not in SINGULAR and (not article or noun in NOT_THINGS):
         return None
     counted = start >= 2 and tokens[start - 2 : start] == ["how", "many"]
-    given, end = _places_after(tokens, at + 1)
+    given_places, end = _places_after(tokens, at + 1)
     mention = Mention(
         kind=PLURAL.get(noun, noun),
         plural=plural,
         least=number or (2 if plural and not counted else 1),
         colors=tuple(word for word in adjectives if word in COLORS),
         sizes=tuple(word for word in adjectives if word in SIZES),
-        places=given,
+        places=given_places,
     )
     return _symbol(article, number, plural, tokens[start + 1 : at + 1]), mention, end
 
@@ -166,15 +166,15 @@ def _symbol(article: str, number: int, plural: bool, rest: list[str]) -> str:
 
 
 def _places_after(tokens: list[str], at: int) -> tuple[tuple[str, ...], int]:
-    """The places given right after a noun, and where the phrase ends; a place after "is" or "are" is given too, but is
-    not part of the phrase."""
-    given = []
+    """The places right after a noun, and the end of the phrase. A place after "is" or "are" counts too, but is not part
+    of the phrase."""
+    given_places = []
     while place := _place(tokens, at):
-        given.append(PLACES[place])
+        given_places.append(PLACES[place])
         at += len(place)
     if tokens[at : at + 1] in (["is"], ["are"]) and (place := _place(tokens, at + 1)):
-        given.append(PLACES[place])
-    return tuple(given), at
+        given_places.append(PLACES[place])
+    return tuple(given_places), at
 
 
 def _place(tokens: list[str], at: int) -> tuple[str, ...] | None:

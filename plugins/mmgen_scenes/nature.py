@@ -1,4 +1,4 @@
-"""How the sun and plants look. One function a kind, on a `Brush`."""
+"""Paints the sun and plants on a `Brush`, one function per kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How houses and other made things look. One function a kind, on a `Brush`."""
+"""Paints houses and other objects on a `Brush`, one function per kind."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def drum(b: Brush) -> None:
     b.box(b.main, 0.05, 0.3, 0.95, 0.86)
     b.oval(GOLD, 0.5, 0.86, 0.48, 0.14)
     b.oval(b.main, 0.5, 0.81, 0.45, 0.13)
-    sag = [0.09 * math.sin(math.pi * i / 8) for i in range(9)]  # the body is round
+    sag = [0.09 * math.sin(math.pi * i / 8) for i in range(9)]  # because the body is round
     zigzag = [(0.06 + 0.11 * i, (0.8 if i % 2 else 0.42) + sag[i]) for i in range(9)]
     b.line(WHITE, 0.028, *zigzag)
     b.oval(GOLD, 0.5, 0.32, 0.48, 0.15)

@@ -1,7 +1,6 @@
-"""Noun phrases about the things of a scene, and what is true between two: what captions and questions are made of.
+"""Noun phrases about the things of a scene, and relations of two things: the parts of captions and questions.
 
-Every phrase comes with the mention it was made from, so that `mmgen_scenes.grammar`, which reads words alone, can be
-tested against it.
+Every phrase has the mention it was made from, which tests compare with what `mmgen_scenes.grammar` reads in the words.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from .grammar import Mention
 from .world import Group, Scene, Thing
 
 COUNTS = {2: "two", 3: "three"}
-NEAR = 0.36  # greatest distance of the centres of two things that are near each other
-APART = 0.15  # least distance across of two things of which one is left of the other
+NEAR = 0.36  # greatest distance between the centres of two near things
+APART = 0.15  # least horizontal distance of a thing to the left of another
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase: its words, and what they give of the thing."""
+    """A noun phrase: its words, and the properties that they give a thing."""
 
     text: str
     mention: Mention
@@ -27,50 +26,50 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Text:
-    """A caption or a question. `groups`: positions in Scene.groups of what the phrases name."""
+    """A caption or a question. `groups`: positions in Scene.groups of the groups that the phrases name."""
 
     text: str
     phrases: tuple[Phrase, ...]
     groups: tuple[int, ...]
 
 
-def indefinite(rng: Random, scene: Scene, group: Group, placed: bool) -> Phrase:
-    """ "a small red ball on the left", "two birds": as captions have it, telling more or less, of all members."""
+def indefinite_phrase(rng: Random, scene: Scene, group: Group, with_place: bool) -> Phrase:
+    """A phrase of a caption, with some properties of all members: "a small red ball on the left", "two birds"."""
     color = group.color if rng.random() < 0.7 else ""
     size = group.size if rng.random() < 0.35 else ""
-    place = rng.choice(places(scene, group)) if placed and rng.random() < 0.8 else ""
+    place = rng.choice(places(scene, group)) if with_place and rng.random() < 0.8 else ""
     count = len(group.members)
     return _phrase(group, COUNTS.get(count, "a"), count, color, size, place)
 
 
-def definite(group: Group, color: str = "", size: str = "", place: str = "") -> Phrase:
-    """ "the red ball", "the birds in the sky": as questions have it."""
+def definite_phrase(group: Group, color: str = "", size: str = "", place: str = "") -> Phrase:
+    """A phrase of a question: "the red ball", "the birds in the sky"."""
     return _phrase(group, "the", 2 if group.plural else 1, color, size, place)
 
 
-def described(rng: Random, group: Group, *ways: str) -> Phrase:
-    """`definite` in one of these ways: "" is the bare noun, "color" and "size" add what they name."""
+def varied_phrase(rng: Random, group: Group, *ways: str) -> Phrase:
+    """`definite_phrase` with one of these properties: "color", "size", or "" for the bare noun."""
     way = rng.choice(ways)
-    return definite(group, **({way: getattr(group, way)} if way else {}))
+    return definite_phrase(group, **({way: getattr(group, way)} if way else {}))
 
 
-def uncolored(rng: Random, scene: Scene, group: Group) -> Phrase:
-    """`definite` for what is about the colour: the bare noun, or with a size or a place."""
+def uncolored_phrase(rng: Random, scene: Scene, group: Group) -> Phrase:
+    """`definite_phrase` for texts about the colour: the bare noun, or with a size or a place."""
     place = rng.choice(places(scene, group))
-    return definite(group, **rng.choice(({}, {"size": group.size}, {"place": place})))
+    return definite_phrase(group, **rng.choice(({}, {"size": group.size}, {"place": place})))
 
 
-def some(group: Group, color: str) -> Phrase:
-    """ "a red ball", of a single thing."""
+def single_phrase(group: Group, color: str) -> Phrase:
+    """A phrase for a single thing: "a red ball"."""
     return _phrase(group, "a", 1, color, "", "")
 
 
-def be(group: Group) -> str:
+def is_or_are(group: Group) -> str:
     return "are" if group.plural else "is"
 
 
-def at(place: str) -> str:
-    """ "in the sky", "on the left"; nothing for no place."""
+def at_place(place: str) -> str:
+    """ "in the sky", "on the left"; empty without a place."""
     return place and ("in the sky" if place == "sky" else f"on the {place}")
 
 
@@ -81,7 +80,7 @@ def places(scene: Scene, group: Group) -> list[str]:
 
 
 def relations(a: Thing, b: Thing) -> list[str]:
-    """What is true of a towards b."""
+    """The relations that `a` has to `b`."""
     (ax, ay), (bx, by) = center(a), center(b)
     holds = {
         "near": (ax - bx) ** 2 + (ay - by) ** 2 < NEAR**2,
@@ -92,8 +91,8 @@ def relations(a: Thing, b: Thing) -> list[str]:
 
 
 def _phrase(group: Group, article: str, least: int, color: str, size: str, place: str) -> Phrase:
-    named = " ".join(filter(None, (size, color, group.kind.plural if group.plural else group.kind.name)))
-    if article == "a" and named[0] in "aeiou":
+    nouns = " ".join(filter(None, (size, color, group.kind.plural if group.plural else group.kind.name)))
+    if article == "a" and nouns[0] in "aeiou":
         article = "an"
     mention = Mention(
         kind=group.kind.name,
@@ -103,10 +102,10 @@ def _phrase(group: Group, article: str, least: int, color: str, size: str, place
         sizes=(size,) if size else (),
         places=(place,) if place else (),
     )
-    return Phrase(f"{article} {named} {at(place)}".strip(), mention)
+    return Phrase(f"{article} {nouns} {at_place(place)}".strip(), mention)
 
 
 def center(thing: Thing) -> tuple[float, float]:
-    """x and y of the middle of its box."""
+    """x and y of the centre of a thing's box."""
     x0, y0, x1, y1 = thing.box
     return (x0 + x1) / 2, (y0 + y1) / 2

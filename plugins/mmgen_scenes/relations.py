@@ -1,6 +1,6 @@
-"""What is so between the things of a scene beyond doubt: answers, statements and choices are made of nothing else.
+"""Relations between the things of a scene that are beyond doubt; answers, statements and choices use no others.
 
-Each function leaves out what people might differ about: two things neither near nor far, two about as close to a third.
+Each function leaves out cases where people might differ, such as two things that are neither near nor far.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import math
 from .phrases import APART, center
 from .world import Group, Scene, Thing
 
-NEAR, FAR = 0.33, 0.45  # centres: nearer is near beyond doubt, farther is not
-BACK = 0.05  # of two things, neither is left of the other beyond doubt where one is less than this to the right
-CLOSER = 1.35  # times as far away is what is clearly not the closest
-LARGER = 1.25  # times the area is clearly larger
-AHEAD = 0.06  # least distance across to what lies ahead
-CONE = 0.6  # rise over run: steeper, and nobody looks at it; what is up to twice as steep is in doubt
+NEAR, FAR = 0.33, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
+BACK = 0.05  # a thing that is farther right than this is not to the left beyond doubt
+CLOSER = 1.35  # a thing this many times as far away is clearly not the closest
+LARGER = 1.25  # a thing with this many times the area is clearly larger
+AHEAD = 0.06  # least horizontal distance to a thing ahead
+CONE = 0.6  # rise over run to a thing ahead; up to twice as steep is in doubt, steeper is not ahead
 
-FRONTAL = ("boat", "cat", "rabbit")  # are drawn so that people differ about the way they face
+FRONTAL = ("boat", "cat", "rabbit")  # drawn so that people may differ about the way they face
 
 RELATIONS = ("near", "to the left of", "to the right of")
 
@@ -25,21 +25,21 @@ RELATIONS = ("near", "to the left of", "to the right of")
 def related(a: Thing, b: Thing, relation: str) -> bool | None:
     """Whether `a` is near, to the left of or to the right of `b`; None where people may differ."""
     if relation == "near":
-        apart = distance(a, b)
-        return True if apart < NEAR else False if apart > FAR else None
+        gap = distance(a, b)
+        return True if gap < NEAR else False if gap > FAR else None
     (ax, _), (bx, _) = center(a), center(b)
     right = bx - ax if relation == "to the left of" else ax - bx
     return True if right > APART else False if right < -BACK else None
 
 
 def moves(group: Group) -> str:
-    """What a single thing can be seen to do: "looking" (at something), "going" (some way), or nothing."""
+    """What a single thing visibly does: "looking" (at something), "going" (some way), or nothing."""
     return "" if group.plural or group.kind.name in FRONTAL else group.kind.moves
 
 
 def larger(scene: Scene, a: Group, b: Group) -> bool | None:
-    """Whether things said to be big are larger than things said to be small; None where their boxes say otherwise, or
-    one word is said of both."""
+    """Whether the first group is larger, by the sizes in words; None where the boxes do not confirm the words, or both
+    groups have the same size."""
     if a.size == b.size:
         return None
     big, small = (a, b) if a.size == "big" else (b, a)
@@ -49,35 +49,41 @@ def larger(scene: Scene, a: Group, b: Group) -> bool | None:
 
 
 def closest(scene: Scene, thing: int) -> int | None:
-    """What is next to a thing: the position in `Scene.things` of what is near and by far the nearest."""
-    own = scene.things[thing]
-    others = sorted((distance(own, other), i) for i, other in enumerate(scene.things) if i != thing)
-    (nearest, found), (second, _) = others[:2]
-    return found if nearest < NEAR and second > CLOSER * nearest else None
+    """The thing next to a thing: the position in `Scene.things` of a near thing that is by far the nearest."""
+    origin = scene.things[thing]
+    distances = sorted((distance(origin, candidate), i) for i, candidate in enumerate(scene.things) if i != thing)
+    (nearest, position), (second, _) = distances[:2]
+    return position if nearest < NEAR and second > CLOSER * nearest else None
 
 
-def only(scene: Scene, thing: int, relation: str) -> int | None:
-    """The only thing that stands in a relation to a thing: none of the others might."""
-    own = scene.things[thing]
-    found = [(i, related(other, own, relation)) for i, other in enumerate(scene.things) if i != thing]
-    might = [(i, does) for i, does in found if does is not False]
-    return might[0][0] if len(might) == 1 and might[0][1] else None
+def only_related(scene: Scene, thing: int, relation: str) -> int | None:
+    """The only thing that has a relation to a thing; None where another thing might have the relation too."""
+    origin = scene.things[thing]
+    relations_to_origin = [
+        (i, related(candidate, origin, relation)) for i, candidate in enumerate(scene.things) if i != thing
+    ]
+    possible = [(i, does) for i, does in relations_to_origin if does is not False]
+    return possible[0][0] if len(possible) == 1 and possible[0][1] else None
 
 
 def ahead(scene: Scene, thing: int) -> int | None:
-    """What a thing looks at, or goes towards: the first thing on its way, where there is no doubt about it."""
-    own = scene.things[thing]
-    ways = [(on_the_way(own, other), distance(own, other), i) for i, other in enumerate(scene.things) if i != thing]
+    """The thing that a thing looks at, or goes towards: the first on its way; None in doubt."""
+    origin = scene.things[thing]
+    ways = [
+        (on_the_way(origin, candidate), distance(origin, candidate), i)
+        for i, candidate in enumerate(scene.things)
+        if i != thing
+    ]
     certain = [(apart, i) for is_there, apart, i in ways if is_there]
     if not certain:
         return None
-    nearest, found = min(certain)
-    rest = [apart for is_there, apart, i in ways if is_there is not False and i != found]
-    return found if all(apart > CLOSER * nearest for apart in rest) else None
+    nearest, position = min(certain)
+    rest = [apart for is_there, apart, i in ways if is_there is not False and i != position]
+    return position if all(apart > CLOSER * nearest for apart in rest) else None
 
 
 def on_the_way(a: Thing, b: Thing) -> bool | None:
-    """Whether `b` lies where `a` looks or goes; None where people may differ."""
+    """Whether `b` is where `a` looks or goes; None where people may differ."""
     run, rise = toward(a, b), abs(center(b)[1] - center(a)[1])
     if run > AHEAD and rise < CONE * run:
         return True
@@ -85,7 +91,7 @@ def on_the_way(a: Thing, b: Thing) -> bool | None:
 
 
 def toward(a: Thing, b: Thing) -> float:
-    """How far `b` lies the way that `a` faces; below 0 behind it."""
+    """The distance of `b` in the direction that `a` faces; negative behind `a`."""
     across = center(b)[0] - center(a)[0]
     return across if a.facing == "right" else -across
 

@@ -1,5 +1,5 @@
-"""Stories about scenes that nobody sees, in the language of captions and questions: what a model of pictures and texts
-can learn from texts alone."""
+"""Stories about scenes without pictures, in the language of captions and questions: texts to train a model of pictures
+and texts on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mmgen.tensors import Example
 
 from . import SceneStories, captions
 from .drawn import SampledDataset, SceneSet, things
-from .phrases import at, be, definite, described, places, relations, uncolored
+from .phrases import at_place, definite_phrase, is_or_are, places, relations, uncolored_phrase, varied_phrase
 from .relations import ahead, larger, moves
 from .world import Group, Scene, sample
 
@@ -42,64 +42,68 @@ class Stories(SampledDataset):
 
 def write(rng: Random, scene: Scene, count: int) -> list[str]:
     """`count` different sentences about a scene, all true; the first one names two groups of things."""
-    told = rng.sample(range(len(scene.groups)), 2)
-    written = [captions.write(rng, scene, (told[0], told[1]), 1)[0].text]
+    captioned = rng.sample(range(len(scene.groups)), 2)
+    written = [captions.write(rng, scene, (captioned[0], captioned[1]), 1)[0].text]
     while len(written) < count:
-        group, other = rng.sample(scene.groups, 2)
+        group, partner = rng.sample(scene.groups, 2)
         (form,) = rng.choices(tuple(FORMS), tuple(FORMS.values()))
-        sentence = form(rng, scene, group, other)
+        sentence = form(rng, scene, group, partner)
         if sentence is not None and sentence not in written:
             written.append(sentence)
     return written
 
 
-def _pictured(rng: Random, scene: Scene, group: Group, other: Group) -> str:
-    pair = (scene.groups.index(group), scene.groups.index(other))
+def _write_caption(rng: Random, scene: Scene, group: Group, partner: Group) -> str:
+    pair = (scene.groups.index(group), scene.groups.index(partner))
     return captions.write(rng, scene, pair, 1)[0].text
 
 
-def _colored(rng: Random, scene: Scene, group: Group, other: Group) -> str:
-    return f"{uncolored(rng, scene, group).text} {be(group)} {group.color}"
+def _write_color(rng: Random, scene: Scene, group: Group, partner: Group) -> str:
+    return f"{uncolored_phrase(rng, scene, group).text} {is_or_are(group)} {group.color}"
 
 
-def _placed(rng: Random, scene: Scene, group: Group, other: Group) -> str:
-    subject = described(rng, group, "", "color", "size").text
-    return f"{subject} {be(group)} {at(rng.choice(places(scene, group)))}"
+def _write_place(rng: Random, scene: Scene, group: Group, partner: Group) -> str:
+    subject = varied_phrase(rng, group, "", "color", "size").text
+    return f"{subject} {is_or_are(group)} {at_place(rng.choice(places(scene, group)))}"
 
 
-def _beside(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
-    if group.plural or other.plural:
+def _write_relation(rng: Random, scene: Scene, group: Group, partner: Group) -> str | None:
+    if group.plural or partner.plural:
         return None
-    true = relations(scene.things[group.members[0]], scene.things[other.members[0]])
-    subject = described(rng, group, "", "color").text
-    return f"{subject} is {rng.choice(true)} {definite(other).text}" if true else None
+    true_relations = relations(scene.things[group.members[0]], scene.things[partner.members[0]])
+    subject = varied_phrase(rng, group, "", "color").text
+    return f"{subject} is {rng.choice(true_relations)} {definite_phrase(partner).text}" if true_relations else None
 
 
-def _larger(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
-    is_larger = larger(scene, group, other)
+def _write_size(rng: Random, scene: Scene, group: Group, partner: Group) -> str | None:
+    is_larger = larger(scene, group, partner)
     word = "bigger" if is_larger else "smaller"
-    return None if is_larger is None else f"{definite(group).text} {be(group)} {word} than {definite(other).text}"
+    return (
+        None
+        if is_larger is None
+        else f"{definite_phrase(group).text} {is_or_are(group)} {word} than {definite_phrase(partner).text}"
+    )
 
 
-def _moving(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
+def _write_movement(rng: Random, scene: Scene, group: Group, partner: Group) -> str | None:
     if not moves(group):
         return None
-    subject = described(rng, group, "", "color").text
-    own = group.members[0]
+    subject = varied_phrase(rng, group, "", "color").text
+    thing = group.members[0]
     if moves(group) == "going":
-        return f"{subject} is going to the {scene.things[own].facing}"
-    found = ahead(scene, own)
-    if found is None:
+        return f"{subject} is going to the {scene.things[thing].facing}"
+    target = ahead(scene, thing)
+    if target is None:
         return None
-    (seen,) = (each for each in scene.groups if found in each.members)
-    return None if seen.plural else f"{subject} is looking at {definite(seen).text}"
+    (target_group,) = (candidate for candidate in scene.groups if target in candidate.members)
+    return None if target_group.plural else f"{subject} is looking at {definite_phrase(target_group).text}"
 
 
-FORMS: dict[Callable[..., str | None], int] = {  # how often each is tried
-    _pictured: 2,
-    _colored: 2,
-    _placed: 2,
-    _beside: 4,
-    _larger: 2,
-    _moving: 5,
+FORMS: dict[Callable[..., str | None], int] = {  # how often each form is tried
+    _write_caption: 2,
+    _write_color: 2,
+    _write_place: 2,
+    _write_relation: 4,
+    _write_size: 2,
+    _write_movement: 5,
 }

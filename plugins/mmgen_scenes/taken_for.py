@@ -1,4 +1,4 @@
-"""What a detector might take the things of a scene for: the right kind, and kinds that look like it."""
+"""Class probabilities that a detector might give to the things of a scene: the right kind, and similar kinds."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from mmgen.features.classes import TOP, Classes
 
 from .world import KINDS, SORT, Kind, Scene
 
-SURE = (0.55, 0.95)  # what the right kind gets
-NEAR = 0.5  # how far apart kinds are for one to be taken for the other 1/e times as often
-SHAKEN = 0.5  # by how much a detector is more or less inclined to a kind, in this region: a deviation, of logarithms
+SURE = (0.55, 0.95)  # probability of the right kind
+NEAR = 0.5  # distance of two kinds at which one is predicted for the other 1/e times as often
+SHAKEN = 0.5  # standard deviation of a kind's log probability from one box to another
 SINGULAR = {kind.plural: kind.name for kind in KINDS.values()}
 
 
-def taken_for(scene: Scene, labels: Sequence[str]) -> Classes:
-    """Distributions over the kinds for boxes of these labels ("red car", "blue cats"); where a label names no kind,
-    nothing is known. They are a function of the scene and the labels."""
+def detector_classes(scene: Scene, labels: Sequence[str]) -> Classes:
+    """Distributions over the kinds for boxes of these labels ("red car", "blue cats"); without a distribution for a
+    label that names no kind. A function of the scene and the labels."""
     rng = Random(f"{scene.id}/{scene.look}/taken for")
     names = tuple(KINDS)
     chances = np.zeros((len(labels), len(names)))
     for row, label in zip(chances, labels, strict=True):
-        last = label.rpartition(" ")[2]
-        if (kind := SINGULAR.get(last, last)) in KINDS:
-            sure = rng.uniform(*SURE)
-            others = [near * math.exp(rng.gauss(0, SHAKEN)) for near in _likeness(kind)]
-            row[:] = [(1 - sure) * other / sum(others) for other in others]
-            row[names.index(kind)] = sure
-    told = Classes.surest(names, chances, TOP)
-    told.ids[told.probabilities == 0] = -1
-    return told
+        noun = label.rpartition(" ")[2]
+        if (kind := SINGULAR.get(noun, noun)) in KINDS:
+            share = rng.uniform(*SURE)
+            similarities = [near * math.exp(rng.gauss(0, SHAKEN)) for near in _likeness(kind)]
+            row[:] = [(1 - share) * similarity / sum(similarities) for similarity in similarities]
+            row[names.index(kind)] = share
+    classes = Classes.surest(names, chances, TOP)
+    classes.ids[classes.probabilities == 0] = -1
+    return classes
 
 
 @cache
 def _likeness(name: str) -> tuple[float, ...]:
-    """How much every kind looks like this one; it is no other kind itself."""
-    return tuple(0.0 if other == name else math.exp(-_apart(KINDS[name], KINDS[other]) / NEAR) for other in KINDS)
+    """How much every kind looks like this kind; 0 for the kind itself."""
+    return tuple(0.0 if kind == name else math.exp(-_kind_distance(KINDS[name], KINDS[kind]) / NEAR) for kind in KINDS)
 
 
-def _apart(one: Kind, other: Kind) -> float:
-    """Kinds look alike that are of one sort, in one place, and of like shape and size."""
-    shape = abs(math.log(one.aspect / other.aspect)) + abs(math.log(one.scale / other.scale))
-    return shape + 0.5 * (one.zone != other.zone) + 0.5 * (SORT[one.name] != SORT[other.name])
+def _kind_distance(first: Kind, second: Kind) -> float:
+    """The distance of two kinds: small for kinds of one sort, in one zone, of similar shape and size."""
+    shape = abs(math.log(first.aspect / second.aspect)) + abs(math.log(first.scale / second.scale))
+    return shape + 0.5 * (first.zone != second.zone) + 0.5 * (SORT[first.name] != SORT[second.name])

@@ -1,4 +1,4 @@
-"""How vehicles look. One function a kind, all facing right, on a `Brush`."""
+"""Paints vehicles on a `Brush`, one function per kind, all facing right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world: which kinds of things there are, what they can look like, and how a scene is put together.
+"""The world: the kinds of things, their looks, and how a scene is put together.
 
 Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing here draws or writes text.
 """
@@ -21,20 +21,20 @@ BRIGHT = ("red", "orange", "yellow", "green", "blue", "purple")
 ANY = (*BRIGHT, "white", "black")
 FUR = ("orange", "white", "black", "brown")
 
-SIDE_LENGTH = {"small": 0.165, "big": 0.275}  # of a square as large as the thing's box, before the kind's scale
+SIDE_LENGTH = {"small": 0.165, "big": 0.275}  # side of a square of the area of the thing's box, before the kind's scale
 MOST = {"sky": 3, "water": 2, "ground": 5}  # things that fit into a zone
 HORIZON = (0.40, 0.45)
 WATER_HEIGHT = 0.18
-FEWEST_GROUPS = 3  # two are captioned; something must be left to discover
-ONE_SIZE = 0.7  # how often several things that do not all look alike are of one size
-TWINS = 0.35  # how often two of them do look alike
-MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
-ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
+FEWEST_GROUPS = 3  # two are captioned, and the rest can be discovered
+ONE_SIZE = 0.7  # probability that several things that do not all look alike have one size
+TWINS = 0.35  # probability that two of them look alike
+MOST_HIDDEN = 0.06  # greatest share of the smaller of two boxes that the other may cover
+ATTEMPTS = 30  # places tried for a thing before the scene starts over
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of thing. `moves`: what can be asked of it, "looking" (at something), "going" (some way), or nothing."""
+    """A kind of thing. `moves`: what it visibly does, "looking" (at something), "going" (some way), or nothing."""
 
     name: str
     plural: str
@@ -60,7 +60,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Look:
-    """What a scene is asked to have: `count` things of a kind, of one colour and size."""
+    """Things that a scene must have: `count` things of a kind, of one colour and size."""
 
     kind: str
     color: str
@@ -70,7 +70,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Group:
-    """One to three things of one kind, colour and size; all of their kind, where a scene was not asked for others."""
+    """One to three things of one kind, colour and size; all of their kind unless `sample` was given looks."""
 
     kind: Kind
     color: str
@@ -85,7 +85,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene. `look` seeds what has no meaning: hills, light, tufts of grass."""
+    """A scene. `look` seeds the decoration: hills, light, tufts of grass."""
 
     id: str
     ground: str  # "grass", "sand" or "snow"
@@ -130,7 +130,7 @@ KINDS = {
     )
 }
 
-SORTS = {  # what kinds of things are kinds of, as Flickr30K Entities sorts its phrases
+SORTS = {  # sorts of kinds, as in Flickr30K Entities' types of phrases
     "animals": ("bird", "butterfly", "duck", "whale", "dog", "cat", "horse", "rabbit", "snail"),
     "vehicles": ("plane", "rocket", "boat", "car", "bus"),
     "scene": ("sun", "tree", "flower", "mushroom", "house"),
@@ -142,8 +142,8 @@ SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
 def sample(
     rng: Random, name: str, fewest: int, most: int, looks: Sequence[Look] = (), never: Collection[str] = ()
 ) -> Scene:
-    """A scene called `name` of `fewest` to `most` things, everything drawn from `rng`. It has the things of `looks`,
-    nothing else of their kinds, and nothing of the kinds `never`."""
+    """A scene with the id `name` and `fewest` to `most` things, all drawn from `rng`. The scene has the things of
+    `looks`, nothing else of their kinds, and nothing of the kinds `never`."""
     while True:
         scene = Scene(
             id=name,
@@ -154,14 +154,14 @@ def sample(
             things=(),
             groups=(),
         )
-        furnished = _furnish(rng, scene, rng.randint(fewest, most), looks, never)
-        if furnished is not None:
-            return furnished
+        complete_scene = _furnish(rng, scene, rng.randint(fewest, most), looks, never)
+        if complete_scene is not None:
+            return complete_scene
 
 
-def unlike(rng: Random, count: int) -> list[Look]:
-    """`count` things of one kind that do not all look alike; two of them may. Mostly their sizes are the same, so that
-    boxes alone do not tell them apart."""
+def sample_unlike_looks(rng: Random, count: int) -> list[Look]:
+    """`count` things of one kind that do not all look alike; two of them may. Mostly their sizes are equal, so that
+    boxes alone do not distinguish them."""
     kind = rng.choice([kind for kind in KINDS.values() if MOST[kind.zone] >= count and kind.name != "sun"])
     twins = count > 2 and rng.random() < TWINS
     different = count - twins
@@ -174,19 +174,24 @@ def unlike(rng: Random, count: int) -> list[Look]:
     return [replace(look, count=1 + (twins and place == 0)) for place, look in enumerate(looks)]
 
 
-def _furnish(rng: Random, scene: Scene, wanted: int, looks: Sequence[Look], never: Collection[str]) -> Scene | None:
-    """The scene with `wanted` things in it, `looks` first, no other kind in two groups; None when that did not work
-    out."""
+def _furnish(
+    rng: Random, scene: Scene, thing_count: int, looks: Sequence[Look], never: Collection[str]
+) -> Scene | None:
+    """The scene with `thing_count` things in it, `looks` first, no other kind in two groups; None if things do not
+    fit."""
     room = dict(MOST, water=MOST["water"] if scene.water else 0)
     kinds = list(KINDS.values())
     rng.shuffle(kinds)
-    passed_over = {*never, *(look.kind for look in looks)}
+    excluded_kinds = {*never, *(look.kind for look in looks)}
     things: list[Thing] = []
     groups: list[Group] = []
-    for look, kind in [*((each, KINDS[each.kind]) for each in looks), *((None, kind) for kind in kinds)]:
-        if look is None and kind.name in passed_over:
+    for look, kind in [
+        *((required_look, KINDS[required_look.kind]) for required_look in looks),
+        *((None, kind) for kind in kinds),
+    ]:
+        if look is None and kind.name in excluded_kinds:
             continue
-        count = look.count if look else min(rng.choices((1, 2, 3), (80, 15, 5))[0], wanted - len(things))
+        count = look.count if look else min(rng.choices((1, 2, 3), (80, 15, 5))[0], thing_count - len(things))
         if kind.name == "sun":
             count = min(count, 1)
         if count > room[kind.zone]:
@@ -200,7 +205,7 @@ def _furnish(rng: Random, scene: Scene, wanted: int, looks: Sequence[Look], neve
         color, size = (look.color, look.size) if look else (rng.choice(kind.colors), rng.choice(SIZES))
         members = range(len(things), len(things) + count)
         for _ in members:
-            box = _room(rng, scene, kind, size, things)
+            box = _find_free_box(rng, scene, kind, size, things)
             if box is None:
                 return None
             things.append(Thing(kind.name, color, size, place, _side(box), rng.choice(SIDES), box))
@@ -209,12 +214,12 @@ def _furnish(rng: Random, scene: Scene, wanted: int, looks: Sequence[Look], neve
     return None
 
 
-def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]) -> Box | None:
+def _find_free_box(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]) -> Box | None:
     """A free box for one more thing."""
     side = SIDE_LENGTH[size] * kind.scale * rng.uniform(0.94, 1.06)
     width, height = side * math.sqrt(kind.aspect), side / math.sqrt(kind.aspect)
     shore = scene.horizon + WATER_HEIGHT * scene.water
-    lowest, highest = {  # where the bottom of the box may be
+    lowest, highest = {  # the range of the bottom of the box
         "sky": (0.02 + height, scene.horizon - 0.01),
         "water": (scene.horizon + 0.08, shore - 0.03),
         "ground": (shore + 0.06, 0.97),
@@ -223,17 +228,17 @@ def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing])
         x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
         if (top := round(y1 - height, 4)) >= 0.01:
             box = (round(x0, 4), top, round(x0 + width, 4), round(y1, 4))
-            if all(_apart(box, thing.box) or hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
+            if all(_disjoint(box, thing.box) or overlap_share(box, thing.box) <= MOST_HIDDEN for thing in things):
                 return box
     return None
 
 
-def _apart(a: Box, b: Box) -> bool:
-    """Whether two boxes have nothing in common; most have not."""
+def _disjoint(a: Box, b: Box) -> bool:
+    """Whether two boxes do not overlap, as most do not."""
     return a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
 
 
-def hidden(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
     """Intersection of two boxes as a share of the smaller one."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.proposals import propose
-from mmgen_scenes.world import Scene, sample, unlike
+from mmgen_scenes.world import Scene, sample, sample_unlike_looks
 from mmgen_vl.boxes import Box
 
 from mmgen.tensors import Example
@@ -33,7 +33,7 @@ class DrawnExpressions(DrawnDataset):
         config = self.config
         rng = Random(f"{config.seed}/{split}/{i}/expressions")
         name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
-        scene = sample(rng, name, config.min_things, config.max_things, unlike(rng, config.same_kind))
+        scene = sample(rng, name, config.min_things, config.max_things, sample_unlike_looks(rng, config.same_kind))
         known = things(scene)
         examples = tuple(
             Example(

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from mmgen_scenes.phrases import at, be, definite, described, some, uncolored
-from mmgen_scenes.relations import RELATIONS, ahead, closest, larger, moves, only, related
+from mmgen_scenes.phrases import at_place, definite_phrase, is_or_are, single_phrase, uncolored_phrase, varied_phrase
+from mmgen_scenes.relations import RELATIONS, ahead, closest, larger, moves, only_related, related
 from mmgen_scenes.world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORT, SORTS, Group, Kind, Scene, Thing, sample
 
 NUMBERS = {1: "1", 2: "2", 3: "3"}
-ON = {ground: at(ground) for ground in GROUNDS}  # "where" questions are about things on the ground
+ON = {ground: at_place(ground) for ground in GROUNDS}  # "where" questions are about things on the ground
 ANSWERS = ("yes", "no", *NUMBERS.values(), *COLORS, *SIDES, *ON.values(), *KINDS)
 
 PEOPLE = 10  # people who answer a question
@@ -134,7 +134,7 @@ def _ask(rng: Random, scene: Scene, form: str) -> Question | None:
 
 
 def _ask_color(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...]:
-    return f"what color {be(group)} {uncolored(rng, scene, group).text}?", group.color
+    return f"what color {is_or_are(group)} {uncolored_phrase(rng, scene, group).text}?", group.color
 
 
 def _ask_number(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
@@ -142,21 +142,21 @@ def _ask_number(rng: Random, scene: Scene, group: Group, partner: Group) -> tupl
         return None
     color, place = rng.choice((("", ""), (group.color, ""), ("", group.place)))
     plural_name = f"{color} {group.kind.plural}".strip()
-    return f"how many {plural_name} are {at(place) or 'there'}?", NUMBERS[len(group.members)]
+    return f"how many {plural_name} are {at_place(place) or 'there'}?", NUMBERS[len(group.members)]
 
 
 def _ask_where(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     """Asks about things on the ground only; the place of birds and boats is obvious."""
     if group.place not in ON:
         return None
-    return f"where {be(group)} {described(rng, group, 'color', 'size').text}?", ON[group.place]
+    return f"where {is_or_are(group)} {varied_phrase(rng, group, 'color', 'size').text}?", ON[group.place]
 
 
 def _ask_side(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     sides = {scene.things[i].side for i in group.members}
     if len(sides) > 1 or sides == {""}:
         return None
-    return f"on which side {be(group)} {described(rng, group, '', 'color').text}?", *sides
+    return f"on which side {is_or_are(group)} {varied_phrase(rng, group, '', 'color').text}?", *sides
 
 
 def _ask_larger(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
@@ -165,7 +165,7 @@ def _ask_larger(rng: Random, scene: Scene, group: Group, partner: Group) -> tupl
         return None
     word = rng.choice(("bigger", "smaller"))
     answer = _yes_or_no(is_larger is (word == "bigger"))
-    return f"{be(group)} {definite(group).text} {word} than {definite(partner).text}?", answer
+    return f"{is_or_are(group)} {definite_phrase(group).text} {word} than {definite_phrase(partner).text}?", answer
 
 
 def _ask_is_beside(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
@@ -175,7 +175,7 @@ def _ask_is_beside(rng: Random, scene: Scene, group: Group, partner: Group) -> t
     holds = related(_thing(scene, group), _thing(scene, partner), relation)
     if holds is None:
         return None
-    a, b = described(rng, group, "", "color"), definite(partner)
+    a, b = varied_phrase(rng, group, "", "color"), definite_phrase(partner)
     return (
         f"is {a.text} {relation} {b.text}?",
         _yes_or_no(holds),
@@ -189,29 +189,37 @@ def _ask_is_there(rng: Random, scene: Scene, group: Group, partner: Group) -> tu
     if luck < 0.5:
         if group.plural:
             return None
-        return f"is there {some(group, group.color if named else '').text}?", "yes", "of a color" if named else ""
+        return (
+            f"is there {single_phrase(group, group.color if named else '').text}?",
+            "yes",
+            "of a color" if named else "",
+        )
     kind, color = group.kind, rng.choice([color for color in group.kind.colors if color != group.color])
     if not named or luck < 0.7:
         kind, color = _pick_absent(rng, scene)
     thing = Group(kind, color, "", "", (0,))
-    return f"is there {some(thing, color if named else '').text}?", "no", "of a color" if named else ""
+    return f"is there {single_phrase(thing, color if named else '').text}?", "no", "of a color" if named else ""
 
 
 def _ask_is_there_near(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     """Asks about things that the scene has, has in another colour, or does not have."""
-    b = definite(partner).text
+    b = definite_phrase(partner).text
     if (luck := rng.random()) < 0.15:
         group = Group(*_pick_absent(rng, scene), "", "", ())
-        return f"is there {some(group, group.color).text} near {b}?", "no", _near_or_far(group, partner)
+        return f"is there {single_phrase(group, group.color).text} near {b}?", "no", _near_or_far(group, partner)
     if group.plural or partner.plural:
         return None
     if luck < 0.4:
         color = rng.choice([color for color in group.kind.colors if color != group.color])
-        return f"is there {some(group, color).text} near {b}?", "no", _near_or_far(group, partner)
+        return f"is there {single_phrase(group, color).text} near {b}?", "no", _near_or_far(group, partner)
     near = related(_thing(scene, group), _thing(scene, partner), "near")
     if near is None:
         return None
-    return f"is there {some(group, group.color).text} near {b}?", _yes_or_no(near), _near_or_far(group, partner)
+    return (
+        f"is there {single_phrase(group, group.color).text} near {b}?",
+        _yes_or_no(near),
+        _near_or_far(group, partner),
+    )
 
 
 def _ask_what_beside(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
@@ -219,21 +227,21 @@ def _ask_what_beside(rng: Random, scene: Scene, group: Group, partner: Group) ->
     thing = None
     if not group.plural:
         single = group.members[0]
-        thing = closest(scene, single) if relation == "near" else only(scene, single, relation)
+        thing = closest(scene, single) if relation == "near" else only_related(scene, single, relation)
     words = relation.replace("near", "next to")
-    return _ask_kind(scene, f"what is {words} {definite(group).text}?", thing)
+    return _ask_kind(scene, f"what is {words} {definite_phrase(group).text}?", thing)
 
 
 def _ask_looking(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     thing = ahead(scene, group.members[0]) if moves(group) == "looking" else None
-    phrase = described(rng, group, "", "color")
+    phrase = varied_phrase(rng, group, "", "color")
     return _ask_kind(scene, f"what is {phrase.text} looking at?", thing)
 
 
 def _ask_going(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     if moves(group) != "going":
         return None
-    phrase = described(rng, group, "", "color")
+    phrase = varied_phrase(rng, group, "", "color")
     return f"which way is {phrase.text} going?", _thing(scene, group).facing
 
 

@@ -1,10 +1,10 @@
-"""The grammar of drawn scenes: reads what the templates wrote, judges what they did not, and never stumbles."""
+"""The grammar of drawn scenes: reads the texts of the templates, judges other texts, and never fails."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mmgen_scenes import Scenes, captions, questions
-from mmgen_scenes.grammar import Mention, discovers, mentions, relevant, well_formed, words
+from mmgen_scenes.grammar import Mention, discovers, is_relevant, is_well_formed, mentions, words
 from mmgen_scenes.world import COLORS, KINDS, SIZES, sample
 
 SCENE = (
@@ -18,33 +18,35 @@ CAPTION = "a brown dog on the left and a ball"
 
 
 @pytest.fixture(scope="module")
-def written():
-    """Every text of 400 scenes, with what it was written from."""
+def scene_texts():
+    """The scene, the captioned groups, the captions and the questions of 400 scenes."""
     from random import Random
 
-    found = []
+    texts_of_scenes = []
     for i in range(400):
         rng = Random(i)
         scene = sample(rng, str(i), 5, 6)
-        told = tuple(rng.sample(range(len(scene.groups)), 2))
-        found.append((scene, told, captions.write(rng, scene, told, 5), questions.write(rng, scene, told, 4)))
-    return found
+        captioned = tuple(rng.sample(range(len(scene.groups)), 2))
+        texts_of_scenes.append(
+            (scene, captioned, captions.write(rng, scene, captioned, 5), questions.write(rng, scene, captioned, 4))
+        )
+    return texts_of_scenes
 
 
-def test_every_text_is_read_as_it_was_written(written):
-    for _, _, told_of, asked in written:
-        for text in (*told_of, *asked):
+def test_reading_a_text_gives_the_mentions_it_was_made_from(scene_texts):
+    for _, _, caption_texts, question_texts in scene_texts:
+        for text in (*caption_texts, *question_texts):
             assert mentions(text.text) == tuple(phrase.mention for phrase in text.phrases), text.text
 
 
-def test_every_question_is_well_formed_and_no_caption_is(written):
-    for _, _, told_of, asked in written:
-        assert all(well_formed(question.text) for question in asked)
-        assert not any(well_formed(caption.text) for caption in told_of)
+def test_every_question_is_well_formed_and_no_caption_is(scene_texts):
+    for _, _, caption_texts, question_texts in scene_texts:
+        assert all(is_well_formed(question.text) for question in question_texts)
+        assert not any(is_well_formed(caption.text) for caption in caption_texts)
 
 
-def test_questions_have_the_length_that_people_give_them(written):
-    lengths = [len(words(question.text)) - 1 for *_, asked in written for question in asked]
+def test_questions_have_a_natural_length(scene_texts):
+    lengths = [len(words(question.text)) - 1 for *_, question_texts in scene_texts for question in question_texts]
     assert min(lengths) >= 5 and max(lengths) <= 10
     assert sum(length <= 9 for length in lengths) / len(lengths) > 0.95
 
@@ -63,7 +65,7 @@ def test_questions_have_the_length_that_people_give_them(written):
         ("is the dog to the left of the ball?", [Mention("dog"), Mention("ball")]),
         ("is there an orange umbrella near the bus?", [Mention("umbrella", colors=("orange",)), Mention("bus")]),
         ("a picture of a bird", [Mention("bird")]),
-        ("what color is the zebra?", [Mention("zebra")]),  # something that no scene has
+        ("what color is the zebra?", [Mention("zebra")]),  # a thing that no scene has
         ("red blue", []),
         ("what color is the", []),
         ("the", []),
@@ -95,7 +97,7 @@ def test_mentions(text, named):
     ],
 )
 def test_well_formed(question):
-    assert well_formed(question)
+    assert is_well_formed(question)
 
 
 @pytest.mark.parametrize(
@@ -125,15 +127,15 @@ def test_well_formed(question):
     ],
 )
 def test_not_well_formed(question):
-    assert not well_formed(question)
+    assert not is_well_formed(question)
 
 
 @pytest.mark.parametrize(
-    ("question", "is_relevant", "does_discover"),
+    ("question", "expected_relevance", "expected_discovery"),
     [
         ("what color is the ball?", True, False),
         ("what color are the birds?", True, True),
-        ("is the umbrella bigger than the ball?", True, True),  # one uncaptioned thing is enough
+        ("is the umbrella bigger than the ball?", True, True),  # one thing without a caption is enough
         ("is the dog bigger than the ball?", True, False),
         ("where is the orange umbrella?", True, True),
         ("where is the red umbrella?", False, False),  # another colour
@@ -141,27 +143,27 @@ def test_not_well_formed(question):
         ("what color is the umbrella on the right?", True, True),
         ("what color is the umbrella on the left?", False, False),  # another place
         ("what color is the umbrella on the snow?", False, False),
-        ("what color are the dogs?", False, False),  # one only
-        ("how many dogs are there?", True, False),  # may be asked of one
+        ("what color are the dogs?", False, False),  # there is only one dog
+        ("how many dogs are there?", True, False),  # a question about a number is relevant for one thing too
         ("how many cats are there?", False, False),
-        ("is the cat near the dog?", False, False),  # all that is named must be there
+        ("is the cat near the dog?", False, False),  # the scene must have all named things
         ("is the red dog near the ball?", False, False),
-        ("is the dog to the right of the ball?", True, False),  # asked, not given
+        ("is the dog to the right of the ball?", True, False),  # asked, not claimed
         ("three birds", False, False),
         ("what is there?", False, False),  # names nothing
         ("", False, False),
     ],
 )
-def test_relevance_and_discovery(question, is_relevant, does_discover):
-    assert relevant(question, SCENE) is is_relevant
-    assert discovers(question, SCENE, CAPTION) is does_discover
+def test_relevance_and_discovery(question, expected_relevance, expected_discovery):
+    assert is_relevant(question, SCENE) is expected_relevance
+    assert discovers(question, SCENE, CAPTION) is expected_discovery
 
 
 @given(st.text())
 def test_any_text_can_be_read(text):
     mentions(text)
-    well_formed(text)
-    assert not discovers(text, SCENE, CAPTION) or relevant(text, SCENE)
+    is_well_formed(text)
+    assert not discovers(text, SCENE, CAPTION) or is_relevant(text, SCENE)
 
 
 VOCABULARY = sorted(
@@ -181,7 +183,7 @@ def test_any_string_of_its_words_can_be_read(tokens):
     assert [mention.kind for mention in named if mention.kind in KINDS] == [
         kind.name for token in tokens for kind in KINDS.values() if token in (kind.name, kind.plural)
     ]
-    if well_formed(text):
+    if is_well_formed(text):
         assert named and all(mention.kind in KINDS for mention in named)
 
 
@@ -191,7 +193,7 @@ def test_any_string_of_its_words_can_be_read(tokens):
     st.sampled_from(["", *SIZES]),
     st.sampled_from(["", "on the left", "on the right", "in the sky", "on the water"]),
 )
-def test_a_noun_phrase_gives_what_it_says(kind, color, size, place):
+def test_a_noun_phrase_gives_its_properties(kind, color, size, place):
     (mention,) = mentions(" ".join(filter(None, ("is the", size, color, kind, place, "near it?"))))
     assert mention == Mention(
         kind, colors=(color,) * bool(color), sizes=(size,) * bool(size), places=(place.split()[-1],) if place else ()

@@ -1,4 +1,4 @@
-"""Drawn scenes: the same every time, true to what they say, drawn where they say; and the metric that knows them."""
+"""Drawn scenes: reproducible, with true texts and tight boxes; and their metric."""
 
 import hashlib
 import json
@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from mmgen_scenes import Discovery, Scenes, dependencies, draw
 from mmgen_scenes.brush import PAINT, sprite
-from mmgen_scenes.grammar import mentions, relevant, words
-from mmgen_scenes.taken_for import taken_for
-from mmgen_scenes.world import COLORS, KINDS, MOST_HIDDEN, hidden
+from mmgen_scenes.grammar import is_relevant, mentions, words
+from mmgen_scenes.taken_for import detector_classes
+from mmgen_scenes.world import COLORS, KINDS, MOST_HIDDEN, overlap_share
 from PIL import Image, ImageChops
 from pydantic import ValidationError
 
@@ -62,17 +62,17 @@ def test_sizes_do_not_change_earlier_scenes(data):
         assert fewer.split(name) == data.split(name)[: len(fewer.split(name))]
 
 
-def test_no_scene_twice(data, examples):
+def test_scenes_are_unique(data, examples):
     assert [len(data.split(name)) for name in ("train", "val", "test")] == [300, 40, 120]
     assert len({example.id for example in examples}) == len(examples)
     assert len({json.dumps(example.facts["things"]) for example in examples}) == len(examples)
 
 
-def test_what_a_person_can_get_wrong(data):
+def test_unknown_splits_and_wrong_numbers_of_things(data):
     with pytest.raises(mmgen.DataError) as error:
         data.split("dev")
     assert str(error.value) == "drawn scenes have no split 'dev'; there are train, val, test"
-    with pytest.raises(ValidationError, match=r"min_things: must not be over max_things \(5\), and is 6"):
+    with pytest.raises(ValidationError, match=r"min_things: must be at most max_things \(5\), not 6"):
         Scenes(min_things=6, max_things=5)
 
 
@@ -87,7 +87,7 @@ def test_the_world_is_wide_and_its_language_small(examples):
     assert len({word for text in texts for word in words(text)}) <= 130
 
 
-def test_captions_tell_the_same_part_of_the_scene(examples):
+def test_captions_are_about_the_same_part_of_the_scene(examples):
     for example in examples:
         captions, things = example.inputs["caption"], example.facts["things"]
         captioned = {thing["kind"] for thing in things if thing["captioned"]}
@@ -95,10 +95,10 @@ def test_captions_tell_the_same_part_of_the_scene(examples):
         assert len(captioned) == 2 < len({thing["kind"] for thing in things})
         for caption in captions:
             assert {mention.kind for mention in mentions(caption)} == captioned
-            assert relevant(caption, things)
+            assert is_relevant(caption, things)
 
 
-def test_phrases_say_which_words_name_which_things(examples):
+def test_phrases_map_words_to_things(examples):
     for example in examples:
         for caption, phrases in zip(example.facts["captions"], example.facts["phrases"], strict=True):
             for start, end, members in phrases:
@@ -126,7 +126,7 @@ def test_things_hardly_hide_each_other(examples):
     for example in examples:
         boxes = [thing["box"] for thing in example.facts["things"]]
         assert all(0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1 for x0, y0, x1, y1 in boxes)
-        assert all(hidden(a, b) <= MOST_HIDDEN for a, b in combinations(boxes, 2))
+        assert all(overlap_share(a, b) <= MOST_HIDDEN for a, b in combinations(boxes, 2))
 
 
 def test_pictures(data, examples):
@@ -139,31 +139,33 @@ def test_pictures(data, examples):
     assert (image.mode, image.size) == ("RGB", (192, 192))
 
 
-def test_things_are_taken_for_their_kind_and_for_what_looks_like_it(data):
-    """The right kind is the surest; the rest goes to other kinds, to those of like looks more; of the whole picture
-    nothing is known. The same every time."""
+def test_detector_classes_are_the_right_kind_and_similar_kinds(data):
+    """The right kind has the highest probability; similar kinds have more of the rest than other kinds; the whole
+    picture has no distribution. The probabilities are reproducible."""
     shares = Counter()
     for picture, again in zip(data.pictures(), data.pictures(), strict=True):
-        told = picture.classes
-        assert told.names == tuple(KINDS) and not told.known[-1] and told.known[:-1].all()
-        assert [told.names[first] for first in told.ids[:-1, 0]] == [each.split()[1] for each in picture.labels[:-1]]
-        assert (told.probabilities[:-1, 0] > 0.5).all() and (told.probabilities[:-1].sum(1) <= 1 + 1e-6).all()
-        assert np.array_equal(told.probabilities, again.classes.probabilities)
-        for kind, chances in zip(picture.labels[:-1], told.distributions(), strict=False):
+        classes = picture.classes
+        assert classes.names == tuple(KINDS) and not classes.known[-1] and classes.known[:-1].all()
+        assert [classes.names[first] for first in classes.ids[:-1, 0]] == [
+            label.split()[1] for label in picture.labels[:-1]
+        ]
+        assert (classes.probabilities[:-1, 0] > 0.5).all() and (classes.probabilities[:-1].sum(1) <= 1 + 1e-6).all()
+        assert np.array_equal(classes.probabilities, again.classes.probabilities)
+        for kind, chances in zip(picture.labels[:-1], classes.distributions(), strict=False):
             if kind.endswith(" dog"):
-                shares += Counter(dict(zip(told.names, chances.tolist(), strict=True)))
+                shares += Counter(dict(zip(classes.names, chances.tolist(), strict=True)))
     assert shares["cat"] > 3 * shares["car"] and shares["horse"] > 3 * shares["kite"]
 
 
-def test_several_things_of_a_kind_are_of_that_kind_and_the_background_is_of_none(data):
-    told = taken_for(data.scene_sets("train")[0].scenes[0], ["blue cats", "background"])
-    assert told.names[told.ids[0, 0]] == "cat" and told.known.tolist() == [True, False]
+def test_a_plural_label_has_its_kind_and_the_background_has_none(data):
+    classes = detector_classes(data.scene_sets("train")[0].scenes[0], ["blue cats", "background"])
+    assert classes.names[classes.ids[0, 0]] == "cat" and classes.known.tolist() == [True, False]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("side", [64, 192, 400])
 def test_boxes_are_tight(data, monkeypatch, side):
-    monkeypatch.setattr(draw, "_stain", lambda *args: None)  # a shadow is no part of a thing
+    monkeypatch.setattr(draw, "_draw_shadow", lambda *args: None)  # a shadow is not part of a thing
     for scene, _ in data.scenes("test")[:12]:
         nothing = draw.draw(replace(scene, things=()), side)
         for thing in scene.things:
@@ -185,23 +187,23 @@ def test_every_kind_shows_its_color():
 
 
 def test_kinds_differ_when_they_are_small():
-    """At 40 pixels, without colour: by silhouette and by light and dark."""
+    """At 40 pixels, without colour: the silhouettes or the shading differ."""
 
-    def seen(kind) -> np.ndarray:
+    def grey_image(kind) -> np.ndarray:
         image = sprite(draw.PAINTERS[kind.name], kind.colors[0], 120).resize((40, 40))
         flat = Image.new("RGBA", image.size, (190, 215, 190, 255))
         return np.asarray(Image.alpha_composite(flat, image).convert("L"), dtype=float)
 
-    images = {name: seen(kind) for name, kind in KINDS.items()}
+    images = {name: grey_image(kind) for name, kind in KINDS.items()}
     for a, b in combinations(images, 2):
         assert abs(images[a] - images[b]).mean() > 18, (a, b)
 
 
-def say(examples, texts):
+def generations_of(examples, texts):
     return [Generation(example.id, text, (), 0.0) for example, text in zip(examples, texts, strict=True)]
 
 
-def named_by(examples, captioned):
+def questions_about(examples, captioned):
     """A question for every example about its first thing that is captioned, or not."""
     for example in examples:
         thing = next(thing for thing in example.facts["things"] if thing["captioned"] is captioned)
@@ -220,22 +222,22 @@ def test_references_are_relevant_and_about_half_of_them_discover(data):
 
 def test_parroting_the_caption_discovers_nothing(data):
     examples, metric = data.split("test"), Discovery().build()
-    told = metric.score(say(examples, named_by(examples, True)), examples)
-    assert (told.values["relevance"], told.values["discovery"]) == (100, 0)
-    seen = metric.score(say(examples, named_by(examples, False)), examples)
-    assert (seen.values["relevance"], seen.values["discovery"]) == (100, 100)
-    assert seen.per_example["discovery"] == [100] * len(examples)
+    captioned_scores = metric.score(generations_of(examples, questions_about(examples, True)), examples)
+    assert (captioned_scores.values["relevance"], captioned_scores.values["discovery"]) == (100, 0)
+    other_scores = metric.score(generations_of(examples, questions_about(examples, False)), examples)
+    assert (other_scores.values["relevance"], other_scores.values["discovery"]) == (100, 100)
+    assert other_scores.per_example["discovery"] == [100] * len(examples)
 
 
 def test_empty_and_equal_questions(data):
     examples = data.split("test")[:4]
-    values = Discovery().build().score(say(examples, ["", "", "what?", "what?"]), examples).values
+    values = Discovery().build().score(generations_of(examples, ["", "", "what?", "what?"]), examples).values
     assert values == {"relevance": 0, "discovery": 0, "well_formed": 0, "distinct": 50}
 
 
 def test_other_data_sets_have_no_relevance():
     examples = [Example("1", {"image": "1"}, ("what is that?",))]
-    scores = Discovery().build().score(say(examples, ["what is that?"]), examples)
+    scores = Discovery().build().score(generations_of(examples, ["what is that?"]), examples)
     assert scores.values["relevance"] is None
     assert scores.notes == (
         "relevance and discovery need a data set that knows what is in its pictures, such as drawn scenes",
@@ -256,7 +258,7 @@ def test_describe(data):
 
 
 def test_captions_come_with_their_dependencies():
-    """As Stanford Dependencies have them, written out by hand for every form of caption."""
+    """Stanford Dependencies, written by hand for every form of caption."""
     by_hand = {
         "a small red car on the left and two birds": "4det 4amod 4amod 0root 4prep 7det 5pobj 4cc 10num 4conj",
         "there are three big whales in the water and an orange cat": (
@@ -270,14 +272,14 @@ def test_captions_come_with_their_dependencies():
         "an umbrella to the left of a black house": "2det 0root 2prep 5det 3pobj 5prep 9det 9amod 6pobj",
     }
     for caption, words_ in by_hand.items():
-        told = [f"{head}{relation}" for head, relation in dependencies.parse(caption)]
-        assert told == words_.split(), caption
+        arcs = [f"{head}{relation}" for head, relation in dependencies.parse(caption)]
+        assert arcs == words_.split(), caption
     for example in SMALL.build().split("test"):
         for caption, parse, phrases in zip(
             *(example.facts[name] for name in ("captions", "parses", "phrases")), strict=True
         ):
             assert len(parse) == len(caption.split()) and [head for head, _ in parse].count(0) == 1
-            for first, end, _ in phrases:  # a noun phrase hangs together: one of its words alone depends on another's
+            for first, end, _ in phrases:  # a noun phrase is connected: only one of its words depends on a word outside
                 inside = {place for place, at in enumerate(starts(caption)) if first <= at < end}
                 assert sum(parse[place][0] - 1 not in inside for place in inside) == 1, caption
 
@@ -286,8 +288,8 @@ def starts(caption):
     return [match.start() for match in re.finditer(r"\S+", caption)]
 
 
-def test_scenes_stay_what_they_were():
-    """To the byte, whatever the world learns to do besides: runs of earlier versions are repeated."""
+def test_scenes_do_not_change():
+    """To the byte, whatever is added to the world, so that runs of earlier versions can be repeated."""
     digest = hashlib.sha256()
     small = Scenes(train_size=30, val_size=2, test_size=2)
     wide = Scenes(train_size=20, val_size=1, test_size=1, min_things=4, max_things=7, seed=3, questions=6, captions=10)
@@ -296,7 +298,7 @@ def test_scenes_stay_what_they_were():
         for name in data.splits():
             for scene, example in data.scenes(name):
                 facts = {name: fact for name, fact in example.facts.items() if name != "parses"}  # these came later
-                told = [example.id, example.inputs, example.targets, facts]
-                digest.update(json.dumps([told, scene.horizon, scene.water, scene.look], sort_keys=True).encode())
+                content = [example.id, example.inputs, example.targets, facts]
+                digest.update(json.dumps([content, scene.horizon, scene.water, scene.look], sort_keys=True).encode())
         digest.update(config.model_dump_json().encode())
-    assert digest.hexdigest() == "93edc867f65834103bf8f8c98cc5a495600850c81a40bdc55480d01254a72abc"
+    assert digest.hexdigest() == "abaa1cba8f3ed38b59268e0c9a329b380312d543474afc1cd279768b9f6ecc74"

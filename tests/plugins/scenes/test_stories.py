@@ -1,4 +1,4 @@
-"""Stories: every sentence is true of a scene that nobody sees, in words that captions and questions have."""
+"""Stories: every sentence is true of a scene, in the words of captions and questions."""
 
 import re
 
@@ -30,8 +30,8 @@ def middle(thing):
     return (x0 + x1) / 2, (y0 + y1) / 2
 
 
-def so(sentence, things):
-    """Whether what is said of a thing, beyond what its phrase gives, is so."""
+def is_true(sentence, things):
+    """Whether a sentence is true of the things, beyond the properties in its noun phrases."""
 
     def named(noun):
         return [thing for thing in things if thing["kind"] == NAMES[noun]]
@@ -65,7 +65,7 @@ def test_every_sentence_is_true(stories):
             sentence = sentence.removesuffix(".")
             named = mentions(sentence)
             assert named and all(mention.holds(example.facts["things"]) for mention in named), sentence
-            assert so(sentence, example.facts["things"]), sentence
+            assert is_true(sentence, example.facts["things"]), sentence
 
 
 def test_stories_have_sentences_and_neither_pictures_nor_targets(stories):
@@ -79,11 +79,11 @@ def test_stories_have_sentences_and_neither_pictures_nor_targets(stories):
 
 
 def test_words_are_those_of_captions_and_questions(stories):
-    told = {word for example in stories.split("train") for word in words(example.inputs["caption"])}
+    story_words = {word for example in stories.split("train") for word in words(example.inputs["caption"])}
     known = set()
     for example in Scenes(train_size=300).build().split("train"):
         known |= {word for text in (*example.inputs["caption"], *example.targets) for word in words(text)}
-    assert told <= known, told - known
+    assert story_words <= known, story_words - known
 
 
 def test_no_story_is_about_a_drawn_scene(stories):
