@@ -100,7 +100,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
     accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning, sharded=False)
     micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
     _, means, _ = accumulator.gradients(0, micros, bool)
-    assert means.each == pytest.approx(losses, abs=1e-5)
+    assert means.by_loss == pytest.approx(losses, abs=1e-5)
     assert means.loss == pytest.approx(sum(losses.values()), abs=1e-5)
     torch.testing.assert_close(gradients(model), expected, atol=1e-6, rtol=1e-4)
 

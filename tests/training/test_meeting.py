@@ -58,7 +58,9 @@ def test_waiting_ends(start, caplog, monkeypatch):
         f"process 0 of 2: the others did not connect to {place} within 1 s; {meeting.HOW}; to wait longer, set "
         "MMGEN_WAIT_SECONDS"
     )
-    assert caplog.messages == [f"process 0 of 2: waiting at most 1 s for the others at {place} (WORLD_SIZE is 2)"]
+    assert caplog.messages == [
+        f"process 0 of 2: waiting for the other processes at {place} (WORLD_SIZE is 2) for at most 1 s"
+    ]
 
 
 def test_a_group_is_taken_down_once(tmp_path):
