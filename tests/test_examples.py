@@ -58,8 +58,8 @@ def environment(folder, tmp_path_factory) -> Environment:
 def ran(environment, folder) -> subprocess.CompletedProcess:
     """Small runs of the recipes, the sounds made before."""
     place = folder / AUDIO.name
-    made = environment.run("-m", "mmgen_audio", "recipe.toml", *SMALL, cwd=place)
-    assert made.stdout.startswith("sounds: 17 sounds of "), made.stderr
+    done = environment.run("-m", "mmgen_audio", "recipe.toml", *SMALL, cwd=place)
+    assert done.stdout.startswith("sounds: 17 sounds of "), done.stderr
     calls = [
         (str(place), ["run", recipe, *SMALL, "--set", f'output="runs/{name}"', *more])
         for name, (recipe, more) in SET_UPS.items()
@@ -126,7 +126,7 @@ def test_each_recipe_puts_three_modalities_into_one_prefix(name):
     """What is seen, heard and said: read by two parts of ours and one of theirs."""
     recipe = tomllib.loads((AUDIO / name).read_text())
     inputs = recipe["steps"]["all"]["inputs"]
-    assert [recipe["inputs"][each]["type"] for each in inputs] == ["regions", "audio", "text"]
+    assert [recipe["inputs"][name]["type"] for name in inputs] == ["regions", "audio", "text"]
 
 
 def test_rivals_share_a_recipe(ran, folder):
@@ -148,13 +148,13 @@ def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
     """By its name, alone and beside what else a step reads."""
     place = folder / AUDIO.name
     (run,) = place.glob("runs/masked/*/*/seed-0")
-    given = [
+    inputs = [
         ("sound=test-00001",),
         ("sound=test-00001", "image=test-00000", "caption=a dog on a hill"),
         ("sound=no-such-sound",),
     ]
-    asked = [["generate", str(run), *(word for pair in pairs for word in ("--input", pair))] for pairs in given]
-    done = environment.several([(str(place), arguments) for arguments in asked])
+    commands = [["generate", str(run), *(word for pair in pairs for word in ("--input", pair))] for pairs in inputs]
+    done = environment.several([(str(place), arguments) for arguments in commands])
     assert done.stdout.splitlines()[::2][:2] == ["sound", "sound and image and caption"], done.stderr
     assert done.stderr.splitlines() == [
         "written by step 'sound', which reads sound",

@@ -76,20 +76,20 @@ def imports(path: Path) -> set[str]:
         for only in node.body
         for inner in ast.walk(only)
     }
-    found = set()
+    imported_modules = set()
     for node in ast.walk(trees[path]):
         if id(node) in unread:
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported_modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) + 1 - node.level] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
             inner = {f"{module}.{alias.name}" for alias in node.names} & modules.keys()
-            found |= inner or {module}
+            imported_modules |= inner or {module}
         elif isinstance(node, ast.Attribute) and (name := dotted(node)) in modules:
-            found.add(name)
-    return found
+            imported_modules.add(name)
+    return imported_modules
 
 
 def dotted(node: ast.expr) -> str:
@@ -114,7 +114,7 @@ def within(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def told(offenders: list[str]) -> None:
+def report(offenders: list[str]) -> None:
     assert not offenders, "\n" + "\n".join(offenders)
 
 
@@ -132,25 +132,25 @@ def test_a_file_imports_only_from_rooms_below():
     order = HOUSE["rooms"]
     wrong = []
     for path in core:
-        own = room(name_of(path))
+        own_room = room(name_of(path))
         if path.stem in ENTRANCES and path.parent == ROOT / "mmgen":
             continue
         for module in imports(path):
-            other = room(module)
-            if other and other != own and order.index(other) > order.index(own):
-                wrong.append(f"{name_of(path)} ({own}) imports {module} ({other})")
-    told(wrong)
+            imported_room = room(module)
+            if imported_room and imported_room != own_room and order.index(imported_room) > order.index(own_room):
+                wrong.append(f"{name_of(path)} ({own_room}) imports {module} ({imported_room})")
+    report(wrong)
 
 
 def test_modules_of_a_room_or_a_plugin_import_without_circles():
     """Packages of plugins register their configs, which import what they build when they build it."""
     doors = {ROOT / "mmgen" / f"{stem}.py" for stem in ENTRANCES}
-    own = {
+    paths = {
         name: path
         for name, path in modules.items()
         if path not in doors and (path in core or path.stem not in ENTRANCES)
     }
-    edges = {name: {m for m in imports(path) if m in own and m != name} for name, path in own.items()}
+    edges = {name: {m for m in imports(path) if m in paths and m != name} for name, path in paths.items()}
     state: dict[str, int] = {}
     circles = []
 
@@ -160,30 +160,30 @@ def test_modules_of_a_room_or_a_plugin_import_without_circles():
         if name in state:
             return
         state[name] = 1
-        for other in sorted(edges[name]):
-            visit(other, (*way, name))
+        for imported in sorted(edges[name]):
+            visit(imported, (*way, name))
         state[name] = 2
 
     for name in sorted(edges):
         visit(name, ())
-    told(circles)
+    report(circles)
 
 
 def test_modules_are_imported_by_statements_that_can_be_read():
     """Else the tests of who imports whom would not see it. Commands of mmgen's own are imported when they are called,
     and they lie in one room."""
-    found = {
+    offenders = {
         name_of(path)
         for path in trees
         for node in ast.walk(trees[path])
         if isinstance(node, ast.Call) and dotted(node.func) in BY_NAME
     }
-    assert found == {"mmgen.cli.lookup"}
+    assert offenders == {"mmgen.cli.lookup"}
 
 
 def test_the_core_names_no_plugin():
     names = [folder.name for folder in (ROOT / "plugins").iterdir() if (folder / "__init__.py").exists()]
-    told(
+    report(
         [f"{name_of(path)} names {name}" for path in core for name in names if name in path.read_text(encoding="utf-8")]
     )
 
@@ -194,7 +194,7 @@ def test_the_core_names_no_part():
     from mmgen.registry import installed
 
     names = {part.name for part in installed().parts if part.source.distribution == "mmgen-framework"} - ANY_WORDS
-    told(
+    report(
         [
             f"{path}:{node.lineno}: names '{node.value}'"
             for path in core
@@ -207,19 +207,21 @@ def test_the_core_names_no_part():
 
 def reached(starts: set[str], package: str) -> set[str]:
     """Modules of a package that these import, and what they import in turn, themselves among them."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = {module for module in starts if module.split(".")[0] == package and module in modules}
     while waiting:
-        found |= waiting
-        waiting = {m for one in waiting for m in imports(modules[one]) if m.startswith(f"{package}.") and m in modules}
-        waiting -= found
-    return found
+        names |= waiting
+        waiting = {
+            m for name in waiting for m in imports(modules[name]) if m.startswith(f"{package}.") and m in modules
+        }
+        waiting -= names
+    return names
 
 
 def commands() -> set[Path]:
     """Files of plugins that run only when a command is called: those that a `CommandConfig` imports in its `build`, and
     what they import; but not what the package's parts need too."""
-    found = set()
+    names = set()
     for package, front in modules.items():
         if front.stem != "__init__" or front not in plugins or "." in package:
             continue
@@ -238,28 +240,28 @@ def commands() -> set[Path]:
             if isinstance(node, ast.ImportFrom) and node.level and node not in called
             for module in [f"{package}.{node.module}"]
         }
-        found |= {modules[m] for m in reached(of_commands, package) - reached(of_parts, package) - {package}}
-    return found
+        names |= {modules[m] for m in reached(of_commands, package) - reached(of_parts, package) - {package}}
+    return names
 
 
 def test_a_plugin_sees_only_what_is_public():
     """Parts see the first list, modules of commands both; a plugin imports no other plugin but the public ones."""
     wrong, of_commands = [], commands()
     for path in plugins:
-        own = name_of(path).split(".")[0]
+        own_package = name_of(path).split(".")[0]
         seen = {*HOUSE["parts"], *(HOUSE["scripts"] if path in of_commands else ())}
         for module in imports(path):
             first = module.split(".")[0]
-            if first.startswith("mmgen_") and first not in (own, *HOUSE["plugins"]):
+            if first.startswith("mmgen_") and first not in (own_package, *HOUSE["plugins"]):
                 wrong.append(f"{name_of(path)} sees another plugin: {module}")
             if room(module) and within(module) not in seen:
                 wrong.append(f"{name_of(path)} sees {module}, which is not public for it")
-    told(wrong)
+    report(wrong)
 
 
 def test_the_kit_of_vision_and_language_imports_no_plugin():
     kit = [path for path in plugins if name_of(path).split(".")[0] == "mmgen_vl"]
-    told(
+    report(
         [
             f"{name_of(path)} imports {module}"
             for path in kit
@@ -280,10 +282,10 @@ def test_nothing_global_and_every_file_says_what_it_does():
 def test_what_a_newer_transformers_changes_is_mended_in_few_files():
     """The encoders' adapter and the search's; what loads and saves, a tokenizer's class, a detector, what is raced
     against, how loud it is."""
-    found = {
+    files = {
         str(path.relative_to(ROOT)) for path in trees if any(m.split(".")[0] == "transformers" for m in imports(path))
     }
-    assert found == TRANSFORMERS
+    assert files == TRANSFORMERS
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:
@@ -292,32 +294,34 @@ def functions(path: Path) -> list[ast.FunctionDef]:
 
 def click_command(node: ast.FunctionDef) -> bool:
     """Whether click calls it: it has a parameter for every option of the command line."""
-    return any(ast.unparse(each).split("(")[0].endswith(".command") for each in node.decorator_list)
+    return any(ast.unparse(decorator).split("(")[0].endswith(".command") for decorator in node.decorator_list)
 
 
 def test_functions_have_few_parameters():
     wrong = []
     for path in trees:
         for node in functions(path):
-            given = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-            count = len([name for name in given if name not in ("self", "cls")])
+            parameters = [
+                parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            ]
+            count = len([name for name in parameters if name not in ("self", "cls")])
             if count > MOST_PARAMETERS and not click_command(node):
                 wrong.append(f"{path}:{node.lineno}: {node.name} has {count} parameters; at most {MOST_PARAMETERS}")
-    told(wrong)
+    report(wrong)
 
 
 def test_no_kwargs_pass_through_layers():
-    found = {
+    offenders = {
         f"{name_of(path)}.{node.name}"
         for path in trees
         for node in functions(path)
         if node.args.kwarg
         for call in ast.walk(node)
         if isinstance(call, ast.Call)
-        for each in call.keywords
-        if each.arg is None and ast.unparse(each.value) == node.args.kwarg.arg
+        for keyword in call.keywords
+        if keyword.arg is None and ast.unparse(keyword.value) == node.args.kwarg.arg
     }
-    assert found == HANDED_ON
+    assert offenders == HANDED_ON
 
 
 def run_python(code: str) -> str:
@@ -377,7 +381,7 @@ def test_nothing_but_mmgen_becomes_importable():
 def test_every_package_is_typed():
     packages = [ROOT / "mmgen", *(ROOT / "plugins").glob("mmgen_*/__init__.py")]
     assert [
-        str(each) for each in packages if not (each.parent if each.is_file() else each).joinpath("py.typed").is_file()
+        str(path) for path in packages if not (path.parent if path.is_file() else path).joinpath("py.typed").is_file()
     ] == []
 
 

@@ -191,17 +191,17 @@ def test_a_plugin_without_any_hook_is_not_silent():
 
 
 def test_an_entry_point_that_names_no_module_is_told():
-    (told,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
+    (broken_plugin,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
     assert (
-        str(told)
+        str(broken_plugin)
         == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, and names {Named!r}; "
         'write  audio = "PACKAGE"'
     )
 
 
 def test_a_part_that_one_plugin_provides_twice_is_told():
-    (told,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
-    assert told.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and told.endswith(
+    (conflict,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
+    assert conflict.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and conflict.endswith(
         "); it must be one"
     )
 

@@ -122,8 +122,8 @@ def complaint(name: str, words: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_call_that_could_run_a_file(path):
-    found = [f"{name}: {why}" for name, words in calls(path) if (why := complaint(name, words))]
-    assert not found or str(path.relative_to(ROOT)) == ROUND_TRIP
+    complaints = [f"{name}: {why}" for name, words in calls(path) if (why := complaint(name, words))]
+    assert not complaints or str(path.relative_to(ROOT)) == ROUND_TRIP
 
 
 def test_the_search_for_such_calls_finds_them():
@@ -149,13 +149,13 @@ def test_pages_escape_what_they_show_and_scripts_set_texts_only():
     for template in [*(ROOT / "mmgen").rglob("*.html")]:
         assert not re.search(r"\|\s*safe\b|autoescape", template.read_text(encoding="utf-8")), template
     for script in (ROOT / "mmgen").rglob("*.js"):
-        found = re.findall(
+        matches = re.findall(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function",
             script.read_text(encoding="utf-8"),
         )
-        assert not found, f"{script}: {found}"
-    made = [path for path in SOURCES if re.search(r"\bEnvironment\(", path.read_text(encoding="utf-8"))]
-    assert made and all("autoescape=True" in path.read_text(encoding="utf-8") for path in made)
+        assert not matches, f"{script}: {matches}"
+    environments = [path for path in SOURCES if re.search(r"\bEnvironment\(", path.read_text(encoding="utf-8"))]
+    assert environments and all("autoescape=True" in path.read_text(encoding="utf-8") for path in environments)
 
 
 # --- pickles and code ---
@@ -166,8 +166,8 @@ def test_pickles_in_arrays_and_indexes_are_not_opened(tmp_path):
     folder.mkdir()
     np.save(folder / "1.npy", np.array([Bomb(mark)], object), allow_pickle=True)
     np.savez(folder / "2.npz", x=np.array([Bomb(mark)], object))
-    told = refused(extract, NpzFolder().build(), folder, tmp_path / "s.h5")
-    assert "no image could be processed" in told
+    message = refused(extract, NpzFolder().build(), folder, tmp_path / "s.h5")
+    assert "no image could be processed" in message
     (tmp_path / "index.pkl").write_bytes(pickle.dumps(Bomb(mark)))
     assert "a pickle could run any program" in refused(LxmertH5(index=tmp_path / "index.pkl").build)
     (tmp_path / "index.json").write_bytes(pickle.dumps(Bomb(mark)))
@@ -184,37 +184,37 @@ def test_a_pickle_for_weights_is_not_opened(tmp_path):
 
 
 @pytest.fixture
-def kept(tmp_path) -> Path:
+def saved(tmp_path) -> Path:
     """A copy of a small run's folder."""
     shutil.copytree(folders.runs() / "runs", tmp_path / "runs")
     return tmp_path / "runs/toy/default/seed-0"
 
 
-def test_code_that_an_encoders_folder_brings_is_not_run(kept, tmp_path):
+def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
     """In a run's folder, and in one that `backbone.weights` names."""
-    config = kept / "backbone/config.json"
-    (kept / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
+    config = saved / "backbone/config.json"
+    (saved / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
     auto = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForMaskedLM", "AutoTokenizer")}
     config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
-    load_run(kept)
+    load_run(saved)
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
-    assert f"{config}: damaged" in refused(load_run, kept)
+    assert f"{config}: damaged" in refused(load_run, saved)
     from mmgen_encoders import Bert
 
     assert "cannot be loaded" in refused(Bert(weights=str(config.parent)).build)
     assert not (tmp_path / "mark").exists()
 
 
-def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(kept):
+def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
     """Sizes that could each be: of a recipe, and of a folder that `backbone.weights` names."""
     from mmgen_encoders import Bert
 
     why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
-    told = refused(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
+    message = refused(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
     assert re.fullmatch(
-        rf"backbone 'bert': {why}; make backbone.num_hidden_layers or backbone.hidden_size smaller", told
+        rf"backbone 'bert': {why}; make backbone.num_hidden_layers or backbone.hidden_size smaller", message
     )
-    config = kept / "backbone/config.json"
+    config = saved / "backbone/config.json"
     config.write_text(
         json.dumps(
             {
@@ -232,7 +232,7 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "expected"),
     [
         ("num_hidden_layers", 0, "num_hidden_layers must be a whole number from 1 to 1000, not 0"),
         ("num_hidden_layers", 10**9, "(num_hidden_layers must be a whole number from 1 to 1000, not 1000000000)"),
@@ -246,24 +246,24 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
         ("type_vocab_size", 1, "of the weights differ (bert.embeddings.token_type_embeddings.weight); use a config"),
     ],
 )
-def test_a_config_that_no_encoder_can_have_is_a_line(kept, key, value, told):
+def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected):
     """Of a folder that `backbone.weights` names."""
     from mmgen_encoders import Bert
 
-    folder = kept / "backbone"
+    folder = saved / "backbone"
     config = json.loads((folder / "config.json").read_text())
     AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
     (folder / "config.json").write_text(json.dumps({**config, key: value}))
     message = refused(Bert(weights=str(folder)).build)
-    assert message.startswith(f"backbone.weights: '{folder}'") and told in message
+    assert message.startswith(f"backbone.weights: '{folder}'") and expected in message
 
 
-def test_rows_of_any_length_whatever_pieces_a_config_asks_for(kept):
+def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
     """transformers would refuse a row that is no multiple of them."""
     import torch
     from mmgen_encoders import Bert
 
-    folder = kept / "backbone"
+    folder = saved / "backbone"
     config = json.loads((folder / "config.json").read_text())
     AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
     (folder / "config.json").write_text(json.dumps({**config, "chunk_size_feed_forward": 7}))
@@ -336,10 +336,10 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
         del file[name]
         spoil(file, name)
     if kind == "store":
-        told = refused(FeatureStore, path)
+        message = refused(FeatureStore, path)
     else:
-        told = refused(extract, LxmertH5(index=tmp_path / "index.json").build(), path, tmp_path / "s.h5")
-    assert told.startswith(f"{path}: ") and f"'{name}' {reason}" in told
+        message = refused(extract, LxmertH5(index=tmp_path / "index.json").build(), path, tmp_path / "s.h5")
+    assert message.startswith(f"{path}: ") and f"'{name}' {reason}" in message
 
 
 # --- images ---
@@ -347,14 +347,14 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
 
 def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Path:
     """An image that claims a size and holds nearly nothing."""
-    whole = [
+    blocks = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
         *chunks,
         (b"IDAT", zlib.compress(bytes(100))),
         (b"IEND", b""),
     ]
     packed = (
-        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in whole
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in blocks
     )
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(packed))
     return path
@@ -362,10 +362,10 @@ def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Pa
 
 @pytest.mark.parametrize("size", [(100_000, 100_000), (12_000, 12_000), (1, 2**31 - 1)])
 def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_name(tmp_path, size):
-    told = refused(open_image, png(tmp_path / "bomb.png", *size))
+    message = refused(open_image, png(tmp_path / "bomb.png", *size))
     assert re.match(
         rf"{tmp_path}/bomb.png: not a readable image: Image size \({size[0] * size[1]} pixels\) exceeds limit",
-        told,
+        message,
     )
 
 
@@ -432,8 +432,8 @@ def test_npz_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, s
     ):
         member.write(header(shape))
         member.write(bytes(zeros))
-    told = refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
-    assert f"{tmp_path}/a/1.npz: {reason}" in told
+    message = refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    assert f"{tmp_path}/a/1.npz: {reason}" in message
 
 
 def test_npy_headers_that_claim_more_than_there_is_are_refused(tmp_path):
@@ -448,8 +448,8 @@ def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("mmgen_regions.tsv.LONGEST_LINE", 1 << 16)
     with gzip.open(tmp_path / "f.tsv.gz", "wb") as file:
         file.write(b"1\t" + bytes(1 << 20))
-    told = refused(extract, BottomUpTsv().build(), tmp_path / "f.tsv.gz", tmp_path / "s.h5")
-    assert told == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; give a TSV file of features"
+    message = refused(extract, BottomUpTsv().build(), tmp_path / "f.tsv.gz", tmp_path / "s.h5")
+    assert message == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; give a TSV file of features"
 
 
 @pytest.mark.parametrize("read", [lambda path: read_text(path), lambda path: scoring.read_predictions(path)])
@@ -458,10 +458,10 @@ def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read)
     monkeypatch.setattr("mmgen.files.PIECE", 1 << 16)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b"[" + b" " * (8 << 20) + b"]"))
     tracemalloc.start()
-    told = refused(read, tmp_path / "bomb.json.gz")
+    message = refused(read, tmp_path / "bomb.json.gz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert told.startswith(f"{tmp_path}/bomb.json.gz: over 1 MB of text") and peak < 3 << 20
+    assert message.startswith(f"{tmp_path}/bomb.json.gz: over 1 MB of text") and peak < 3 << 20
 
 
 # --- paths and names ---
@@ -493,11 +493,11 @@ def test_names_that_become_folders_are_never_paths(tmp_path, change):
     assert re.search(r"toy\.toml:\d+: .*a name m", str(error.value))
 
 
-def test_a_recipe_that_a_run_folder_brings_is_checked_like_any_other(kept):
-    recipe = json.loads((kept / "recipe.json").read_text())
-    (kept / "recipe.json").write_text(json.dumps({**recipe, "profile": "../../x"}))
-    with pytest.raises(RecipeError, match=rf"{kept}/recipe.json: profile: a name must start with a letter"):
-        load_run(kept)
+def test_a_recipe_that_a_run_folder_brings_is_checked_like_any_other(saved):
+    recipe = json.loads((saved / "recipe.json").read_text())
+    (saved / "recipe.json").write_text(json.dumps({**recipe, "profile": "../../x"}))
+    with pytest.raises(RecipeError, match=rf"{saved}/recipe.json: profile: a name must start with a letter"):
+        load_run(saved)
 
 
 # --- pipes ---
@@ -528,8 +528,8 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / name).symlink_to("pipe")
     with unstuck(tmp_path / "pipe"):
-        told = refused(READERS[name], tmp_path / name)
-    assert str(tmp_path / name) in told and "it is no regular file but a pipe, socket or device" in told
+        message = refused(READERS[name], tmp_path / name)
+    assert str(tmp_path / name) in message and "it is no regular file but a pipe, socket or device" in message
 
 
 @contextlib.contextmanager
@@ -548,8 +548,8 @@ def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
     (folder / "b.png").symlink_to("a.png")
     os.mkfifo(folder / "c.png")
     with unstuck(folder / "c.png"):
-        told = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
-    assert told == [f"{folder}/c.png: not a readable image: it is no regular file but a pipe, socket or device"]
+        messages = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
+    assert messages == [f"{folder}/c.png: not a readable image: it is no regular file but a pipe, socket or device"]
     assert open_image(folder / "b.png").size == (8, 8)
 
 

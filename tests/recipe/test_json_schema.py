@@ -15,14 +15,14 @@ from mmgen.registry import KINDS, installed
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted([*ROOT.glob("recipes/*.toml")])
-made = schema(installed())
+SCHEMA = schema(installed())
 
 
 def check(table: dict) -> list[str]:
     """Where a table does not fit."""
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed; it is in mmgen-framework[test]")
     return sorted(
-        ".".join(map(str, error.absolute_path)) for error in jsonschema.Draft202012Validator(made).iter_errors(table)
+        ".".join(map(str, error.absolute_path)) for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(table)
     )
 
 
@@ -69,16 +69,16 @@ def test_a_profile_may_change_one_key_of_a_table():
 
 def test_every_part_and_every_key_is_there_with_its_description():
     for part in (part for part in installed().parts if part.config.in_recipes):
-        properties = made["$defs"][f"{part.kind}.{part.name}"]["properties"]
+        properties = SCHEMA["$defs"][f"{part.kind}.{part.name}"]["properties"]
         assert properties.keys() == part.config.model_fields.keys()
         for name, info in part.config.model_fields.items():
             assert name == "type" or properties[name]["description"] == info.description
-    assert {kind for kind in made["$defs"] if "." not in kind} == {
+    assert {kind for kind in SCHEMA["$defs"] if "." not in kind} == {
         "source",  # a data set among several
         *(kind for kind, (_, config) in KINDS.items() if config.in_recipes),
     }
-    assert made["properties"].keys() - {"extends", "profiles"} == Recipe.model_fields.keys()
-    step = made["properties"]["steps"]["additionalProperties"]["properties"]
+    assert SCHEMA["properties"].keys() - {"extends", "profiles"} == Recipe.model_fields.keys()
+    step = SCHEMA["properties"]["steps"]["additionalProperties"]["properties"]
     assert (
         step.keys() == Step.model_fields.keys()
         and step["training"]["properties"].keys() == Training.model_fields.keys()
@@ -88,10 +88,10 @@ def test_every_part_and_every_key_is_there_with_its_description():
 def test_nothing_is_required_since_layers_are_laid_over_one_another():
     text = json.dumps(
         {
-            **made,
+            **SCHEMA,
             "$defs": {
-                name: {key: one for key, one in table.items() if key != "allOf"}
-                for name, table in made["$defs"].items()
+                name: {key: part for key, part in table.items() if key != "allOf"}
+                for name, table in SCHEMA["$defs"].items()
             },
         }
     )
@@ -104,7 +104,7 @@ def test_the_command_prints_it_without_torch():
         "sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert json.loads(done.stdout) == made and done.stderr == "False\n"
+    assert json.loads(done.stdout) == SCHEMA and done.stderr == "False\n"
 
 
 def test_the_page_has_every_key_with_its_bounds_and_default():

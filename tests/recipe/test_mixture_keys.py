@@ -116,17 +116,17 @@ def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_editors_complete_it():
     table = {"type": "scenes", "share": 2, "inputs": ["caption"]}
-    made = schema(REGISTRY)
-    jsonschema.validate({"steps": {"pre": {"data": [table, {"type": "jsonl", "folder": "x"}]}}}, made)
+    recipe_schema = schema(REGISTRY)
+    jsonschema.validate({"steps": {"pre": {"data": [table, {"type": "jsonl", "folder": "x"}]}}}, recipe_schema)
     for wrong in ([], [{**table, "shares": 2}], table):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"steps": {"pre": {"data": wrong}}}, made)
+            jsonschema.validate({"steps": {"pre": {"data": wrong}}}, recipe_schema)
 
 
 def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
-    own, another = '[data]\ntype = "scenes"\n', "[[profiles.other.steps.pre.data]]\n"
+    plain, another = '[data]\ntype = "scenes"\n', "[[profiles.other.steps.pre.data]]\n"
     first, second = another + 'type = "scenes"\n', another + 'type = "jsonl"\nfolder = "x"\nshare = 2\n'
-    read(tmp_path, two(), (own, own + first + second))
+    read(tmp_path, two(), (plain, plain + first + second))
     recipe, layers = load(tmp_path / "toy.toml", REGISTRY, "other")
     assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("jsonl", 2)]
     assert layers.origins["steps", "pre", "data", "1", "share"] == f"{tmp_path}/toy.toml:35"

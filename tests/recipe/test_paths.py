@@ -61,8 +61,8 @@ def test_behind_a_link_the_folder_above_is_that_of_the_file(tmp_path):
     (tmp_path / "a/recipes").mkdir(parents=True)
     (tmp_path / "b").mkdir()
     (tmp_path / "b/recipes").symlink_to(tmp_path / "a/recipes")
-    found = from_folder("../data", tmp_path / "b/recipes")
-    assert os.path.realpath(found) == os.path.realpath(tmp_path / "a/data")
+    resolved = from_folder("../data", tmp_path / "b/recipes")
+    assert os.path.realpath(resolved) == os.path.realpath(tmp_path / "a/data")
 
 
 def test_a_name_of_a_hub_stays_a_name_where_no_such_folder_is_there(tmp_path):
@@ -89,8 +89,8 @@ def test_a_finished_run_finds_its_data_from_anywhere_and_does_without(project, m
         ["score", run],
         ["score", run / "steps/first/generations.jsonl", "--references", run, *FAST],
     )
-    told = mmgen_here(project.parent, *everything[1])
-    assert told.returncode == 0 and "the run's copy" not in told.stderr, told.stderr
+    result = mmgen_here(project.parent, *everything[1])
+    assert result.returncode == 0 and "the run's copy" not in result.stderr, result.stderr
     shutil.move(project, project.with_name("moved"))  # together: all is found
     moved = project.with_name("moved")
     assert "nothing to do" in mmgen_here(moved, "run", "recipes/toy.toml").stdout
@@ -98,8 +98,8 @@ def test_a_finished_run_finds_its_data_from_anywhere_and_does_without(project, m
     shutil.copytree(moved / PLACE, alone)
     shutil.rmtree(moved / "data")
     for name, *rest in everything:
-        told = mmgen_here(project.parent, name, *(str(each).replace(str(run), str(alone)) for each in rest))
-        assert told.returncode == 0, told.stderr
+        result = mmgen_here(project.parent, name, *(str(argument).replace(str(run), str(alone)) for argument in rest))
+        assert result.returncode == 0, result.stderr
     judged = mmgen_here(project.parent, "judge", "make", alone, "--n", "2", "--out", alone.parent / "sheet.html")
     assert judged.returncode == 0, judged.stderr
     scored = mmgen_here(project.parent, "score", alone).stdout
@@ -129,8 +129,8 @@ def test_features_are_found_again_from_another_folder(project):
     done = mmgen_here(project, "run", "recipes/toy.toml")
     assert done.returncode == 0, done.stderr
     (features,) = (project / "runs/toy/default/features").glob("*.h5")
-    asked = mmgen_here(project.parent, "generate", project / PLACE, "--input", "image=3", "--caption", "a dog")
-    assert asked.returncode == 0, asked.stderr  # a key of the run's features
+    generated = mmgen_here(project.parent, "generate", project / PLACE, "--input", "image=3", "--caption", "a dog")
+    assert generated.returncode == 0, generated.stderr  # a key of the run's features
     output = f"output={project}/runs"
     again = mmgen_here(project.parent, "run", "project/recipes/toy.toml", "--set", output)
     assert "nothing to do" in again.stdout, again.stderr

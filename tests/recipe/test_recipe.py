@@ -315,8 +315,8 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
 )
 def test_every_message_is_ours(recipe, setting, expected):
     key = setting.partition("=")[0]
-    (told,) = mistakes(recipe(), sets=(setting,))
-    assert told.startswith(f"--set {setting}: {key}: {expected}")
+    (message,) = mistakes(recipe(), sets=(setting,))
+    assert message.startswith(f"--set {setting}: {key}: {expected}")
 
 
 def test_values_beside_a_part_inside_are_checked_as_strictly(recipe):
@@ -325,10 +325,10 @@ def test_values_beside_a_part_inside_are_checked_as_strictly(recipe):
 
 
 def test_inputs_without_any_and_a_value_too_long_to_show(recipe):
-    told = mistakes(recipe(GOOD.replace('[inputs.caption]\ntype = "text"\n', "[inputs]\n")))
-    assert "my.toml:5: inputs: must not be empty" in told
-    (told,) = mistakes(recipe(), sets=(f"training.epochs='{'x' * 100}'",))
-    assert told.endswith(f'not "{"x" * 56}...')
+    messages = mistakes(recipe(GOOD.replace('[inputs.caption]\ntype = "text"\n', "[inputs]\n")))
+    assert "my.toml:5: inputs: must not be empty" in messages
+    (messages,) = mistakes(recipe(), sets=(f"training.epochs='{'x' * 100}'",))
+    assert messages.endswith(f'not "{"x" * 56}...')
 
 
 @pytest.mark.parametrize(
@@ -428,8 +428,13 @@ freeze = ["*.pooler.*"]"""
     assert (first.optimizer, first.momentum, first.warmup_updates) == ("sgd", 0.9, 1000)
     assert (first.lr_scheduler, first.lr_milestones, first.lr_gamma) == ("steps", (14, 18), 0.1)
     assert (second.optimizer, second.momentum, second.lr_milestones) == ("adamw", 0, (14, 18))
-    found = load(recipe(GOOD.replace("epochs = 3", visualbert)), REGISTRY)[0].training
-    assert (found.eps, found.bias_correction, found.clip, found.freeze) == (1e-6, False, "each", ("*.pooler.*",))
+    training = load(recipe(GOOD.replace("epochs = 3", visualbert)), REGISTRY)[0].training
+    assert (training.eps, training.bias_correction, training.clip, training.freeze) == (
+        1e-6,
+        False,
+        "each",
+        ("*.pooler.*",),
+    )
 
 
 def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
@@ -439,9 +444,9 @@ def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypat
 
 
 def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
-    told = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
+    messages = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
     assert (
-        told[0]
+        messages[0]
         == "my.toml:26: steps.: a name may contain only letters, digits, '_' and '-'; the name of a step also '.'"
     )
 
@@ -464,19 +469,19 @@ def test_a_profile_extends_another(recipe, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("extends", "told"),
+    ("extends", "message"),
     [
         ('"lage"', "there is no profile 'lage'; did you mean 'large'?; there are: small, large"),
         ("3", "there is no profile '3'; there are: small, large"),
         ('"small"', "the profile 'small' extends itself through small"),
     ],
 )
-def test_a_profile_that_cannot_be_extended(recipe, extends, told):
+def test_a_profile_that_cannot_be_extended(recipe, extends, message):
     text = GOOD.replace(
         "[profiles.small.backbone]", f"[profiles.small]\nextends = {extends}\n[profiles.small.backbone]"
     )
     (line,) = mistakes(recipe(text))
-    assert re.fullmatch(rf".*my\.toml:\d+: profiles\.small\.extends: {re.escape(told)}", line), line
+    assert re.fullmatch(rf".*my\.toml:\d+: profiles\.small\.extends: {re.escape(message)}", line), line
 
 
 def test_a_profile_is_not_chosen_by_a_setting(recipe):
@@ -559,8 +564,8 @@ def test_a_text_with_many_dots_is_no_key(tmp_path):
 
 @pytest.mark.parametrize("value", ["{a=" * 3000, "[" * 100_000])
 def test_a_setting_nested_without_end_is_told(recipe, value):
-    (told,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
-    assert told.startswith("--set x=") and "not a TOML value: maximum recursion depth exceeded" in told
+    (message,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
+    assert message.startswith("--set x=") and "not a TOML value: maximum recursion depth exceeded" in message
 
 
 def test_lines_of_keys():

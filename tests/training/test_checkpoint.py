@@ -46,11 +46,13 @@ def test_what_a_killed_writer_left_is_cleared(tmp_path):
     unfinished = tmp_path / "steps/s/.checkpoint.safetensors.7.folder.partial"
     unfinished.mkdir(parents=True)
     (unfinished / ".tmpAb12Cd").write_bytes(b"half")
-    kept = [tmp_path / "steps/s" / name for name in ("checkpoint.safetensors", ".tmp", ".tmpfiles", ".tmpx0y1z2.txt")]
-    for path in kept:
+    leftovers = [
+        tmp_path / "steps/s" / name for name in ("checkpoint.safetensors", ".tmp", ".tmpfiles", ".tmpx0y1z2.txt")
+    ]
+    for path in leftovers:
         path.write_text("")
     clear_partials(tmp_path)
-    assert sorted((tmp_path / "steps/s").iterdir()) == sorted(kept)
+    assert sorted((tmp_path / "steps/s").iterdir()) == sorted(leftovers)
 
 
 def rates_of(names, **training):

@@ -94,7 +94,7 @@ def prepare(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory) -> Path:
+def single(tmp_path_factory) -> Path:
     """A finished run of one process."""
     folder = tmp_path_factory.mktemp("one")
     prepare(folder)
@@ -119,26 +119,28 @@ def test_torchrun_starts_processes_that_find_together(tmp_path):
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
-def test_several_processes_learn_what_one_learns_and_only_the_first_writes(one, tmp_path, processes):
+def test_several_processes_learn_what_one_learns_and_only_the_first_writes(single, tmp_path, processes):
     """Two losses, and in the second step two data sets. Some process has more to do, or nothing."""
-    assert {1, 4} <= sizes(one, "first") and max(sizes(one, "second")) > 4
+    assert {1, 4} <= sizes(single, "first") and max(sizes(single, "second")) > 4
     prepare(tmp_path)
     done = several(processes, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / PLACE / "environment.json").read_text())["processes"] == processes
     for step in ("first", "second"):
-        ours, theirs = weights(one, step), weights(tmp_path, step)
+        ours, theirs = weights(single, step), weights(tmp_path, step)
         assert ours.keys() == theirs.keys()
         for name in ours:
             assert (ours[name] - theirs[name]).abs().max() < 2e-5 or name.endswith("key.bias"), (
                 name
             )  # their gradient is rounding alone
-        told = {}
-        for our, their in zip(log(one / PLACE / "steps" / step), log(tmp_path / PLACE / "steps" / step), strict=True):
+        logs = {}
+        for our, their in zip(
+            log(single / PLACE / "steps" / step), log(tmp_path / PLACE / "steps" / step), strict=True
+        ):
             assert flat(our) == pytest.approx(flat(their), abs=1e-5)
-            told |= flat(our)
-        assert {"losses generator.loss", "losses words.loss"} <= told.keys()
-    assert {"sources scenes generator.loss", "sources jsonl words.loss", "validation_losses jsonl"} <= told.keys()
+            logs |= flat(our)
+        assert {"losses generator.loss", "losses words.loss"} <= logs.keys()
+    assert {"sources scenes generator.loss", "sources jsonl words.loss", "validation_losses jsonl"} <= logs.keys()
     said = done.stdout + done.stderr
     assert said.count("first: training") == said.count("built on the spot") == said.count("all files are in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
@@ -148,18 +150,18 @@ def test_several_processes_learn_what_one_learns_and_only_the_first_writes(one, 
 
 def flat(record: dict, before: str = "") -> dict[str, float]:
     """All losses of a log's record."""
-    found = {}
+    flat_values = {}
     for name, value in record.items():
         if isinstance(value, dict):
-            found |= flat(value, f"{before}{name} ")
+            flat_values |= flat(value, f"{before}{name} ")
         elif "loss" in before + name:
-            found[before + name] = value
-    return found
+            flat_values[before + name] = value
+    return flat_values
 
 
 @pytest.mark.parametrize("start", [several, pytest.param(launched, marks=pytest.mark.exhaustive)])
-def test_two_processes_write_and_score_what_one_does(one, tmp_path, start):
-    shutil.copytree(one, tmp_path, dirs_exist_ok=True)
+def test_two_processes_write_and_score_what_one_does(single, tmp_path, start):
+    shutil.copytree(single, tmp_path, dirs_exist_ok=True)
     for step in ("first", "second"):
         for name in ("generations.jsonl", "scores.json"):
             (tmp_path / PLACE / "steps" / step / name).unlink()
@@ -172,24 +174,24 @@ def test_two_processes_write_and_score_what_one_does(one, tmp_path, start):
         "steps/second/scores.json",
         "table.md",
     ):
-        assert (tmp_path / PLACE / file).read_text() == (one / PLACE / file).read_text(), file
+        assert (tmp_path / PLACE / file).read_text() == (single / PLACE / file).read_text(), file
     assert (tmp_path / "opened-1.txt").read_text() == ""
     assert [(tmp_path / f"left-{rank}.txt").read_text() for rank in range(2)] == ["True"] * 2
 
 
-def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
+def test_a_process_that_dies_ends_the_others_and_one_goes_on(single, tmp_path):
     prepare(tmp_path)
     died = several(2, tmp_path, WATCHED, "run", "toy.toml", "--step", "first", DIE_1="7")
     assert died.returncode != 0
-    (told,) = [line for line in died.stderr.splitlines() if line.startswith("error: ")]
-    assert told.startswith("error: process 0 of 2: another process has ended (") and told.endswith(
+    (message,) = [line for line in died.stderr.splitlines() if line.startswith("error: ")]
+    assert message.startswith("error: process 0 of 2: another process has ended (") and message.endswith(
         "the same command goes on from the last checkpoint"
     )
     assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
     done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
     assert done.returncode == 0, done.stderr
     assert log(tmp_path / PLACE / "steps/first")[-1]["loss"] == pytest.approx(
-        log(one / PLACE / "steps/first")[-1]["loss"], abs=1e-4
+        log(single / PLACE / "steps/first")[-1]["loss"], abs=1e-4
     )
     assert json.loads((tmp_path / PLACE / "environment.json").read_text())["earlier sittings"][0]["processes"] == 2
 

@@ -30,7 +30,9 @@ class Both(MaskedTargets):
 
     def collate(self, rows):
         targets = super().collate(rows)
-        return replace(targets, counts={**targets.counts, "begin": sum(len(one.targets) for one in rows.examples)})
+        return replace(
+            targets, counts={**targets.counts, "begin": sum(len(example.targets) for example in rows.examples)}
+        )
 
 
 class WordsAndBegin(MaskedGenerator):
@@ -46,8 +48,8 @@ class WordsAndBegin(MaskedGenerator):
         first = (rows.layout.role == MASK) & (rows.layout.time == 1)
         logits = model.backbone.logits(model.backbone.encode(rows).last)
         sums = {
-            name: F.cross_entropy(logits[asked], labels[asked], reduction="sum")
-            for name, asked in (("loss", labels != -100), ("begin", first))
+            name: F.cross_entropy(logits[counted], labels[counted], reduction="sum")
+            for name, counted in (("loss", labels != -100), ("begin", first))
         }
         return Loss(sums, rows.counts)
 
@@ -76,8 +78,8 @@ def written_out(model, material, number):
     for micro in range(len(material.plan.updates[number])):
         for example, which in material.cut(number, micro, 0)[0]:
             loss = model(material.pools[0].batch([(example, which)]))
-            for name, one in loss.sums.items():
-                total[name] = total.get(name, 0) + one
+            for name, loss_sum in loss.sums.items():
+                total[name] = total.get(name, 0) + loss_sum
                 counts[name] = counts.get(name, 0) + loss.counts[name]
     means = {name: total[name] / counts[name] for name in total}
     sum(means.values()).backward()

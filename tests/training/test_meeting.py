@@ -49,9 +49,9 @@ def test_what_a_launcher_left_behind(start):
 def test_waiting_ends(start, caplog, monkeypatch):
     monkeypatch.setattr(meeting, "SAID_AFTER", 0.0)
     caplog.set_level("WARNING", logger="mmgen")  # other tests may have silenced it
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
     said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{meeting.WAIT: 1})
     place = f"127.0.0.1:{port}"
     assert said == (

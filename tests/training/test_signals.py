@@ -22,31 +22,31 @@ def handlers():
 
 
 def test_a_second_ctrl_c_does_not_wait(handlers):
-    with pytest.raises(KeyboardInterrupt), interruptions() as asked:
+    with pytest.raises(KeyboardInterrupt), interruptions() as stop:
         os.kill(os.getpid(), signal.SIGTERM)
-        assert asked.is_set()
+        assert stop.is_set()
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_signal_that_is_ignored_stays_so(handlers):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interruptions() as asked:
+    with interruptions() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert not asked.is_set() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert not stop.is_set() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_elsewhere_than_in_the_main_thread_signals_are_left_alone(handlers):
-    found = []
+    seen_handlers = []
 
     def work():
-        with interruptions() as asked:
-            found.append((asked.is_set(), signal.getsignal(signal.SIGTERM)))
+        with interruptions() as stop:
+            seen_handlers.append((stop.is_set(), signal.getsignal(signal.SIGTERM)))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [(False, signal.SIG_DFL)]
+    assert seen_handlers == [(False, signal.SIG_DFL)]
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)

@@ -71,10 +71,10 @@ def run(folder: Path, *arguments: str) -> tuple[str, dict]:
 
 @pytest.mark.slow
 def test_a_run_says_its_threads_and_keeps_them(tmp_path):
-    said, kept = run(tmp_path)
-    assert "computing with 1 thread on" in said and kept["threads"] == 1
-    said, kept = run(tmp_path, "--fresh", "--threads", "2")
-    assert "computing with 2 threads on" in said and kept["threads"] == 2
+    said, saved = run(tmp_path)
+    assert "computing with 1 thread on" in said and saved["threads"] == 1
+    said, saved = run(tmp_path, "--fresh", "--threads", "2")
+    assert "computing with 2 threads on" in said and saved["threads"] == 2
 
 
 @pytest.mark.slow
@@ -84,9 +84,9 @@ def test_a_resume_with_another_number_is_noted(tmp_path, monkeypatch):
         run(tmp_path)
     (tmp_path / PLACE / "steps/first/weights.safetensors").unlink()
     (tmp_path / PLACE / "steps/first/scores.json").unlink()
-    said, kept = run(tmp_path)
-    assert "computing with 1 thread on" in said and kept["threads"] == 1
-    assert [sitting["threads"] for sitting in kept["earlier sittings"]] == [2]
+    said, saved = run(tmp_path)
+    assert "computing with 1 thread on" in said and saved["threads"] == 1
+    assert [sitting["threads"] for sitting in saved["earlier sittings"]] == [2]
 
 
 def test_threads_that_wait_sleep_unless_somebody_wants_otherwise(monkeypatch):

@@ -84,9 +84,9 @@ def test_checkpoints_are_told_apart_from_epochs():
     times = [0.0]
     for number in range(8):  # a checkpoint is written behind updates 2, 4 (an epoch's end) and 6
         times.append(times[-1] + (1.5 if number in (2, 4, 6) else 1.0))
-    found = seconds(times, [4, 8], 2)
-    assert found["update"] == 1.0
-    assert [(each["seconds"], each["checkpoints"]) for each in found["epochs"]] == [(4.0, 0.5), (4.0, 1.0)]
+    times_by_kind = seconds(times, [4, 8], 2)
+    assert times_by_kind["update"] == 1.0
+    assert [(epoch["seconds"], epoch["checkpoints"]) for epoch in times_by_kind["epochs"]] == [(4.0, 0.5), (4.0, 1.0)]
 
 
 def test_only_tests_that_take_memory_of_a_gpu_are_counted(monkeypatch, capfd):
@@ -161,5 +161,5 @@ def test_a_bare_checkout_has_its_plugins(tmp_path):
         [sys.executable, "-c", script], cwd=tmp_path, env=environment(tmp_path / "i"), capture_output=True, text=True
     )
     assert {"encoders", "masked", "regions", "scenes", "text"} <= set(re.findall(r"\w+", done.stdout)), done.stderr
-    own = environment(tmp_path / "i", stand_in=True)
-    assert own["OMP_NUM_THREADS"] == "1" and own["CUDA_VISIBLE_DEVICES"] == ""
+    variables = environment(tmp_path / "i", stand_in=True)
+    assert variables["OMP_NUM_THREADS"] == "1" and variables["CUDA_VISIBLE_DEVICES"] == ""

@@ -98,7 +98,7 @@ def test_words_are_looked_at_there():
     model, examples = pictured()
     with Pretended():
         model.to("cuda").eval()
-        texts = [found[0].tokens for found in generate(model, examples)]
+        texts = [generations[0].tokens for generations in generate(model, examples)]
         batch = collate(model, examples, model.inputs)
         assert len(token_attention(model, batch, texts, {"all": all_layers})["all"]) == 6
 
@@ -136,8 +136,8 @@ def test_a_part_that_was_left_behind_is_found():
 
 def learner(model, examples, folder):
     """As `mmgen run` makes it, on the pretended device."""
-    told = {"num_processes": 1, "process_index": 0, "is_main_process": True}
-    accelerator = SimpleNamespace(device=CUDA, backward=lambda loss: loss.backward(), **told)
+    attributes = {"num_processes": 1, "process_index": 0, "is_main_process": True}
+    accelerator = SimpleNamespace(device=CUDA, backward=lambda loss: loss.backward(), **attributes)
     training = Training(batch_size=4, micro_batch_size=2, epochs=2, precision="fp32")
     step = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training)
     context = toys.context(folder, step, accelerator=accelerator)
@@ -146,11 +146,11 @@ def learner(model, examples, folder):
     return Learner(model, context, make_material(model, context, sources))
 
 
-def update(one):
+def update(trained):
     """The learner's next update; what the log says of it."""
-    cursor, material = one.cursor, one.material
-    _, micros = next(updates(MicroBatches(material.pools, one.plan, start=cursor.done)))
-    cursor.records.append(one.update(cursor.done, micros))
+    cursor, material = trained.cursor, trained.material
+    _, micros = next(updates(MicroBatches(material.pools, trained.plan, start=cursor.done)))
+    cursor.records.append(trained.update(cursor.done, micros))
     cursor.done += 1
     return cursor.last, len(micros)
 
@@ -159,16 +159,16 @@ def test_updates_validation_and_a_resume_work_there(tmp_path):
     (model, examples), (again, _) = pictured(dropout=0.0), pictured(dropout=0.0)
     with Pretended() as gpu:
         model.to("cuda")
-        one = learner(model, examples, tmp_path)
-        update(one)
+        first = learner(model, examples, tmp_path)
+        update(first)
         gpu.waits.clear()
-        _, micros = update(one)
+        _, micros = update(first)
         assert sum(gpu.waits.values()) <= 4 + 4 * micros, gpu.waits
-        assert validate(one)["validation_loss"] > 0
-        one.save()
+        assert validate(first)["validation_loss"] > 0
+        first.save()
         two = learner(again.to("cuda"), examples, tmp_path)
-        kept = {value.device.type for p in two.learning.values() for value in two.optimizer.state[p].values()}
-        assert two.cursor.done == 2 and kept == {"cuda"} and update(one) == update(two)
+        devices = {value.device.type for p in two.learning.values() for value in two.optimizer.state[p].values()}
+        assert two.cursor.done == 2 and devices == {"cuda"} and update(first) == update(two)
 
 
 def test_processes_that_would_share_a_gpu_are_refused():

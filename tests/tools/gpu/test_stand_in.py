@@ -84,7 +84,7 @@ def python(code: str) -> tuple[str, ...]:
 
 def run_of(folder: Path, *steps: Step, **more) -> tuple[Run, Part, list[str]]:
     said: list[str] = []
-    part = Part("p", "A part", lambda sizes, work: list(steps), lambda found, machine: [f"found {sorted(found)}"])
+    part = Part("p", "A part", lambda sizes, work: list(steps), lambda figures, machine: [f"found {sorted(figures)}"])
     return Run(folder, HERE, "abc", TINY, say=said.append, **more), part, said
 
 
@@ -99,10 +99,10 @@ def test_what_failed_is_run_again_and_what_is_done_is_not(tmp_path):
     journal = run.journal(part)
     assert journal.steps["good"]["figures"] == {"a": 1} and journal.steps["bad"]["state"] == FAILED
     assert journal.steps["bad"]["why"] == "ended with exit status 1: no memory of it"
-    assert [each["state"] for each in journal.earlier] == [FAILED]
+    assert [record["state"] for record in journal.earlier] == [FAILED]
     page.write(tmp_path / "page.md", tmp_path, [part], stand_in=False)
-    told = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "Commit abc." in told and "found ['good']" in told and "no memory of it" in told
+    page_text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "Commit abc." in page_text and "found ['good']" in page_text and "no memory of it" in page_text
 
 
 def test_figures_of_a_failed_check_are_kept(tmp_path):
@@ -207,7 +207,7 @@ def test_a_journal_that_was_damaged_is_put_aside_and_nothing_done_is_lost(tmp_pa
     journal.keep("a", {"state": DONE, "figures": {"x": 1}})
     journal.forget()
     journal.keep("a", {"state": FAILED})
-    assert [each["figures"] for each in Journal(tmp_path / "p.json").earlier] == [{"x": 1}]
+    assert [record["figures"] for record in Journal(tmp_path / "p.json").earlier] == [{"x": 1}]
     (tmp_path / "p.json").write_text("{")
     assert not Journal(tmp_path / "p.json").steps and (tmp_path / "p.damaged").exists()
 
@@ -226,9 +226,12 @@ def test_versions_belong_to_steps(tmp_path):
 
 def test_a_page_is_written_whatever_the_journals_hold(tmp_path):
     run, part, _ = run_of(tmp_path, Step("good", python("print('{\"a\": 0}')")))
-    broken = Part("p", "A part", part.steps, lambda found, machine: [str(1 / found["good"]["a"])])
+    broken = Part("p", "A part", part.steps, lambda figures, machine: [str(1 / figures["good"]["a"])])
     assert run.measure([part])
     (tmp_path / "journal" / run.slug / "machine.json").write_text("{")
     page.write(tmp_path / "page.md", tmp_path, [broken], stand_in=False)
-    told = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "Not enough was measured for a table (ZeroDivisionError: division by zero)." in told and "## no-gpu" in told
+    page_text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert (
+        "Not enough was measured for a table (ZeroDivisionError: division by zero)." in page_text
+        and "## no-gpu" in page_text
+    )
