@@ -37,12 +37,12 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
     (tmp_path / "toy.toml").write_text(f'{steps}[data]\ntype = "jsonl"\nfolder = "{tmp_path}"\nimages = "."\n')
     command = ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"']
     for _ in range(2):  # the store is there the second time, and the picture is named all the same
-        told = CliRunner().invoke(main, command, catch_exceptions=False).output
-        assert f"image: skipped picture '3': {tmp_path}/3.png: not a readable image" in told
-        assert "no features for 1 of 4 images ('3')" in told and "learning" not in told
+        output = CliRunner().invoke(main, command, catch_exceptions=False).output
+        assert f"image: skipped picture '3': {tmp_path}/3.png: not a readable image" in output
+        assert "no features for 1 of 4 images ('3')" in output and "learning" not in output
     Image.new("RGB", (40, 30)).save(tmp_path / "3.png")
-    told = CliRunner().invoke(main, command, catch_exceptions=False).output
-    assert "first: training" in told and "done in" in told
+    output = CliRunner().invoke(main, command, catch_exceptions=False).output
+    assert "first: training" in output and "done in" in output
     (store,) = (tmp_path / "runs/toy/default/features").glob("*.h5")
     assert sorted(open_store(store)) == ["0", "1", "2", "3", "4", "5"]
 

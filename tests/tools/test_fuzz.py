@@ -111,8 +111,8 @@ def root(tmp_path) -> Path:
 
 @pytest.mark.parametrize("setting", ["inputs=3", "steps=3", "inputs.image=3", "steps.both=3", "metrics=3"])
 def test_a_table_that_is_none_is_told_once_without_a_cascade(setting):
-    told = refused(load, runs() / "toy.toml", installed(), sets=(setting,))
-    assert told.startswith(f"--set {setting}: {setting.partition('=')[0]}: must be a table")
+    message = refused(load, runs() / "toy.toml", installed(), sets=(setting,))
+    assert message.startswith(f"--set {setting}: {setting.partition('=')[0]}: must be a table")
 
 
 def test_a_setting_of_several_lines_is_not_several_settings():
@@ -153,7 +153,7 @@ def test_a_small_file_takes_little_memory(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20, "cannot be read: Error -3 while decompressing data"),
         (b"[" * 100_000, ":1: not JSON: maximum recursion depth exceeded"),
@@ -164,23 +164,23 @@ def test_a_small_file_takes_little_memory(tmp_path):
         ),
     ],
 )
-def test_predictions_that_are_none(tmp_path, data, told):
+def test_predictions_that_are_none(tmp_path, data, message):
     (tmp_path / "p.json").write_bytes(data)
-    assert told in refused(scoring.read_predictions, tmp_path / "p.json")
+    assert message in refused(scoring.read_predictions, tmp_path / "p.json")
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ('{"image": "a.jpg", "id": [1]}', '"id" must be a string, not [1]'),
         ("3", "it is no object"),
         ("[" * 100_000, "maximum recursion depth exceeded"),
     ],
 )
-def test_requests_of_odd_types(tmp_path, line, told):
+def test_requests_of_odd_types(tmp_path, line, expected):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
     message = read_sources([tmp_path / "r.jsonl"])[1].problem
-    assert message.startswith(f"{tmp_path}/r.jsonl:2: invalid line (") and told in message
+    assert message.startswith(f"{tmp_path}/r.jsonl:2: invalid line (") and expected in message
 
 
 def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
@@ -212,15 +212,15 @@ def store(path: Path, **spoilt) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "told"),
+    ("spoilt", "message"),
     [
         ({"fingerprint": np.zeros((2, 2))}, "not a feature store, or damaged: 'fingerprint' must be a JSON object"),
         ({"keys": b"\xff"}, "not a feature store, or damaged: 'keys' is not valid UTF-8"),
         ({"keys": b"b"}, "not a feature store, or damaged: duplicate key 'b'"),
     ],
 )
-def test_stores_that_are_refused_when_opened(tmp_path, spoilt, told):
-    assert refused(FeatureStore, store(tmp_path / "s.h5", **spoilt)).startswith(f"{tmp_path}/s.h5: {told}")
+def test_stores_that_are_refused_when_opened(tmp_path, spoilt, message):
+    assert refused(FeatureStore, store(tmp_path / "s.h5", **spoilt)).startswith(f"{tmp_path}/s.h5: {message}")
 
 
 def test_a_label_without_a_name_and_features_that_are_not_finite(tmp_path):
@@ -238,8 +238,8 @@ def test_a_label_without_a_name_and_features_that_are_not_finite(tmp_path):
 
 def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
     (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 [3]\n")
-    told = f"{tmp_path}/s.h5.partial:1: damaged header; delete the file and start over"
-    assert refused(Journal, tmp_path / "s.h5.partial", {}) == told
+    message = f"{tmp_path}/s.h5.partial:1: damaged header; delete the file and start over"
+    assert refused(Journal, tmp_path / "s.h5.partial", {}) == message
     (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 {}\n")
     assert "contains features with a different fingerprint" in refused(
         StoreWriter, tmp_path / "s.h5", {"extractor": "test"}
@@ -247,7 +247,7 @@ def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("datasets", "told"),
+    ("datasets", "expected"),
     [
         (
             {"image_features": np.ones((2, 3, 4)), "spatial_features": np.ones((2, 2, 6))},
@@ -262,13 +262,13 @@ def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
         ({"image_features": np.ones((0, 3, 4))}, "its row in the index is 0, but the file has 0 rows"),
     ],
 )
-def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, told):
+def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, expected):
     with h5py.File(tmp_path / "f.h5", "w") as file:
         for name, values in datasets.items():
             file[name] = values
     (tmp_path / "index.json").write_text('{"1": 0, "2": 1}')
     message = refused(extract, LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
-    assert f"{tmp_path}/f.h5: " in message and told in message
+    assert f"{tmp_path}/f.h5: " in message and expected in message
 
 
 def test_a_key_of_several_lines_is_told_in_one(tmp_path):
@@ -285,17 +285,17 @@ def test_a_key_of_several_lines_is_told_in_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         (np.ones((2, 3), complex), "must be real numbers, but their dtype is complex128"),
         (np.array([["1", "2"]]), "must be real numbers, but their dtype is <U1"),
         (np.ones((2, 3), bool), "must be real numbers, but their dtype is bool"),
     ],
 )
-def test_arrays_that_hold_no_features(tmp_path, values, told):
+def test_arrays_that_hold_no_features(tmp_path, values, message):
     (tmp_path / "a").mkdir()
     np.savez(tmp_path / "a/1.npz", x=values)
-    assert told in refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    assert message in refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
 
 
 def test_an_array_whose_header_is_no_header_costs_its_image_only(tmp_path):
@@ -317,7 +317,7 @@ def resized(text: str, **sizes: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "told"),
+    ("file", "change", "expected"),
     [
         ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not usable by this encoder"),
         (
@@ -351,13 +351,13 @@ def resized(text: str, **sizes: int) -> str:
         ("recipe.json", lambda text: "[" * 100_000, "recipe.json: damaged: maximum recursion depth exceeded"),
     ],
 )
-def test_what_a_run_keeps_and_is_damaged_is_told_by_its_name(root, file, change, told):
+def test_what_a_run_keeps_and_is_damaged_is_told_by_its_name(root, file, change, expected):
     path = root / file
     text = path.read_text()
     path.write_text(change(text))
     assert path.read_text() != text
     message = refused(load_run, root)
-    assert told in message and path.parent.name in message
+    assert expected in message and path.parent.name in message
 
 
 def test_one_bit_of_the_weights_is_noticed(root):
@@ -384,7 +384,7 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "message"),
     [
         (
             "steps/both/generations.jsonl",
@@ -423,9 +423,9 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
         ("data.json", b'{"fingerprint": 3}', "data.json: damaged: 'fingerprint' is 3"),
     ],
 )
-def test_what_steps_left_and_is_damaged_is_told_by_its_name(root, file, text, told):
+def test_what_steps_left_and_is_damaged_is_told_by_its_name(root, file, text, message):
     (root / file).write_bytes(text)
-    assert told in refused(report_on, root, Progress(), 1)
+    assert message in refused(report_on, root, Progress(), 1)
 
 
 def test_weights_of_another_step_are_told(root):

@@ -21,18 +21,18 @@ pytestmark = pytest.mark.slow
 
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
-    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
-    whole = train_step(tmp_path / "free", free, step(length_bucket=1))
+    free, cramped, messages = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
+    full_log = train_step(tmp_path / "free", free, step(length_bucket=1))
     memory = LimitedMemory(cramped, pairs=4)
-    cut = train_step(tmp_path / "cramped", cramped, step(length_bucket=1), progress=told)
+    cut = train_step(tmp_path / "cramped", cramped, step(length_bucket=1), progress=messages)
     assert largest_difference(free, cramped) < 4e-6
-    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
+    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in full_log], abs=1e-5)
     assert max(memory.seen) <= 4 and sum(memory.seen) > 0
-    assert told.lines[:2] == [
+    assert messages.lines[:2] == [
         "step 's', update 0: out of memory; from now on micro-batches are split into 2; updates stay the same",
         "step 's', update 0: out of memory; from now on micro-batches are split into 4; updates stay the same",
     ]
-    assert "halved" not in whole[0] and (cut[0]["halved"], cut[-1]["halved"]) == (2, 2)
+    assert "halved" not in full_log[0] and (cut[0]["halved"], cut[-1]["halved"]) == (2, 2)
     assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
 
 
@@ -42,15 +42,15 @@ def cut_twice(model):
 
 
 def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path):
-    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
-    whole = train_step(tmp_path / "free", free)
+    free, cramped, messages = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
+    full_log = train_step(tmp_path / "free", free)
     cut_twice(cramped)
-    cut = train_step(tmp_path / "cramped", cramped, progress=told)
+    cut = train_step(tmp_path / "cramped", cramped, progress=messages)
     assert largest_difference(free, cramped) < 2e-6
-    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
+    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in full_log], abs=1e-5)
     at = [
         int(re.match(r"step 's', update (\d+): out of memory", line)[1])
-        for line in told.lines
+        for line in messages.lines
         if "out of memory" in line
     ]
     assert len(set(at)) == 2
@@ -61,9 +61,9 @@ def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path)
 
 def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
     """The second cut comes after the resume, in pieces that draw dropout of their own."""
-    whole, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
-    cut_twice(whole)
-    expected = train_step(tmp_path / "whole", whole)
+    full, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
+    cut_twice(full)
+    expected = train_step(tmp_path / "whole", full)
     cuts = [record.get("halved", 0) for record in expected]
     memory, second = cut_twice(stopped), cuts.index(max(cuts))
     assert second > 1 and cuts[second - 1]
@@ -80,7 +80,7 @@ def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
     LimitedMemory(again, pairs=6, later=2, after=memory.after - len(memory.seen))
     assert (
         train_step(tmp_path / "stopped", again, step(checkpoint_every=1)) == expected
-        and largest_difference(again, whole) == 0
+        and largest_difference(again, full) == 0
     )
 
 
@@ -95,9 +95,9 @@ def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path
 
 
 def test_a_resume_cuts_as_before(tmp_path):
-    whole, stopped = toys.model(dropout=0.3), toys.model(dropout=0.3)
-    LimitedMemory(whole, pairs=4)
-    expected = train_step(tmp_path / "whole", whole)
+    full, stopped = toys.model(dropout=0.3), toys.model(dropout=0.3)
+    LimitedMemory(full, pairs=4)
+    expected = train_step(tmp_path / "whole", full)
 
     memory = LimitedMemory(stopped, pairs=4)
     after, forward = [], stopped.forward
@@ -117,7 +117,7 @@ def test_a_resume_cuts_as_before(tmp_path):
     memory = LimitedMemory(again, pairs=4)
     log = train_step(tmp_path / "stopped", again, chosen)
     assert memory.tried == memory.seen  # it knew
-    assert log == expected and largest_difference(again, whole) == 0
+    assert log == expected and largest_difference(again, full) == 0
 
 
 def test_one_pair_that_is_too_large_is_named(tmp_path):

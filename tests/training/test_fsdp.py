@@ -174,7 +174,7 @@ def stop(patch):
 
 def counted(context) -> dict:
     """Bytes that a process holds of a model between updates, and how many layers are whole while one of them runs."""
-    model, told, gathered = toys.model(num_hidden_layers=8, hidden_size=64, dropout=0.0), {}, set()
+    model, counts, gathered = toys.model(num_hidden_layers=8, hidden_size=64, dropout=0.0), {}, set()
     parameters, deep = sum(p.nbytes for p in model.parameters()), list(model.backbone.model.bert.encoder.layer)
     before = storages()  # the model's own among them: they wait on the CPU, which here is the device too
 
@@ -190,12 +190,12 @@ def counted(context) -> dict:
         record = update(learner, *arguments, **more)
         if learner.cursor.done + 1 < len(learner.plan):
             return record
-        told["held"] = sum(storage.nbytes() for place, storage in storages().items() if place not in before)
-        told["slices"] = sum(p.to_local().nbytes for p in learner.sharded.parameters.values())
-        told["moments"] = sum(
+        counts["held"] = sum(storage.nbytes() for place, storage in storages().items() if place not in before)
+        counts["slices"] = sum(p.to_local().nbytes for p in learner.sharded.parameters.values())
+        counts["moments"] = sum(
             t.to_local().nbytes
-            for kept in learner.optimizer.state.values()
-            for t in kept.values()
+            for moments in learner.optimizer.state.values()
+            for t in moments.values()
             if isinstance(t, DTensor)
         )
         return record
@@ -203,14 +203,14 @@ def counted(context) -> dict:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Learner, "update", measured)
         train(model, context, [Source(toys.examples(8))])
-    return told | {"parameters": parameters, "gathered": sorted(gathered)}
+    return counts | {"parameters": parameters, "gathered": sorted(gathered)}
 
 
 def storages() -> dict:
     """What all tensors that there are lie in, by its place; while this is held, no other takes the place."""
     gc.collect()
-    found = [t.untyped_storage() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter)]
-    return {storage.data_ptr(): storage for storage in found}
+    tensor_storages = [t.untyped_storage() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter)]
+    return {storage.data_ptr(): storage for storage in tensor_storages}
 
 
 def with_little_memory(folder: Path) -> None:
@@ -329,22 +329,22 @@ def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices,
 
 
 def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
-    whole = train_step(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
+    full_log = train_step(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
     assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx(
-        [record["loss"] for record in whole], rel=0.01
+        [record["loss"] for record in full_log], rel=0.01
     )
     assert {tensor.dtype for tensor in load_file(slices / "bf16/weights.safetensors").values()} == {torch.float32}
 
 
 def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
     """Weights and AdamW's two moments take 3 times the parameters where nothing is cut."""
-    told = [json.loads((slices / f"told-{rank}.json").read_text()) for rank in (0, 1)]
-    for each in told:
-        assert each["slices"] == pytest.approx(each["parameters"] / 2, rel=0.01)
-        assert each["moments"] == 2 * each["slices"]
-        assert 1.5 * each["parameters"] < each["held"] < 1.6 * each["parameters"], each
-        assert set(each["gathered"]) <= {1, 2}, each
-    assert sum(each["slices"] for each in told) >= told[0]["parameters"]
+    reports = [json.loads((slices / f"told-{rank}.json").read_text()) for rank in (0, 1)]
+    for report in reports:
+        assert report["slices"] == pytest.approx(report["parameters"] / 2, rel=0.01)
+        assert report["moments"] == 2 * report["slices"]
+        assert 1.5 * report["parameters"] < report["held"] < 1.6 * report["parameters"], report
+        assert set(report["gathered"]) <= {1, 2}, report
+    assert sum(report["slices"] for report in reports) >= reports[0]["parameters"]
 
 
 @pytest.mark.exhaustive
@@ -358,14 +358,14 @@ def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first
     assert alone.returncode == 0, alone.stderr
     done = several(3, tmp_path / "three", WATCHED, "run", "toy.toml", "--set", "training.shard=true")
     assert done.returncode == 0, done.stderr
-    one, three = tmp_path / "one" / PLACE, tmp_path / "three" / PLACE
+    single, three = tmp_path / "one" / PLACE, tmp_path / "three" / PLACE
     for name in ("first", "second"):
-        alike(log(one / "steps" / name), log(three / "steps" / name))
+        alike(log(single / "steps" / name), log(three / "steps" / name))
         close(weights(tmp_path / "one", name), weights(tmp_path / "three", name))
-        assert {path.name for path in (one / "steps" / name).iterdir()} == {
+        assert {path.name for path in (single / "steps" / name).iterdir()} == {
             path.name for path in (three / "steps" / name).iterdir()
         }
-    assert (three / "table.md").read_text() == (one / "table.md").read_text()
+    assert (three / "table.md").read_text() == (single / "table.md").read_text()
     assert (tmp_path / "three/opened-0.txt").read_text()
     assert (tmp_path / "three/opened-1.txt").read_text() == (tmp_path / "three/opened-2.txt").read_text() == ""
 
@@ -391,14 +391,14 @@ def test_out_of_memory_while_validating_too(tmp_path):
 
 
 def test_one_process_says_that_it_has_nobody_to_share_with(tmp_path):
-    plain, asked, told = toys.model(), toys.model(), RecordedProgress()
+    plain, sharded, messages = toys.model(), toys.model(), RecordedProgress()
     expected = train_step(tmp_path / "plain", plain)
     assert (
-        train_step(tmp_path / "asked", asked, step(shard=True), progress=told) == expected
-        and largest_difference(plain, asked) == 0
+        train_step(tmp_path / "asked", sharded, step(shard=True), progress=messages) == expected
+        and largest_difference(plain, sharded) == 0
     )
     assert (
-        told.lines[0]
+        messages.lines[0]
         == "s: training.shard has no effect in one process; start several with `torchrun --nproc-per-node N -m mmgen "
         "run ...`"
     )

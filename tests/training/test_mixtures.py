@@ -39,7 +39,7 @@ def sources(**shares):
 def model(dropout=0.0):
     """Writes, predicts masked words, and tells pairs of captions apart."""
     torch.manual_seed(0)
-    made = compose(
+    composed = compose(
         Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=dropout),
         {"caption": Text(), "second": Text(fields=("second",))},
         Masked(max_tokens=9),
@@ -47,9 +47,9 @@ def model(dropout=0.0):
         objectives=Objectives({"words": MaskedWords(inputs=("caption",), rate=0.4), "fits": SentenceImage()}),
     )
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in composed.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return composed.eval()
 
 
 def step(**training):
@@ -69,22 +69,22 @@ def step(**training):
     )
 
 
-def learn(folder, made, **training):
+def learn(folder, composed, **training):
     folder.mkdir(exist_ok=True)
-    train(made, toys.context(folder, step(**training)), sources())
+    train(composed, toys.context(folder, step(**training)), sources())
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def written_out(made, material, number):
+def written_out(composed, material, number):
     """The losses of an update by their definition, from single examples, by source; gradients are left on the model."""
     total, count = {}, {}
     for micro in range(len(material.plan.updates[number])):
         pool = material.pools[material.source(number, micro)]
         for visited in material.cut(number, micro, 0)[0]:
-            loss = made(pool.batch([visited]))
-            for name, one in loss.sums.items():
+            loss = composed(pool.batch([visited]))
+            for name, loss_sum in loss.sums.items():
                 for key in ((pool.source.name, name), ("", name)):
-                    total[key] = total.get(key, 0) + one
+                    total[key] = total.get(key, 0) + loss_sum
                     count[key] = count.get(key, 0) + loss.counts[name]
     means = {key: total[key] / count[key] for key in total}
     sum(mean for (source, _), mean in means.items() if not source).backward()
@@ -93,23 +93,27 @@ def written_out(made, material, number):
 
 @pytest.mark.parametrize("micro_batch_size, halved", [(100, 0), (4, 0), (1, 0), (4, 2)])
 def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_path, micro_batch_size, halved):
-    made = model()
+    composed = model()
     context = toys.context(tmp_path, step(micro_batch_size=micro_batch_size))
-    material = make_material(made, context, sources())
-    expected = written_out(made, material, 0)
-    gradients = {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}
-    made.zero_grad()
-    accumulator = Accumulator(context, material, Cursor(halved=halved), made, dict(made.named_parameters()), False)
+    material = make_material(composed, context, sources())
+    expected = written_out(composed, material, 0)
+    gradients = {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}
+    composed.zero_grad()
+    accumulator = Accumulator(
+        context, material, Cursor(halved=halved), composed, dict(composed.named_parameters()), False
+    )
     ((_, micros), *_) = updates(MicroBatches(material.pools, material.plan))
     _, means, _ = accumulator.gradients(0, micros, bool)
-    found = {("", name): mean for name, mean in means.each.items()}
-    found |= {(source, name): mean for source, own in means.by_source.items() for name, mean in own.items()}
-    assert found == pytest.approx(expected, abs=1e-5)
-    assert {source: [*own] for source, own in means.by_source.items()} == {
+    losses = {("", name): mean for name, mean in means.each.items()}
+    losses |= {
+        (source, name): mean for source, per_source in means.by_source.items() for name, mean in per_source.items()
+    }
+    assert losses == pytest.approx(expected, abs=1e-5)
+    assert {source: [*per_source] for source, per_source in means.by_source.items()} == {
         "pairs": [f"{name}.loss" for name in OBJECTIVES],
         "texts": ["words.loss"],
     }
-    split = {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
+    split = {name: p.grad for name, p in composed.named_parameters() if p.grad is not None}
     torch.testing.assert_close(split, gradients, atol=1e-6, rtol=1e-3)
 
 
@@ -124,26 +128,28 @@ def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path)
 
 
 def test_the_log_has_losses_by_name_and_by_source_and_so_has_validation(tmp_path):
-    made = model()
-    records = learn(tmp_path, made)
+    composed = model()
+    records = learn(tmp_path, composed)
     names = [f"{name}.loss" for name in OBJECTIVES]
     for record in records:
         assert [*record["losses"]] == names and [*record["sources"]] == ["pairs", "texts"]
         assert record["loss"] == pytest.approx(sum(record["losses"].values()), abs=1e-5)
-        assert min(own["words.loss"] for own in record["sources"].values()) <= record["losses"]["words.loss"]
+        assert (
+            min(per_source["words.loss"] for per_source in record["sources"].values()) <= record["losses"]["words.loss"]
+        )
     context = toys.context(tmp_path, step())
     for watched, expected in ((slice(0, 1), "pairs"), (slice(1, 2), "texts")):
-        alone = Learner(made, context, make_material(made, context, sources()[watched]))
+        alone = Learner(composed, context, make_material(composed, context, sources()[watched]))
         assert validate(alone) == {"validation_loss": pytest.approx(records[-1]["validation_losses"][expected])}
-    both = validate(Learner(made, context, make_material(made, context, sources())))
+    both = validate(Learner(composed, context, make_material(composed, context, sources())))
     assert both["validation_loss"] == pytest.approx(records[-1]["validation_loss"])
     assert both["validation_loss"] < sum(both["validation_losses"].values())
 
 
 @pytest.mark.slow
 def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
-    whole = model(dropout=0.3)
-    expected = learn(tmp_path / "whole", whole)
+    full = model(dropout=0.3)
+    expected = learn(tmp_path / "whole", full)
     update = Learner.update
     assert len(expected) > 4
     for last in (1, len(expected) // 2, len(expected) - 1):
@@ -161,7 +167,7 @@ def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
         again = model(dropout=0.3)
         assert (
             learn(folder, again, checkpoint_every=1, num_workers=last % 2) == expected
-            and largest_difference(again, whole) == 0
+            and largest_difference(again, full) == 0
         )
 
 
@@ -169,7 +175,7 @@ def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
 def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
     """Micro-batches of both sources are cut, the second time after some updates."""
     free, cramped = model(), model()
-    whole = learn(tmp_path / "free", free)
+    full_log = learn(tmp_path / "free", free)
     forward, passed = cramped.forward, []
 
     def short(batch):
@@ -180,30 +186,30 @@ def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
 
     cramped.forward = short
     cut = learn(tmp_path / "cramped", cramped)
-    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
+    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in full_log], abs=1e-5)
     assert cut[-1]["halved"] > cut[0]["halved"] > 0 and {"words"} in passed and {*OBJECTIVES} in passed
-    for ours, theirs in zip(cut, whole, strict=True):
-        for source, own in theirs["sources"].items():
-            assert ours["sources"][source] == pytest.approx(own, abs=1e-5)
+    for ours, theirs in zip(cut, full_log, strict=True):
+        for source, per_source in theirs["sources"].items():
+            assert ours["sources"][source] == pytest.approx(per_source, abs=1e-5)
 
 
 def test_one_text_that_is_too_large_is_named(tmp_path):
-    made = model()
+    composed = model()
 
     def short(batch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    made.forward = short
+    composed.forward = short
     with pytest.raises(RunError, match=r"update 0: out of memory with a single pair \(example 'e\d+'\)"):
-        learn(tmp_path, made)
+        learn(tmp_path, composed)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_change_nothing(tmp_path, workers):
     material = make_material(model(), toys.context(tmp_path, step()), sources())
     batches = [[*updates(MicroBatches(material.pools, material.plan), workers=count)] for count in (0, workers)]
-    for (one, ours), (other, theirs) in zip(*batches, strict=True):
-        assert one == other and [micro for micro, _ in ours] == [micro for micro, _ in theirs]
+    for (number, ours), (their_number, theirs) in zip(*batches, strict=True):
+        assert number == their_number and [micro for micro, _ in ours] == [micro for micro, _ in theirs]
         for (_, mine), (_, their) in zip(ours, theirs, strict=True):
             assert mine.ids == their.ids and mine.counts == their.counts
             torch.testing.assert_close(mine.inputs, their.inputs, atol=0, rtol=0)

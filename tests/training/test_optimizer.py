@@ -49,20 +49,20 @@ def learning(**training):
 def written_out(parameters, training, updates):
     """What the papers' optimisers make of the same gradients, in float64."""
     (slow, slower), moments = training.betas, {}
-    whole = {name: parameter.detach().double().clone() for name, parameter in parameters.items()}
+    weights = {name: parameter.detach().double().clone() for name, parameter in parameters.items()}
     for gradients in updates:
         for name, gradient in gradients.items():
-            w, decay = whole[name], training.weight_decay if whole[name].ndim > 1 else 0.0
+            w, decay = weights[name], training.weight_decay if weights[name].ndim > 1 else 0.0
             mean, square = moments.get(name, (torch.zeros_like(w), torch.zeros_like(w)))
             if training.optimizer == "sgd":
                 mean = training.momentum * mean + gradient.double() + decay * w
-                whole[name] = w - training.learning_rate * mean
+                weights[name] = w - training.learning_rate * mean
             else:
                 mean = slow * mean + (1 - slow) * gradient.double()
                 square = slower * square + (1 - slower) * gradient.double() ** 2
-                whole[name] = w - training.learning_rate * (mean / (square.sqrt() + training.eps) + decay * w)
+                weights[name] = w - training.learning_rate * (mean / (square.sqrt() + training.eps) + decay * w)
             moments[name] = mean, square
-    return whole
+    return weights
 
 
 @pytest.mark.parametrize("training", [SGD, BERT, {**SGD, "momentum": 0.0}])
@@ -92,17 +92,20 @@ def with_gradients(*gradients):
 
 def test_gradients_are_clipped_together_or_each():
     together = with_gradients((3.0, 4.0), (0.0, 0.5), None)
-    found = clip(together, Training(max_grad_norm=1.0))
-    assert found == {"grad_norm": pytest.approx((25 + 0.25) ** 0.5), "clipped": True}
-    assert together[1].grad[1] == pytest.approx(0.5 / found["grad_norm"], rel=1e-4)
-    each = with_gradients((3.0, 4.0), (0.0, 0.5), None)
-    assert clip(each, Training(max_grad_norm=1.0, clip="each")) == {"grad_norm": found["grad_norm"], "clipped": 0.5}
-    assert each[0].grad.tolist() == pytest.approx([0.6, 0.8], rel=1e-4)
-    assert each[1].grad.tolist() == [0.0, 0.5] and each[2].grad is None
-    assert "clipped" not in clip(each, Training(max_grad_norm=None, clip="each"))
+    record = clip(together, Training(max_grad_norm=1.0))
+    assert record == {"grad_norm": pytest.approx((25 + 0.25) ** 0.5), "clipped": True}
+    assert together[1].grad[1] == pytest.approx(0.5 / record["grad_norm"], rel=1e-4)
+    separate = with_gradients((3.0, 4.0), (0.0, 0.5), None)
+    assert clip(separate, Training(max_grad_norm=1.0, clip="each")) == {
+        "grad_norm": record["grad_norm"],
+        "clipped": 0.5,
+    }
+    assert separate[0].grad.tolist() == pytest.approx([0.6, 0.8], rel=1e-4)
+    assert separate[1].grad.tolist() == [0.0, 0.5] and separate[2].grad is None
+    assert "clipped" not in clip(separate, Training(max_grad_norm=None, clip="each"))
     untouched = [torch.nn.Parameter(torch.ones(2))]  # nothing was to be predicted
-    for how, found in (("whole", False), ("each", 0.0)):
-        assert clip(untouched, Training(max_grad_norm=1.0, clip=how)) == {"grad_norm": 0.0, "clipped": found}
+    for how, record in (("whole", False), ("each", 0.0)):
+        assert clip(untouched, Training(max_grad_norm=1.0, clip=how)) == {"grad_norm": 0.0, "clipped": record}
 
 
 def test_the_log_says_rates_and_what_was_clipped(tmp_path):
@@ -123,8 +126,8 @@ def test_the_log_says_rates_and_what_was_clipped(tmp_path):
 @pytest.mark.slow
 def test_a_resume_gives_the_same_bits(tmp_path, monkeypatch, training):
     chosen = step(**training, checkpoint_every=1, freeze=("*.LayerNorm.*",))
-    whole, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
-    expected = train_step(tmp_path / "whole", whole, chosen)
+    full, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
+    expected = train_step(tmp_path / "whole", full, chosen)
     update = Learner.update
 
     def stops(learner, number, *arguments, **more):
@@ -135,7 +138,7 @@ def test_a_resume_gives_the_same_bits(tmp_path, monkeypatch, training):
     with monkeypatch.context() as patch, pytest.raises(KeyError):
         patch.setattr(Learner, "update", stops)
         train_step(tmp_path / "stopped", stopped, chosen)
-    assert train_step(tmp_path / "stopped", again, chosen) == expected and largest_difference(again, whole) == 0
+    assert train_step(tmp_path / "stopped", again, chosen) == expected and largest_difference(again, full) == 0
 
 
 def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
@@ -144,14 +147,14 @@ def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
     train_step(tmp_path / "s", model, step(freeze=("*.LayerNorm.*", "backbone.model.bert.embeddings.position_*")))
     same = {name for name, tensor in state(model).items() if tensor.equal(before[name])}
     names = {name for name, _ in model.named_parameters()}
-    meant = {name for name in names if ".LayerNorm." in name or ".position_embeddings." in name}
-    assert same & names == meant and len(meant) == 13
+    frozen_names = {name for name in names if ".LayerNorm." in name or ".position_embeddings." in name}
+    assert same & names == frozen_names and len(frozen_names) == 13
     set_learning(model, step())  # the next step learns them again
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
 @pytest.mark.parametrize(
-    ("pattern", "meant"),
+    ("pattern", "suggestion"),
     [
         ("*.LayrNorm.*", "; did you mean 'LayerNorm'?"),
         ("*wrd_embeddings*", "; did you mean 'word_embeddings'?"),
@@ -160,8 +163,8 @@ def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
         ("*nothing like it*", ""),
     ],
 )
-def test_a_pattern_that_freezes_nothing_is_a_mistake(pattern, meant):
-    said = f"training.freeze: no parameter is called '{pattern}'{meant}"
+def test_a_pattern_that_freezes_nothing_is_a_mistake(pattern, suggestion):
+    said = f"training.freeze: no parameter is called '{pattern}'{suggestion}"
     with pytest.raises(RunError, match=f"^{re.escape(said)}$"):
         frozen(toys.model(), ("*.bias", pattern))
 

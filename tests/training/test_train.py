@@ -73,8 +73,8 @@ def test_clipping_is_in_the_log(tmp_path):
 
 
 def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
-    whole, stopped, seen = toys.model(), toys.model(), []
-    expected = train_step(tmp_path / "whole", whole)
+    full, stopped, seen = toys.model(), toys.model(), []
+    expected = train_step(tmp_path / "whole", full)
     forward = stopped.forward
 
     def interrupted(batch):
@@ -88,7 +88,7 @@ def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
         train_step(tmp_path / "stopped", stopped)
     assert len(whole_updates(plan(16), seen)) == done_in(tmp_path / "stopped") < len(expected)  # that one, and no more
     again = toys.model()
-    assert train_step(tmp_path / "stopped", again) == expected and largest_difference(again, whole) == 0
+    assert train_step(tmp_path / "stopped", again) == expected and largest_difference(again, full) == 0
 
 
 def whole_updates(plan, passes):
@@ -108,8 +108,8 @@ def done_in(folder):
 def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypatch, epoch, keep):
     """It is made up for when the step goes on: the same log, the same best weights, the same bits."""
     chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
-    whole, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
-    expected = train_step(tmp_path / "whole", whole, chosen, validation=validation)
+    full, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
+    expected = train_step(tmp_path / "whole", full, chosen, validation=validation)
     end = plan(16).epochs[epoch]
     update = Learner.update
 
@@ -125,7 +125,7 @@ def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypa
     assert len(validated) == epoch and done_in(tmp_path / "stopped") == end
     monkeypatch.setattr(Learner, "update", update)
     assert train_step(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
-    assert largest_difference(again, whole) == 0
+    assert largest_difference(again, full) == 0
     assert {path.name for path in (tmp_path / "stopped").iterdir()} == {"log.jsonl", "weights.safetensors"}
 
 
