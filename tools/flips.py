@@ -19,25 +19,25 @@ def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("--files", type=int, default=1000)
     ask.add_argument("--seed", type=int, default=1)
-    asked = ask.parse_args()
-    draw, found = random.Random(asked.seed), Counter()
+    options = ask.parse_args()
+    draw, counts = random.Random(options.seed), Counter()
     with tempfile.TemporaryDirectory(prefix="mmgen-flips-") as place:
         old_store(Path(place))
-        whole = Path(place, "old.h5").read_bytes()
-        for number in range(asked.files):
-            spoilt = bytearray(whole)
+        original = Path(place, "old.h5").read_bytes()
+        for number in range(options.files):
+            spoilt = bytearray(original)
             for _ in range(draw.choice((1, 1, 2, 8))):
                 spoilt[draw.randrange(len(spoilt))] ^= 1 << draw.randrange(8)
             path = Path(place, f"{number}.h5")
             path.write_bytes(spoilt)
             trouble = hdf5._walk(path, NAMES, len(spoilt), path.stat().st_mtime_ns)
-            found[trouble or "libhdf5 came back"] += 1
+            counts[trouble or "libhdf5 came back"] += 1
             path.unlink()
             if trouble:
                 print(f"file {number}: {trouble}", flush=True)
     print(
-        f"{asked.files} files of {len(whole)} bytes: "
-        + ", ".join(f"{count} {what}" for what, count in found.most_common())
+        f"{options.files} files of {len(original)} bytes: "
+        + ", ".join(f"{count} {what}" for what, count in counts.most_common())
     )
 
 

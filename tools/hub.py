@@ -42,7 +42,7 @@ def difference(name: str, width: int) -> float:
     weights = read_published(name)
     for part in (backbone, embedder):
         missing, unexpected = part.load_state_dict(part.published(weights), strict=False)
-        if unexpected or [each for each in missing if ".cls." not in f".{each}"]:
+        if unexpected or [key for key in missing if ".cls." not in f".{key}"]:
             raise RuntimeError(f"missing {missing}, unexpected {unexpected}")
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(1000, 20_000, (1, 9), generator=generator)
@@ -65,12 +65,12 @@ def main() -> int:
     print("| checkpoint | largest difference |\n|---|---|")
     for name, width in NAMES:
         try:
-            found = difference(name, width)
-            wrong += found > 1e-4
-            told = f"{found:.1e}" + " WRONG" * (found > 1e-4)
+            distance = difference(name, width)
+            wrong += distance > 1e-4
+            result = f"{distance:.1e}" + " WRONG" * (distance > 1e-4)
         except (OSError, MmgenError) as error:
-            told = f"skipped: {' '.join(str(error).split())[:90]}"
-        print(f"| {name} | {told} |", flush=True)
+            result = f"skipped: {' '.join(str(error).split())[:90]}"
+        print(f"| {name} | {result} |", flush=True)
     return int(wrong > 0)
 
 

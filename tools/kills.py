@@ -105,9 +105,9 @@ PHASES = (
 
 def recipe(large: bool) -> str:
     text = RECIPE
-    for small, other in LARGE.items() if large else ():
+    for small, large_text in LARGE.items() if large else ():
         assert small in text, small
-        text = text.replace(small, other)
+        text = text.replace(small, large_text)
     return text
 
 
@@ -161,11 +161,11 @@ def run_and_kill(folder: Path, aim: str | None, after: float) -> str | None:
     until = time.monotonic() + after
     while process.poll() is None and time.monotonic() < until:
         time.sleep(0.0002)
-    found = phase(folder)
+    found_phase = phase(folder)
     process.send_signal(signal.SIGKILL)
     said = process.communicate()[0]
     if process.returncode == -signal.SIGKILL:
-        return found
+        return found_phase
     if process.returncode:
         raise SystemExit(f"the run did not go on:\n{said}")
     return None
@@ -184,18 +184,18 @@ def whole_run(folder: Path, text: str) -> float:
     return time.monotonic() - began
 
 
-def differences(one: Path, other: Path) -> list[str]:
+def differences(left: Path, right: Path) -> list[str]:
     """Files of two runs' folders that differ, or are in one only; but for those that tell of time and place."""
-    told = {"environment.json", "times.json", ".lock", "report.html"}
+    ignored = {"environment.json", "times.json", ".lock", "report.html"}
 
     def files(folder: Path) -> dict[Path, Path]:
         return {
             path.relative_to(folder): path
             for path in (folder / PLACE.parent).rglob("*")
-            if path.is_file() and path.name not in told
+            if path.is_file() and path.name not in ignored
         }
 
-    ours, theirs = files(one), files(other)
+    ours, theirs = files(left), files(right)
     same = {".h5": same_features}
     changed = [
         path for path in ours.keys() & theirs.keys() if not same.get(path.suffix, same_bytes)(ours[path], theirs[path])
@@ -203,14 +203,14 @@ def differences(one: Path, other: Path) -> list[str]:
     return sorted(map(str, [*changed, *(path for path in ours.keys() ^ theirs.keys() if path.suffix != ".lock")]))
 
 
-def same_bytes(one: Path, other: Path) -> bool:
-    return one.read_bytes() == other.read_bytes()
+def same_bytes(left: Path, right: Path) -> bool:
+    return left.read_bytes() == right.read_bytes()
 
 
-def same_features(one: Path, other: Path) -> bool:
+def same_features(left: Path, right: Path) -> bool:
     from mmgen.features.store import FeatureStore
 
-    stores = FeatureStore(one), FeatureStore(other)
+    stores = FeatureStore(left), FeatureStore(right)
     return all(
         store.fingerprint == stores[0].fingerprint and list(store) == list(stores[0]) for store in stores
     ) and all(
@@ -233,11 +233,11 @@ def kill(kills: int, seed: int, folder: Path, large: bool = False, say=print) ->
         while killed.total() < kills:
             number = killed.total()
             aim = aims[number // 2 % len(aims)] if number % 2 else None
-            found = run_and_kill(place, aim, 10 ** draw.uniform(-4, -1) if aim else draw.uniform(0, seconds))
-            if not found:
+            found_phase = run_and_kill(place, aim, 10 ** draw.uniform(-4, -1) if aim else draw.uniform(0, seconds))
+            if not found_phase:
                 break
-            killed[found] += 1
-            say(f"run {runs}: killed while {found}" + (f" (aimed at {aim})" if aim else ""))
+            killed[found_phase] += 1
+            say(f"run {runs}: killed while {found_phase}" + (f" (aimed at {aim})" if aim else ""))
         done = subprocess.run(command(), cwd=place, env=environment(), capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"the run did not go on:\n{done.stdout}{done.stderr}")

@@ -38,9 +38,9 @@ SECONDS = 600  # a start that takes longer hangs; leaving alone has a shorter li
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
 
 
 def work(way: str, rank: int, folder: Path, model: Model) -> None:

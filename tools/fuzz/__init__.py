@@ -16,9 +16,9 @@ def all_surfaces() -> dict[str, Surface]:
     """Every surface by name. What they need (torch, h5py, a tiny run) is made when one is prepared."""
     from . import features, folders, pictures, predictions, published, questions, recipes, results, tasks
 
-    found = [
+    surfaces = [
         surface
         for module in (recipes, questions, tasks, features, pictures, folders, predictions, published, results)
         for surface in module.surfaces()
     ]
-    return {surface.name: surface for surface in found}
+    return {surface.name: surface for surface in surfaces}

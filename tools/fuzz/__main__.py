@@ -38,40 +38,40 @@ def main() -> int:
     ask.add_argument("--case", type=int, help="this case of the surface alone, in this very process")
     ask.add_argument("--keep", type=Path, help="with --case: copy its files here")
     ask.add_argument("--seconds", type=float, default=SECONDS, help="limit of a case")
-    asked = ask.parse_args()
+    options = ask.parse_args()
     surfaces = all_surfaces()
-    chosen = asked.surface or list(surfaces)
-    if asked.case is not None:
-        return _one(surfaces[chosen[0]], asked)
+    chosen = options.surface or list(surfaces)
+    if options.case is not None:
+        return _run_case(surfaces[chosen[0]], options)
     tallies = {}
-    for name, cases in shares(chosen, asked.cases, WEIGHTS).items():
-        tallies[name] = fuzz(surfaces[name], cases, asked.seed, asked.seconds)
-        _told(name, tallies[name])
+    for name, cases in shares(chosen, options.cases, WEIGHTS).items():
+        tallies[name] = fuzz(surfaces[name], cases, options.seed, options.seconds)
+        _print_findings(name, tallies[name])
     print("\n" + table(tallies))
     return int(any(tally.findings for tally in tallies.values()))
 
 
-def _one(surface, asked) -> int:
+def _run_case(surface, options) -> int:
     with tempfile.TemporaryDirectory(prefix="mmgen-fuzz-") as place:
-        whole, work = Path(place, "whole"), Path(place, "case")
-        whole.mkdir()
-        outcome = once(surface, asked.seed, asked.case, work, whole, surface.prepare(whole))
-        if asked.keep:
-            shutil.copytree(work, asked.keep, symlinks=True, dirs_exist_ok=True)
-    print(f"{outcome.kind}: {outcome.told}")
+        source, work = Path(place, "whole"), Path(place, "case")
+        source.mkdir()
+        outcome = once(surface, options.seed, options.case, work, source, surface.prepare(source))
+        if options.keep:
+            shutil.copytree(work, options.keep, symlinks=True, dirs_exist_ok=True)
+    print(f"{outcome.kind}: {outcome.message}")
     return int(outcome.kind not in (READ, REFUSED))
 
 
-def _told(name: str, tally: Tally) -> None:
+def _print_findings(name: str, tally: Tally) -> None:
     """What was found, alike findings together."""
     kinds: dict[str, list[Finding]] = {}
     for finding in tally.findings:
-        told = re.sub(r"/tmp/\S*|\d+|'[^']*'", "", finding.outcome.told)
-        kinds.setdefault(f"{finding.outcome.kind}: {told[:30]}{told[-30:]}", []).append(finding)
+        message = re.sub(r"/tmp/\S*|\d+|'[^']*'", "", finding.outcome.message)
+        kinds.setdefault(f"{finding.outcome.kind}: {message[:30]}{message[-30:]}", []).append(finding)
     for findings in list(kinds.values())[:SHOWN]:
         first = findings[0]
         print(
-            f"{name} {first.number} ({len(findings)} alike): {first.outcome.kind}: {first.outcome.told[:400]!r}",
+            f"{name} {first.number} ({len(findings)} alike): {first.outcome.kind}: {first.outcome.message[:400]!r}",
             file=sys.stderr,
             flush=True,
         )

@@ -120,16 +120,16 @@ def _read_store(path: Path, _) -> Any:
     from mmgen.tensors import Example
 
     store = FeatureStore(path)
-    told = store.describe()
+    description = store.describe()
     reader = _reader(StoreReader, path, store)
-    found = {}
+    records = {}
     for key in store:
         record = store.read(key)
         rows = None
         if record.boxes is not None and len(record.features):
             rows = np.concatenate(reader.read(Example("x", {"image": key}))[0][:2], 1)
-        found[key] = (record, rows)
-    return told, found
+        records[key] = (record, rows)
+    return description, records
 
 
 def _reader(cls, path: Path, store) -> Any:
@@ -141,23 +141,25 @@ def _reader(cls, path: Path, store) -> Any:
 def _check_store(path: Path, content: Any, _) -> None:
     import h5py
 
-    told, found = content
+    description, records = content
     with h5py.File(path, "r", locking=False) as file:
-        held = {name: file[name][:] for name in ("keys", "ends", *told["holds"])}
+        held = {name: file[name][:] for name in ("keys", "ends", *description["holds"])}
         held |= {"label_names": file["label_names"][:]} if "labels" in held else {}
         held |= {"class_names": file["class_names"][:]} if "class_ids" in held else {}
     keys, ends, first = [key.decode() for key in held["keys"]], held["ends"].tolist(), 0
-    assert told["images"] == len(keys) == len(found), f"{told['images']} images of {len(keys)}, {len(found)} read"
+    assert description["images"] == len(keys) == len(records), (
+        f"{description['images']} images of {len(keys)}, {len(records)} read"
+    )
     for key, last in zip(keys, ends, strict=True):
-        record, rows = found[key]
+        record, rows = records[key]
         assert np.array_equal(record.features, held["features"][first:last]), f"features of {key}"
         assert np.isfinite(record.features).all() or rows is None, f"features of {key} are not finite"
         for name in ("boxes", "scores"):
-            there, own = held.get(name), getattr(record, name)
-            if there is not None and not np.isnan(there[first:last]).any():
-                assert own is not None and np.array_equal(own, there[first:last]), f"{name} of {key}"
+            stored, actual = held.get(name), getattr(record, name)
+            if stored is not None and not np.isnan(stored[first:last]).any():
+                assert actual is not None and np.array_equal(actual, stored[first:last]), f"{name} of {key}"
         if rows is not None:
-            assert np.isfinite(rows).all() and rows.shape == (last - first, told["width"] + 4), (
+            assert np.isfinite(rows).all() and rows.shape == (last - first, description["width"] + 4), (
                 f"rows of {key}: {rows.shape}"
             )
         if "labels" in held and (held["labels"][first:last] >= 0).all():
@@ -200,12 +202,12 @@ def _check_journal(path: Path, content: Any, _) -> None:
         _check_classes(key, content[key].classes, classes(number))
 
 
-def _check_classes(key: str, found: Any, expected: Any) -> None:
-    assert (found is None) == (expected is None), f"classes of {key}"
-    if found is not None:
-        assert found.names == expected.names, f"names of the classes of {key}"
-        assert np.array_equal(found.ids, expected.ids), f"classes of {key}"
-        assert np.array_equal(found.probabilities, expected.probabilities), f"probabilities of {key}"
+def _check_classes(key: str, actual: Any, expected: Any) -> None:
+    assert (actual is None) == (expected is None), f"classes of {key}"
+    if actual is not None:
+        assert actual.names == expected.names, f"names of the classes of {key}"
+        assert np.array_equal(actual.ids, expected.ids), f"classes of {key}"
+        assert np.array_equal(actual.probabilities, expected.probabilities), f"probabilities of {key}"
 
 
 # --- LXMERT's HDF5 ---
@@ -532,14 +534,14 @@ def _check_arrays(path: Path, content: Any, _) -> None:
             )
             assert np.allclose(content[key].boxes, boxes, atol=1e-6), f"boxes of {key}"
     if path.stem in content:
-        with np.load(path, allow_pickle=False) if path.suffix == ".npz" else _one(path) as archive:
+        with np.load(path, allow_pickle=False) if path.suffix == ".npz" else _OneArray(path) as archive:
             name = next(name for name in ("x", "features", "feat") if name in archive)
-            there = archive[name]
-        assert np.array_equal(content[path.stem].features, there.astype(np.float32)), "other features than the file's"
-        assert np.isrealobj(there) and there.dtype.kind in "fiu", f"{there.dtype} taken for features"
+            stored = archive[name]
+        assert np.array_equal(content[path.stem].features, stored.astype(np.float32)), "other features than the file's"
+        assert np.isrealobj(stored) and stored.dtype.kind in "fiu", f"{stored.dtype} taken for features"
 
 
-class _one:  # noqa: N801  # stands for np.load's archive
+class _OneArray:  # like np.load's archive
     def __init__(self, path: Path) -> None:
         self.array = np.load(path, allow_pickle=False)
 

@@ -79,11 +79,11 @@ def surfaces() -> list[Surface]:
 
 def runs() -> Path:
     """A folder with a whole run and a stopped one; what they read lies beside them."""
-    return Path(_made().name)
+    return Path(_make_run().name)
 
 
 @functools.cache
-def _made() -> tempfile.TemporaryDirectory:
+def _make_run() -> tempfile.TemporaryDirectory:
     """Made once a process, and gone with it (a child of it ends otherwise)."""
     from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
@@ -151,9 +151,9 @@ def _prepare(folder: Path) -> Any:
 
 def _prepare_stopped(folder: Path) -> Any:
     shutil.copytree(runs() / "stopped", folder, dirs_exist_ok=True)
-    found = [path for path in (folder / STEP).glob("*.safetensors") if path.name != "best.safetensors"]
-    assert found and not (folder / STEP / "weights.safetensors").exists(), "there is no checkpoint to spoil"
-    return {"checkpoint": found[0].relative_to(folder)}
+    files = [path for path in (folder / STEP).glob("*.safetensors") if path.name != "best.safetensors"]
+    assert files and not (folder / STEP / "weights.safetensors").exists(), "there is no checkpoint to spoil"
+    return {"checkpoint": files[0].relative_to(folder)}
 
 
 def _root(path: Path) -> Path:
@@ -228,9 +228,9 @@ def _check_weights(path: Path, content: Any, _) -> None:
         about = header[name]
         first, last = about["data_offsets"]
         if about["dtype"] in kinds:
-            there = np.frombuffer(numbers[first:last], kinds[about["dtype"]]).reshape(about["shape"])
+            stored = np.frombuffer(numbers[first:last], kinds[about["dtype"]]).reshape(about["shape"])
             assert np.array_equal(
-                tensor.detach().numpy(), there.astype(tensor.detach().numpy().dtype), equal_nan=True
+                tensor.detach().numpy(), stored.astype(tensor.detach().numpy().dtype), equal_nan=True
             ), f"{name} is another"
         assert np.isfinite(tensor.detach().numpy()).all(), f"{name} is not finite and was taken all the same"
 
@@ -271,9 +271,9 @@ def _check_kept(path: Path, content: Any, prepared: Any) -> None:
         said = json.loads(path.read_text(encoding="utf-8"))
         _same(said, loaded.recipe.model_dump(mode="json"), ())
     if path.name == "inputs.json":
-        kept = json.loads(path.read_text(encoding="utf-8"))["image"]
-        assert kept["width"] == loaded.model.embedders["image"].width
-        assert kept["fingerprint"] == loaded.model.embedders["image"].fingerprint
+        saved = json.loads(path.read_text(encoding="utf-8"))["image"]
+        assert saved["width"] == loaded.model.embedders["image"].width
+        assert saved["fingerprint"] == loaded.model.embedders["image"].fingerprint
     if path.name in ("data.json", "tokenizer_config.json") and path.exists():
         assert isinstance(text, str)
 

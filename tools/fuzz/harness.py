@@ -68,7 +68,7 @@ class Outcome:
     """What became of a case: refused, read, or else what is wrong."""
 
     kind: str
-    told: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ class Tally:
     seconds: float = 0.0
 
 
-def once(surface: Surface, seed: int, number: int, folder: Path, whole: Path, prepared: Any) -> Outcome:
+def once(surface: Surface, seed: int, number: int, folder: Path, source: Path, prepared: Any) -> Outcome:
     """One case in `folder`, which is made anew from the whole files."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(whole, folder, symlinks=True)
+    shutil.copytree(source, folder, symlinks=True)
     path = surface.spoil(random.Random(f"{seed}/{surface.name}/{number}"), folder, prepared)
     try:
         with warnings.catch_warnings():
@@ -104,8 +104,8 @@ def once(surface: Surface, seed: int, number: int, folder: Path, whole: Path, pr
         return Outcome(wrong or REFUSED, str(error))
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)
-        own = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in where if "mmgen" in frame.filename]
-        return Outcome(f"traceback: {type(error).__name__}", f"{error} (by way of {' '.join(own[-4:])})")
+        places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in where if "mmgen" in frame.filename]
+        return Outcome(f"traceback: {type(error).__name__}", f"{error} (by way of {' '.join(places[-4:])})")
     try:
         surface.check(path, content, prepared)
     except AssertionError as error:
@@ -134,13 +134,13 @@ def fuzz(surface: Surface, cases: int, seed: int = 0, seconds: float = SECONDS, 
     """Cases of one surface, each in a child process that goes on until it dies."""
     tally, began = Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mmgen-fuzz-") as place:
-        whole, work = Path(place, "whole"), Path(place, "case")
-        whole.mkdir()
+        source, work = Path(place, "whole"), Path(place, "case")
+        source.mkdir()
         _warm()
-        prepared = surface.prepare(whole)
+        prepared = surface.prepare(source)
         number = first
         while number < first + cases:
-            number = _child(surface, seed, number, first + cases, work, whole, prepared, tally, seconds)
+            number = _child(surface, seed, number, first + cases, work, source, prepared, tally, seconds)
     tally.seconds = time.monotonic() - began
     return tally
 
@@ -151,13 +151,13 @@ def _warm() -> None:
         importlib.import_module(name)
 
 
-def _child(surface, seed, first, last, work, whole, prepared, tally, seconds) -> int:  # noqa: PLR0913
+def _child(surface, seed, first, last, work, source, prepared, tally, seconds) -> int:  # noqa: PLR0913
     """Cases from `first` until all are done, or the child is not to be used any more; the next case's number."""
     out, into = os.pipe()
     child = os.fork()
     if not child:
         os.close(out)
-        _work(surface, seed, first, last, work, whole, prepared, into)
+        _work(surface, seed, first, last, work, source, prepared, into)
     os.close(into)
     number, began, buffered = first, time.monotonic(), b""
     while number < last:
@@ -172,26 +172,26 @@ def _child(surface, seed, first, last, work, whole, prepared, tally, seconds) ->
             break
         *lines, buffered = (buffered + data).split(b"\n")
         for line in lines:
-            kind, told, took = json.loads(line)
+            kind, message, took = json.loads(line)
             tally.slowest, began = max(tally.slowest, took), time.monotonic()
             tally.counts[kind if kind in (READ, REFUSED) else "wrong"] += 1
             if kind not in (READ, REFUSED):
-                tally.findings.append(Finding(surface.name, number, Outcome(kind, told)))
+                tally.findings.append(Finding(surface.name, number, Outcome(kind, message)))
             number += 1
     os.close(out)
     os.waitpid(child, 0)
     return number
 
 
-def _work(surface, seed, first, last, work, whole, prepared, into) -> None:  # noqa: PLR0913
+def _work(surface, seed, first, last, work, source, prepared, into) -> None:  # noqa: PLR0913
     """The child: a line a case, then the end."""
     try:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
         for number in range(first, last):
             began = time.monotonic()
-            outcome = once(surface, seed, number, work, whole, prepared)
-            line = json.dumps([outcome.kind, outcome.told, time.monotonic() - began]) + "\n"
+            outcome = once(surface, seed, number, work, source, prepared)
+            line = json.dumps([outcome.kind, outcome.message, time.monotonic() - began]) + "\n"
             os.write(into, line.encode())
     except BaseException:  # a mistake of the fuzzer itself, never to run on as a second parent
         traceback.print_exc()

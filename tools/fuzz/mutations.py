@@ -88,10 +88,10 @@ ODD_VALUES: list[Any] = [
 ]
 
 
-def bytes_(draw: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
+def bytes_(draw: Random, data: bytes, donors: Sequence[bytes] = ()) -> bytes:
     """Once, or a few times, spoilt."""
     for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
-        data = draw.choice(BYTES)(draw, data, others)
+        data = draw.choice(BYTES)(draw, data, donors)
     return data
 
 
@@ -141,12 +141,12 @@ def _exchange(draw: Random, data: bytes, _) -> bytes:
     return data[: cut[0]] + data[cut[1] : cut[2]] + data[cut[0] : cut[1]] + data[cut[2] :]
 
 
-def _splice(draw: Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    other = draw.choice(others) if others else data
-    return data[: draw.randrange(len(data) + 1)] + other[draw.randrange(len(other) + 1) :]
+def _splice(draw: Random, data: bytes, donors: Sequence[bytes]) -> bytes:
+    donor = draw.choice(donors) if donors else data
+    return data[: draw.randrange(len(data) + 1)] + donor[draw.randrange(len(donor) + 1) :]
 
 
-def _whole(draw: Random, data: bytes, _) -> bytes:
+def _replace_all(draw: Random, data: bytes, _) -> bytes:
     return draw.choice(
         (
             b"",
@@ -179,7 +179,7 @@ BYTES = [
     _overwrite,
     _exchange,
     _splice,
-    _whole,
+    _replace_all,
 ]
 
 
@@ -203,8 +203,8 @@ def lines(draw: Random, text: str, odd: Sequence[str]) -> str:
             name, _, value = rows[place].partition("=")
             rows[place] = f"{_misspelt(draw, name.rstrip())} ={value}"
         elif what == 6:
-            other = draw.randrange(len(rows))
-            rows[place], rows[other] = rows[other], rows[place]
+            second = draw.randrange(len(rows))
+            rows[place], rows[second] = rows[second], rows[place]
         else:
             rows[place] = _misspelt(draw, rows[place])
     return "\n".join(rows)
@@ -255,9 +255,9 @@ def _spoilt(draw: Random, value: Any, odd: Sequence[Any]) -> Any:
     elif what == 5:
         holder[key] = str(holder[key])
     elif what == 6:
-        other, name = draw.choice(places)
+        donor, name = draw.choice(places)
         holder[key] = json.loads(
-            json.dumps(other.get(name) if isinstance(other, dict) else other[name] if name < len(other) else None)
+            json.dumps(donor.get(name) if isinstance(donor, dict) else donor[name] if name < len(donor) else None)
         )
     elif what == 7 and isinstance(holder[key], (int, float)):
         holder[key] = draw.choice((-holder[key], holder[key] + 1, holder[key] * 10**6, str(holder[key])))

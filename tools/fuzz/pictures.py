@@ -24,7 +24,7 @@ def _prepare(folder: Path) -> Any:
     from PIL import Image
 
     draw = Random(0)
-    whole = []
+    pictures = []
     for kind, ending in FORMATS.items():
         for mode in MODES:
             image = Image.frombytes("RGB", (23, 17), draw.randbytes(23 * 17 * 3)).resize((46, 34))
@@ -35,12 +35,12 @@ def _prepare(folder: Path) -> Any:
                 )
             except (OSError, ValueError, KeyError):
                 continue
-            whole.append((ending, out.getvalue()))
+            pictures.append((ending, out.getvalue()))
     exif = Image.Exif()
     exif[0x0112] = 6
     out = io.BytesIO()
     Image.frombytes("RGB", (23, 17), draw.randbytes(23 * 17 * 3)).save(out, "JPEG", exif=exif)
-    return [*whole, (".jpg", out.getvalue()), (".jpg", out.getvalue())]
+    return [*pictures, (".jpg", out.getvalue()), (".jpg", out.getvalue())]
 
 
 def _spoil(draw: Random, folder: Path, prepared: Any) -> Path:
@@ -48,7 +48,7 @@ def _spoil(draw: Random, folder: Path, prepared: Any) -> Path:
     if ending == ".png" and draw.random() < 0.5:
         data = _chunks(draw, data)
     else:
-        data = mutations.bytes_(draw, data, [other for _, other in prepared])
+        data = mutations.bytes_(draw, data, [donor for _, donor in prepared])
     path = folder / f"picture{draw.choice((ending, ending, '.jpg', '.PNG'))}"
     path.write_bytes(data)
     return path
@@ -98,8 +98,8 @@ def _check(path: Path, content: Any, _) -> None:
     with Image.open(path) as image:
         width, height = image.size
         expected = ImageOps.exif_transpose(image).convert("RGB")
-    for each in content:
-        assert each.mode == "RGB" and sorted(each.size) == sorted((width, height)), (
-            f"{each.mode} {each.size} for {width} x {height}"
+    for picture in content:
+        assert picture.mode == "RGB" and sorted(picture.size) == sorted((width, height)), (
+            f"{picture.mode} {picture.size} for {width} x {height}"
         )
-        assert each.tobytes() == expected.tobytes(), "other pixels"
+        assert picture.tobytes() == expected.tobytes(), "other pixels"

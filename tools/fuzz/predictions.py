@@ -98,11 +98,11 @@ def _predictions(path: Path, _) -> Any:
     from mmgen.scoring.files import References
     from mmgen.tensors import Example
 
-    found = read_predictions(path)
+    predictions = read_predictions(path)
     examples = tuple(Example(key, {}, ("What?",)) for key in ("25", "71", "9"))
-    if set(found) & {"25", "71", "9"}:
-        pair(found, References(examples), path, partial=True)
-    return found
+    if set(predictions) & {"25", "71", "9"}:
+        pair(predictions, References(examples), path, partial=True)
+    return predictions
 
 
 def _references(path: Path, prepared: Any) -> Any:
@@ -150,22 +150,23 @@ def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
     for row in [inner for outer in rows for inner in (outer if isinstance(outer, list) else [outer])]:
         if names == WRITTEN and "error" in row:
             continue
-        own = next(
+        entry_key = next(
             row[name]
             for name in ("image_id", "id", "image", "question_id")
             if isinstance(row.get(name), str | int) and not isinstance(row[name], bool)
         )
         value = row[next(name for name in names if name in row)]
-        expected.setdefault(_key(str(own)), []).extend(
-            each["text"] if isinstance(each, dict) else each for each in (value if isinstance(value, list) else [value])
+        expected.setdefault(_key(str(entry_key)), []).extend(
+            entry["text"] if isinstance(entry, dict) else entry
+            for entry in (value if isinstance(value, list) else [value])
         )
     assert content == expected, f"{content} where the file says {expected}"
 
 
-def _key(own: str) -> str:
+def _key(text: str) -> str:
     """A path that is no image's is an id like any other."""
-    key = image_key(own)
-    return own if key == own.rpartition("/")[2] else key
+    key = image_key(text)
+    return text if key == text.rpartition("/")[2] else key
 
 
 def _spoil_table(draw: Random, folder: Path, _) -> Path:
@@ -186,9 +187,9 @@ def _check_table(path: Path, content: Any, _) -> None:
     expected: dict[str, list[str]] = {}
     for row in rows:
         values = dict(zip(names, row, strict=True))
-        own = next(values[name].strip() for name in ("image_id", "id", "image", "question_id") if name in values)
+        key = next(values[name].strip() for name in ("image_id", "id", "image", "question_id") if name in values)
         cell = values[next(name for name in ASKED if name in values)]
-        expected.setdefault(_key(own), []).extend(part.strip() for part in cell.split("---"))
+        expected.setdefault(_key(key), []).extend(part.strip() for part in cell.split("---"))
     assert content == expected, f"{content} where the file says {expected}"
 
 
@@ -216,15 +217,15 @@ def _requests(path: Path, _) -> Any:
     from mmgen.inference.pictures import as_picture
     from mmgen.inference.query import read_sources
 
-    found = read_sources([path])
-    for request in found:
+    sources = read_sources([path])
+    for request in sources:
         for value in request.inputs.values():
             try:
                 if (picture := as_picture(value, request.id, request.folder)) is not None:
                     picture.load()
             except (DataError, ValueError):
                 continue
-    return found
+    return sources
 
 
 def _check_requests(path: Path, content: Any, _) -> None:
@@ -238,8 +239,8 @@ def _check_requests(path: Path, content: Any, _) -> None:
             assert request.problem.startswith(f"{path}:") and "\n" not in request.problem, request.problem
             continue
         row = json.loads(line)
-        own = {name: value for name, value in row.items() if name != "id" and value not in (None, "")}
-        assert isinstance(request.name, str) and request.inputs == own, f"{request} of {row}"
+        inputs = {name: value for name, value in row.items() if name != "id" and value not in (None, "")}
+        assert isinstance(request.name, str) and request.inputs == inputs, f"{request} of {row}"
 
 
 # --- commands ---
@@ -293,7 +294,7 @@ def _command(draw: Random, folder: Path, prepared: Any) -> Path:
         "/dev/null",
         "~",
     ]
-    one, two, three = (draw.choice([*names, str(prepared["run"])]) for _ in range(3))
+    first, two, three = (draw.choice([*names, str(prepared["run"])]) for _ in range(3))
     settings = draw.choice(
         (
             "inputs=3",
@@ -319,15 +320,15 @@ def _command(draw: Random, folder: Path, prepared: Any) -> Path:
     sets = draw.choice(([], ["--set", settings]))
     prepared["arguments"] = draw.choice(
         (
-            ["show", one, *sets],
-            ["check", one, two, *sets],
-            ["features", "info", one],
-            ["features", "import", one, two, "--type", kinds, *sets],
-            ["features", "extract", one, two, "--type", kinds, *sets, "--set", "image_size=32"],
-            ["data", "check", one, *sets],
+            ["show", first, *sets],
+            ["check", first, two, *sets],
+            ["features", "info", first],
+            ["features", "import", first, two, "--type", kinds, *sets],
+            ["features", "extract", first, two, "--type", kinds, *sets, "--set", "image_size=32"],
+            ["data", "check", first, *sets],
             [
                 "score",
-                one,
+                first,
                 "--references",
                 two,
                 *draw.choice(
@@ -343,30 +344,30 @@ def _command(draw: Random, folder: Path, prepared: Any) -> Path:
                     )
                 ),
             ],
-            ["generate", str(prepared["run"]), one],
-            ["generate", one, two],
+            ["generate", str(prepared["run"]), first],
+            ["generate", first, two],
             [
                 "generate",
                 str(prepared["run"]),
-                one,
+                first,
                 "--caption",
                 draw.choice(("", "a dog", "\0", "\ud800", "x " * 3000)),
                 "--n",
                 "2",
             ],
-            ["generate", one, "--step", "x", "--caption", "a"],
-            ["generate", str(prepared["run"]), "--caption", "a dog", "--out", one],
-            ["report", one],
-            ["score", one, "--references", two, "--json", one],
-            ["score", one, "--references", two, "--resamples", "1000000000000"],
-            ["judge", "score", one, two],
-            ["judge", "score", one, two, "--json", two],
-            ["judge", "make", one, "--out", two],
-            ["data", "check", one, "--list-missing", one],
-            ["generate", str(prepared["run"]), one, "--out", one],
-            ["run", one, "--step", "none", *sets],
-            ["show", "toy.toml", "--profile", one],
-            ["init", one],
+            ["generate", first, "--step", "x", "--caption", "a"],
+            ["generate", str(prepared["run"]), "--caption", "a dog", "--out", first],
+            ["report", first],
+            ["score", first, "--references", two, "--json", first],
+            ["score", first, "--references", two, "--resamples", "1000000000000"],
+            ["judge", "score", first, two],
+            ["judge", "score", first, two, "--json", two],
+            ["judge", "make", first, "--out", two],
+            ["data", "check", first, "--list-missing", first],
+            ["generate", str(prepared["run"]), first, "--out", first],
+            ["run", first, "--step", "none", *sets],
+            ["show", "toy.toml", "--profile", first],
+            ["init", first],
         )
     )
     return folder / "arguments"
@@ -395,9 +396,9 @@ def _run_command(path: Path, prepared: Any) -> Any:
 
 
 def _check_command(path: Path, content: Any, prepared: Any) -> None:
-    told, arguments = content.output, prepared["arguments"]
-    assert "Traceback" not in told, f"{arguments}: {told[-500:]}"
+    output, arguments = content.output, prepared["arguments"]
+    assert "Traceback" not in output, f"{arguments}: {output[-500:]}"
     assert content.exit_code in (0, 1, 2), f"{arguments}: exit code {content.exit_code}"
     if content.exit_code == 1:
-        assert "error: " in told, f"{arguments}: {told[-500:]}"
-    assert "\x1b[2J" not in told, f"{arguments}: control characters reach the terminal"
+        assert "error: " in output, f"{arguments}: {output[-500:]}"
+    assert "\x1b[2J" not in output, f"{arguments}: control characters reach the terminal"

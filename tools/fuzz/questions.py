@@ -65,8 +65,8 @@ def surfaces() -> list[Surface]:
     ]
 
 
-def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> Surface:
-    text = whole if isinstance(whole, str) else json.dumps(whole, ensure_ascii=False)
+def _surface(name: str, file: str, valid: Any, naive: Callable[[str], dict]) -> Surface:
+    text = valid if isinstance(valid, str) else json.dumps(valid, ensure_ascii=False)
 
     def prepare(folder: Path) -> None:
         logging.getLogger("mmgen").setLevel(logging.ERROR)
@@ -80,7 +80,7 @@ def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> 
             packed = draw.random() < 0.3
             path.write_bytes(mutations.bytes_(draw, gzip.compress(data, mtime=0)) if packed else data)
         else:
-            mutations.write(path, spoilt(draw, whole))
+            mutations.write(path, spoilt(draw, valid))
         return path
 
     return Surface(
@@ -93,11 +93,11 @@ def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> 
     )
 
 
-def spoilt(draw: Random, whole: Any) -> str:
+def spoilt(draw: Random, valid: Any) -> str:
     """By its structure: JSON's values, the values of a line, or the cells of a table."""
-    if not isinstance(whole, str):
-        return mutations.json_(draw, whole)
-    rows = whole.splitlines()
+    if not isinstance(valid, str):
+        return mutations.json_(draw, valid)
+    rows = valid.splitlines()
     place = draw.randrange(len(rows))
     if rows[place].startswith("{"):
         rows[place] = mutations.json_(draw, json.loads(rows[place]))
@@ -123,18 +123,20 @@ def _read(name: str, path: Path) -> dict[str, tuple]:
     captions = ("captions.json",) if name == "captions" else ()
     dataset = config(folder=path.parent, files=files, caption_files=captions, missing="keep").build()
     dataset.describe()
-    found = {}
+    examples = {}
     for example in dataset.split("train"):
         inputs = dict(example.inputs)
-        found[example.id.removeprefix("train-")] = (tuple(inputs.pop("caption", ())), example.targets, inputs)
-    return found
+        examples[example.id.removeprefix("train-")] = (tuple(inputs.pop("caption", ())), example.targets, inputs)
+    return examples
 
 
 def _check(path: Path, content: dict, naive: Callable[[str], dict]) -> None:
     data = path.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
     expected = {
-        key: (tuple(captions), tuple(asked), inputs) for key, (captions, asked, inputs) in naive(text).items() if asked
+        key: (tuple(captions), tuple(questions), inputs)
+        for key, (captions, questions, inputs) in naive(text).items()
+        if questions
     }
     assert content == expected, f"{content} where the file says {expected}"
 
@@ -148,47 +150,47 @@ def _plain(text: str) -> str:
 
 
 def _vqa(text: str, captions: dict | None = None) -> dict:
-    found, seen = {}, set()
+    examples, seen = {}, set()
     for row in json.loads(text)["questions"]:
-        own = _plain(str(row["question_id"])) if "question_id" in row else None
-        if own is None or own not in seen:
-            seen |= {own}
-            entry = found.setdefault(_key(row["image_id"]), ([], [], {"image": _key(row["image_id"])}))
+        key = _plain(str(row["question_id"])) if "question_id" in row else None
+        if key is None or key not in seen:
+            seen |= {key}
+            entry = examples.setdefault(_key(row["image_id"]), ([], [], {"image": _key(row["image_id"])}))
             entry[1].extend([_plain(row["question"])] if _plain(row["question"]) else [])
-    return found
+    return examples
 
 
 def _coco(text: str) -> dict:
-    table, found, seen = json.loads(text), _vqa(json.dumps(VQA)), set()
+    table, examples, seen = json.loads(text), _vqa(json.dumps(VQA)), set()
     for row in table if isinstance(table, list) else table["annotations"]:
-        own = (_key(row["image_id"]), _plain(str(row["id"]))) if "id" in row else None
-        if (own is None or own not in seen) and _key(row["image_id"]) in found and _plain(row["caption"]):
-            found[_key(row["image_id"])][0].append(_plain(row["caption"]))
-        seen |= {own}
-    return found
+        key = (_key(row["image_id"]), _plain(str(row["id"]))) if "id" in row else None
+        if (key is None or key not in seen) and _key(row["image_id"]) in examples and _plain(row["caption"]):
+            examples[_key(row["image_id"])][0].append(_plain(row["caption"]))
+        seen |= {key}
+    return examples
 
 
 def _vqg(text: str) -> dict:
     header, *rows = filter(None, csv.reader(io.StringIO(text, newline="")))
-    found: dict = {}
+    examples: dict = {}
     for row in rows:
         values = dict(zip([name.strip() for name in header], row, strict=True))
         key = _key(values["image_id"])
-        there = key in found
-        entry = found.setdefault(key, ([], [], {"image": key}))
+        exists = key in examples
+        entry = examples.setdefault(key, ([], [], {"image": key}))
         before = list(entry[1])
-        entry[1].extend(q for q in map(_plain, values["questions"].split("---")) if q and not (there and q in before))
-    return found
+        entry[1].extend(q for q in map(_plain, values["questions"].split("---")) if q and not (exists and q in before))
+    return examples
 
 
 def _jsonl(text: str) -> dict:
-    found = {}
+    examples = {}
     for line in text.split("\n"):
         if line.strip():
             row = json.loads(line)
-            own = _plain(str(row.pop("id")))
-            assert own not in found, f"two lines of the id '{own}'"
-            asked, captions = (
+            key = _plain(str(row.pop("id")))
+            assert key not in examples, f"two lines of the id '{key}'"
+            questions, captions = (
                 _list(row.pop("questions")),
                 _list(row.pop("caption", [])) + _list(row.pop("captions", [])),
             )
@@ -198,8 +200,8 @@ def _jsonl(text: str) -> dict:
                 name: tuple(_list(value, True)) if isinstance(value, list) else _plain(value)
                 for name, value in row.items()
             }
-            found[own] = (captions, asked, inputs)
-    return found
+            examples[key] = (captions, questions, inputs)
+    return examples
 
 
 def _list(value: Any, empty: bool = False) -> list[str]:

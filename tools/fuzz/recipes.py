@@ -211,7 +211,7 @@ def _spoil(draw: Random, folder: Path, prepared: Any) -> Path:
     text = draw.choice(prepared["texts"])
     path = folder / "spoilt.toml"
     if draw.random() < 0.35:
-        path.write_bytes(mutations.bytes_(draw, text.encode(), [other.encode() for other in prepared["texts"]]))
+        path.write_bytes(mutations.bytes_(draw, text.encode(), [donor.encode() for donor in prepared["texts"]]))
     else:
         mutations.write(path, mutations.lines(draw, text, ODD))
     return path
@@ -264,25 +264,25 @@ def _merge(below: dict, above: dict) -> None:
             below[name] = value
 
 
-def _same(expected: Any, there: Any, at: tuple) -> None:
+def _same(expected: Any, actual: Any, at: tuple) -> None:
     """Everything that the file says is in the recipe."""
     if isinstance(expected, dict):
-        assert isinstance(there, dict), f"{at}: {there!r} for a table"
+        assert isinstance(actual, dict), f"{at}: {actual!r} for a table"
         for name, value in expected.items():
-            assert name in there, f"{at}: '{name}' is lost"
-            _same(value, there[name], (*at, name))
+            assert name in actual, f"{at}: '{name}' is lost"
+            _same(value, actual[name], (*at, name))
     elif isinstance(expected, list):
-        assert isinstance(there, list) and len(there) == len(expected), f"{at}: {there!r} for {expected!r}"
+        assert isinstance(actual, list) and len(actual) == len(expected), f"{at}: {actual!r} for {expected!r}"
         for number, value in enumerate(expected):
-            _same(value, there[number], (*at, number))
+            _same(value, actual[number], (*at, number))
     elif isinstance(expected, str):
-        from_recipe = isinstance(there, str) and Path(there).parts[-len(own := Path(expected).parts) :] == own
+        from_recipe = isinstance(actual, str) and Path(actual).parts[-len(parts := Path(expected).parts) :] == parts
         # a path counts from the recipe: it ends as it was written, but for steps upwards
-        upwards = expected.startswith("..") and Path(there).name == Path(expected).name
-        assert there == expected or from_recipe or upwards, f"{at}: {there!r} for {expected!r}"
+        upwards = expected.startswith("..") and Path(actual).name == Path(expected).name
+        assert actual == expected or from_recipe or upwards, f"{at}: {actual!r} for {expected!r}"
     else:
-        assert there == expected and isinstance(there, bool) == isinstance(expected, bool), (
-            f"{at}: {there!r} for {expected!r}"
+        assert actual == expected and isinstance(actual, bool) == isinstance(expected, bool), (
+            f"{at}: {actual!r} for {expected!r}"
         )
 
 

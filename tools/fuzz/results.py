@@ -59,9 +59,9 @@ def _prepare(folder: Path) -> Any:
 def _spoiler(wholes: dict[str, tuple[str, Any]]) -> Any:
     def spoil(draw: Random, folder: Path, _: Any) -> Path:
         form = draw.choice([*wholes])
-        name, whole = wholes[form]
+        name, valid = wholes[form]
         path = folder / f"{form}.{name}"
-        text = _text(draw, form, whole, name.startswith("t"))
+        text = _text(draw, form, valid, name.startswith("t"))
         if draw.random() < 0.3:
             data = mutations.bytes_(draw, text.encode("utf-8", "surrogatepass"))
             path.write_bytes(draw.choice((data, gzip.compress(data, mtime=0))))
@@ -72,15 +72,15 @@ def _spoiler(wholes: dict[str, tuple[str, Any]]) -> Any:
     return spoil
 
 
-def _text(draw: Random, form: str, whole: Any, truth: bool) -> str:
+def _text(draw: Random, form: str, valid: Any, truth: bool) -> str:
     if truth and form in LINES:
-        rows = [json.dumps(row) for row in whole]
+        rows = [json.dumps(row) for row in valid]
         place = draw.randrange(len(rows))
-        rows[place] = mutations.json_(draw, whole[place])
+        rows[place] = mutations.json_(draw, valid[place])
         return "\n".join(rows)
-    if not isinstance(whole, str):
-        return mutations.json_(draw, whole)
-    rows = whole.splitlines()
+    if not isinstance(valid, str):
+        return mutations.json_(draw, valid)
+    rows = valid.splitlines()
     place = draw.randrange(len(rows))
     cells = rows[place].split(",")
     cells[draw.randrange(len(cells))] = str(draw.choice(mutations.ODD_VALUES))
@@ -118,18 +118,18 @@ def _check_results(path: Path, content: dict[str, Any], _: Any) -> None:
             names = [cell.strip() for cell in rows[0]]
             table = [dict(zip(names, row, strict=True)) for row in rows[1:]]
             said = {" ".join(row["annot_id"].split()): [float(row[f"answer_{k}"]) for k in range(4)] for row in table}
-            assert {own: value["probabilities"] for own, value in content.items()} == said
+            assert {key: value["probabilities"] for key, value in content.items()} == said
             return
         rows = rows[rows[0][0].strip().lower() in ("identifier", "id") :]
         assert {" ".join(row[0].split()): row[1].strip().lower() for row in rows} == {
-            own: value["label"].lower() for own, value in content.items()
+            key: value["label"].lower() for key, value in content.items()
         }
         return
     table = json.loads(text)
     rows = table["results"] if isinstance(table, dict) else table
     key = {"vqa": "answer", "boxes": "box", "phrases": "boxes"}[form]
-    own = "question_id" if form == "vqa" else "id"
-    said = {" ".join(str(row[own]).split()): row[key] for row in rows}
+    id_key = "question_id" if form == "vqa" else "id"
+    said = {" ".join(str(row[id_key]).split()): row[key] for row in rows}
     assert said == {name: value["box"] if form == "boxes" else value for name, value in content.items()}
 
 
@@ -146,7 +146,7 @@ def _check_truths(path: Path, content: list[Any], _: Any) -> None:
         said = [label if label is None or isinstance(label, bool) else label.lower() == "true" for label in said]
         assert said == [example.labels.get("truth") for example in content]
     elif form == "vcr":
-        said = [row.get(f"{asks}_label") for row in rows for asks in ("answer", "rationale")]
+        said = [row.get(f"{subtask}_label") for row in rows for subtask in ("answer", "rationale")]
         assert said == [example.labels.get("choice") for example in content]
     else:
         boxes = [example.labels["box"] if form == "boxes" else example.labels["phrases"][0][2] for example in content]

@@ -104,14 +104,14 @@ def _surface(
     return Surface(name, prepare, spoil, lambda path, _: read(path), check, PLACED, named=NAMED.get(name, ""))
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float | int):
-        return abs(one - other) < CLOSE
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(_alike(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    return bool(one == other)
+def _alike(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float | int):
+        return abs(left - right) < CLOSE
+    if isinstance(left, dict) and isinstance(right, dict):
+        return list(left) == list(right) and all(_alike(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_alike, left, right))
+    return bool(left == right)
 
 
 # --- ways to spoil
@@ -163,7 +163,7 @@ def _spoilt_xml(draw: Random, path: Path, data: bytes) -> None:
     if draw.random() < 0.5:
         text = mutations.lines(draw, text, HOSTILE_XML)
     else:
-        place = draw.choice([0, *(found.start() for found in re.finditer(r"[<>]|\d+", text))])
+        place = draw.choice([0, *(match.start() for match in re.finditer(r"[<>]|\d+", text))])
         text = text[:place] + draw.choice(HOSTILE_XML) + text[place:]
     mutations.write(path, text)
 
@@ -172,7 +172,9 @@ def _spoilt_xml(draw: Random, path: Path, data: bytes) -> None:
 
 
 def _examples(dataset: Any) -> dict[str, Any]:
-    return {each.id: (dict(each.inputs), each.targets, dict(each.labels)) for each in dataset.split("train")}
+    return {
+        example.id: (dict(example.inputs), example.targets, dict(example.labels)) for example in dataset.split("train")
+    }
 
 
 def _vqa(path: Path) -> Any:
@@ -192,9 +194,10 @@ def _vocabulary(path: Path) -> Any:
 def _nlvr2(path: Path) -> Any:
     from mmgen_tasks import Nlvr2
 
-    found = _examples(Nlvr2(folder=path.parent, test_split="train", validation_split="").build())
+    examples = _examples(Nlvr2(folder=path.parent, test_split="train", validation_split="").build())
     return {
-        own: (list(inputs["image"].values), inputs["statement"], labels) for own, (inputs, _, labels) in found.items()
+        key: (list(inputs["image"].values), inputs["statement"], labels)
+        for key, (inputs, _, labels) in examples.items()
     }
 
 
@@ -203,8 +206,8 @@ def _vcr(path: Path) -> Any:
 
     dataset = Vcr(folder=path.parent, test_split="train", validation_split="", subtask="every").build()
     return {
-        own: (inputs["image"], inputs["question"], labels["choices"], labels.get("choice"))
-        for own, (inputs, _, labels) in _examples(dataset).items()
+        key: (inputs["image"], inputs["question"], labels["choices"], labels.get("choice"))
+        for key, (inputs, _, labels) in _examples(dataset).items()
     }
 
 
@@ -221,8 +224,8 @@ def _refcoco(path: Path) -> Any:
 
     dataset = Refcoco(folder=path.parent, test_split="train", validation_split="").build()
     return {
-        own: (inputs["image"], inputs["expression"], labels["box"])
-        for own, (inputs, _, labels) in _examples(dataset).items()
+        key: (inputs["image"], inputs["expression"], labels["box"])
+        for key, (inputs, _, labels) in _examples(dataset).items()
     }
 
 
@@ -253,7 +256,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _own(value: Any) -> str:
+def _id_text(value: Any) -> str:
     assert isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
     return _plain(str(value))
 
@@ -263,22 +266,22 @@ def _naive_vqa(path: Path) -> Any:
 
     known, common = {}, {}
     for row in json.loads(_text(path))["annotations"]:
-        own = _own(row["question_id"])
-        assert own not in known
-        known[own] = [_plain(each["answer"]) for each in row["answers"]]
+        key = _id_text(row["question_id"])
+        assert key not in known
+        known[key] = [_plain(answer["answer"]) for answer in row["answers"]]
         first = row.get("multiple_choice_answer")
-        common[own] = max(known[own], key=known[own].count) if first is None else _plain(first)
-    found = {}
+        common[key] = max(known[key], key=known[key].count) if first is None else _plain(first)
+    examples = {}
     for row in published.vqa_rows("train")[0]:
-        own = str(row["question_id"])
-        if own in known:
-            given = Counter(map(normalise, known[own]))
+        key = str(row["question_id"])
+        if key in known:
+            counts = Counter(map(normalise, known[key]))
             spelt = {normalise(answer): answer for answer in VOCABULARY[1:]}
-            weights = {spelt[answer]: min(1, 0.3 * n) for answer, n in given.items() if answer in spelt}
+            weights = {spelt[answer]: min(1, 0.3 * n) for answer, n in counts.items() if answer in spelt}
             inputs = {"image": str(row["image_id"]), "question": _plain(row["question"])}
-            inputs |= {"answer": common[own]} if common[own] else {}
-            found[own] = (inputs, known[own], {"answers": weights})
-    return found
+            inputs |= {"answer": common[key]} if common[key] else {}
+            examples[key] = (inputs, known[key], {"answers": weights})
+    return examples
 
 
 def _naive_vocabulary(path: Path) -> Any:
@@ -292,38 +295,42 @@ def _rows(path: Path) -> list[dict]:
 
 
 def _naive_nlvr2(path: Path) -> Any:
-    found: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
     for row in _rows(path):
-        own = _plain(row["identifier"])
-        assert own not in found
-        pair = own.rpartition("-")[0]
+        key = _plain(row["identifier"])
+        assert key not in examples
+        pair = key.rpartition("-")[0]
         label = row.get("label")
         truth = {} if label is None else {"truth": label if isinstance(label, bool) else label.lower() == "true"}
         if _plain(row["sentence"]):
-            found[own] = ([f"{pair}-img0", f"{pair}-img1"], _plain(row["sentence"]), truth)
-    return found
+            examples[key] = ([f"{pair}-img0", f"{pair}-img1"], _plain(row["sentence"]), truth)
+    return examples
 
 
 def _naive_vcr(path: Path) -> Any:
     names = ["Casey", "Riley", "Jessie", "Jackie", "Avery", "Jaime", "Peyton", "Kerry", "Jody", "Kendall"]
-    found = {}
+    examples = {}
     for row in _rows(path):
         waiting = iter(names * 1000)
         called = [next(waiting) if _plain(kind) == "person" else _plain(kind) for kind in row["objects"]]
 
-        def told(words: list, called: list = called) -> str:
+        def join_words(words: list, called: list = called) -> str:
             plain = [" and ".join(called[n] for n in w) if isinstance(w, list) else _plain(w) for w in words]
             return re.sub(r" ([.,?!;:'])", r"\1", " ".join(filter(None, plain)))
 
-        own, image, question = _plain(row["annot_id"]), image_key(_plain(row["img_fn"])), told(row["question"])
-        answers, rationales = (tuple(map(told, row[key])) for key in ("answer_choices", "rationale_choices"))
+        row_key, image, question = (
+            _plain(row["annot_id"]),
+            image_key(_plain(row["img_fn"])),
+            join_words(row["question"]),
+        )
+        answers, rationales = (tuple(map(join_words, row[key])) for key in ("answer_choices", "rationale_choices"))
         right, why = row.get("answer_label"), row.get("rationale_label")
-        found[f"{own}-answer"] = (image, question, answers, right)
+        examples[f"{row_key}-answer"] = (image, question, answers, right)
         if right is not None:
-            found[f"{own}-rationale"] = (image, f"{question} {answers[right]}", rationales, why)
+            examples[f"{row_key}-rationale"] = (image, f"{question} {answers[right]}", rationales, why)
         for number, answer in enumerate(answers):
-            found[f"{own}-rationale-{number}"] = (image, f"{question} {answer}", rationales, None)
-    return found
+            examples[f"{row_key}-rationale-{number}"] = (image, f"{question} {answer}", rationales, None)
+    return examples
 
 
 def _naive_boxes(path: Path) -> Any:
@@ -339,21 +346,21 @@ def _cut(box: list, width: float, height: float) -> tuple | None:
 
 
 def _expressions(refs: list, table: dict) -> Any:
-    things = {_own(row["id"]): row for row in table["annotations"]}
-    images = {_own(row["id"]): row for row in table["images"]}
-    found = {}
+    things = {_id_text(row["id"]): row for row in table["annotations"]}
+    images = {_id_text(row["id"]): row for row in table["images"]}
+    examples = {}
     for ref in refs:
         if _plain(ref["split"]) == "train":
-            thing = things[_own(ref["ann_id"])]
-            own = _own(thing["image_id"])
-            image, (x, y, width, height) = images[own], thing["bbox"]
+            thing = things[_id_text(ref["ann_id"])]
+            row_key = _id_text(thing["image_id"])
+            image, (x, y, width, height) = images[row_key], thing["bbox"]
             box = _cut([x, y, x + width, y + height], image["width"], image["height"])
-            key = image_key(_plain(image["file_name"])) if image.get("file_name") else own
+            key = image_key(_plain(image["file_name"])) if image.get("file_name") else row_key
             for sentence in ref["sentences"]:
                 if box and _plain(sentence["sent"]):
-                    assert _own(sentence["sent_id"]) not in found
-                    found[_own(sentence["sent_id"])] = (key, _plain(sentence["sent"]), box)
-    return found
+                    assert _id_text(sentence["sent_id"]) not in examples
+                    examples[_id_text(sentence["sent_id"])] = (key, _plain(sentence["sent"]), box)
+    return examples
 
 
 def _naive_refs(path: Path) -> Any:
@@ -366,15 +373,15 @@ def _naive_instances(path: Path) -> Any:
 
 
 def _naive_captions(path: Path) -> Any:
-    found = []
+    captions = []
     mark = r"\[/EN#(\d+)/([^\s\[\]]+) ([^\[\]]*)\]"
     for line in filter(None, map(_plain, _text(path).split("\n"))):
         phrases = [(_plain(words), chain, kinds.split("/")) for chain, kinds, words in re.findall(mark, line)]
         assert all(words for words, _, _ in phrases) and all(all(kinds) for _, _, kinds in phrases)
-        text = re.sub(mark, lambda found: found[3].strip(), line)
+        text = re.sub(mark, lambda match: match[3].strip(), line)
         assert "[/EN#" not in text
-        found.append((text, phrases))
-    return found
+        captions.append((text, phrases))
+    return captions
 
 
 def _naive_xml(path: Path) -> Any:
@@ -386,8 +393,8 @@ def _naive_xml(path: Path) -> Any:
             for name in thing.findall("name"):
                 boxes.setdefault((name.text or "").strip(), []).append(edges)
     width, height = (float(root.findall(f"size/{name}")[-1].text) for name in ("width", "height"))
-    found = {}
+    boxes_by_key = {}
     for name, several in boxes.items():
         low, high = ([pick(box[n] for box in several) for n in range(4)] for pick in (min, max))
-        found[name] = _cut([edge - 1 for edge in (*low[:2], *high[2:])], width, height)
-    return found
+        boxes_by_key[name] = _cut([edge - 1 for edge in (*low[:2], *high[2:])], width, height)
+    return boxes_by_key

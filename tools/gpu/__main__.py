@@ -78,7 +78,7 @@ def measure(chosen: argparse.Namespace) -> int:
     from .sizes import REAL, TINY
 
     parts = picked(chosen)
-    here = machine.here() if chosen.stand_in else machine.asked()
+    here = machine.here() if chosen.stand_in else machine.query()
     if here.name is None and not chosen.stand_in:
         print("no GPU here, so nothing is measured; left out:")
         print("\n".join(f"    {part.name}: {part.title}" for part in parts))

@@ -16,7 +16,7 @@ def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
     that comes before any installed mmgen. A stand-in sees no GPU, and has one thread."""
     paths = [ROOT, ROOT / "plugins", ROOT / "tests", write_entry_points(folder)]
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    own = {
+    variables = {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([*map(str, paths), *filter(None, before)])),
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -24,8 +24,8 @@ def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
         READY: "1",
     }
     if stand_in:
-        own |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    return {**os.environ, **own}
+        variables |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    return {**os.environ, **variables}
 
 
 def write_entry_points(folder: Path) -> Path:
@@ -44,7 +44,7 @@ def write_entry_points(folder: Path) -> Path:
     return folder.resolve()
 
 
-def commit(given: str | None = None) -> str:
+def commit(revision: str | None = None) -> str:
     """The commit of the checkout, `+` behind it where tracked files differ; or the given one where there is no git."""
 
     def git(*arguments: str) -> str:
@@ -53,7 +53,7 @@ def commit(given: str | None = None) -> str:
 
     try:
         if Path(git("rev-parse", "--show-toplevel")).resolve() != ROOT:
-            return given or "unknown"  # the checkout lies inside of another one
+            return revision or "unknown"  # the checkout lies inside of another one
         return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
-        return given or "unknown"
+        return revision or "unknown"

@@ -79,8 +79,8 @@ def _forked(arguments: Sequence[str], out: int, log: int) -> tuple[int, Callable
         os._exit(_ran(arguments))
 
     def poll() -> int | None:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        return os.waitstatus_to_exitcode(status) if found else None
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended_pid else None
 
     return pid, poll
 
@@ -129,18 +129,18 @@ def _end(pid: int, poll: Callable[[], int | None], grace: float = GRACE) -> None
 def offspring(pid: int) -> set[tuple[int, str]]:
     """What a process has started, and what that has: number and time of birth of each; nothing without /proc."""
     running = _running()
-    found, wanted = set(), {pid}
-    while wanted:
-        wanted = {each for each, (parent, _) in running.items() if parent in wanted}
-        found |= {(each, running[each][1]) for each in wanted}
-    return found
+    processes, parents = set(), {pid}
+    while parents:
+        parents = {child for child, (parent, _) in running.items() if parent in parents}
+        processes |= {(child, running[child][1]) for child in parents}
+    return processes
 
 
 def _running() -> dict[int, tuple[int, str]]:
     """Every process: its parent and its time of birth."""
-    found = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, IndexError):  # it has just ended
             fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            found[int(path.parent.name)] = int(fields[1]), fields[19]
-    return found
+            processes[int(path.parent.name)] = int(fields[1]), fields[19]
+    return processes

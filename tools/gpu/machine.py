@@ -54,8 +54,8 @@ class Machine:
     @property
     def peaks(self) -> Peaks | None:
         """None for a device that is not in the table: then there is no share of peak."""
-        found = [peaks for name, (least, most), peaks in DATASHEET if self._is(name) and least <= self.memory <= most]
-        return found[0] if found else None
+        matches = [peaks for name, (least, most), peaks in DATASHEET if self._is(name) and least <= self.memory <= most]
+        return matches[0] if matches else None
 
     def _is(self, name: re.Pattern[str]) -> bool:
         return self.name is not None and bool(name.fullmatch(self.name))
@@ -81,21 +81,21 @@ def here() -> Machine:
     """This machine, as this process sees it."""
     import torch
 
-    there = torch.cuda.is_available()
-    properties = torch.cuda.get_device_properties(0) if there else None
+    available = torch.cuda.is_available()
+    properties = torch.cuda.get_device_properties(0) if available else None
     versions = {"python": platform.python_version(), "torch": torch.__version__, "cuda": str(torch.version.cuda)}
     versions |= {name: version(name) for name in ("transformers", "accelerate", "timm")}
     return Machine(
-        torch.cuda.get_device_name(0) if there else None,
+        torch.cuda.get_device_name(0) if available else None,
         properties.total_memory / 1e9 if properties else 0.0,
-        torch.cuda.device_count() if there else 0,
+        torch.cuda.device_count() if available else 0,
         _processor(),
         len(os.sched_getaffinity(0)),
         versions,
     )
 
 
-def asked() -> Machine:
+def query() -> Machine:
     """This machine, found out by a process of its own."""
     try:
         done = subprocess.run(ASK, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)

@@ -23,50 +23,50 @@ PARTS = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
 def needed() -> list[str]:
     """Requirements, such as `filelock>=3.30`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [each for each in [*project["dependencies"], *TESTING] if _name(each) not in OPTIONAL]
+    return [requirement for requirement in [*project["dependencies"], *TESTING] if _name(requirement) not in OPTIONAL]
 
 
 def lacking(requirements: list[str]) -> dict[str, str | None]:
     """Requirements that are not met, with the version that is here instead."""
-    found: dict[str, str | None] = {}
-    for each in requirements:
-        name, least = PARTS.match(each).groups()
+    missing: dict[str, str | None] = {}
+    for requirement in requirements:
+        name, least = PARTS.match(requirement).groups()
         try:
             here = version(name)
         except PackageNotFoundError:
-            found[each] = None
+            missing[requirement] = None
             continue
         if least and _numbers(here) < _numbers(least):
-            found[each] = here
-    return found
+            missing[requirement] = here
+    return missing
 
 
 def refusal(missing: dict[str, str | None]) -> str:
     """The line: what is missing, which wheels to carry, and what the machine itself must have."""
-    named = [f"{each} ({here} is here)" if here else each for each, here in missing.items()]
-    large = [each for each in missing if _name(each) in LARGE]
-    told = [f"error: a run on a GPU needs {', '.join(named)}"]
+    named = [f"{requirement} ({here} is here)" if here else requirement for requirement, here in missing.items()]
+    large = [requirement for requirement in missing if _name(requirement) in LARGE]
+    lines = [f"error: a run on a GPU needs {', '.join(named)}"]
     if large:
-        told.append(f"too large to carry, so choose a machine that has them: {', '.join(large)}")
-    small = [each for each in missing if _name(each) not in LARGE]
-    fetched = [_download([each for each in small if _name(each) not in ALONE])]
-    fetched.append(_download([each for each in small if _name(each) in ALONE], "--no-deps "))
+        lines.append(f"too large to carry, so choose a machine that has them: {', '.join(large)}")
+    small = [requirement for requirement in missing if _name(requirement) not in LARGE]
+    fetched = [_download([requirement for requirement in small if _name(requirement) not in ALONE])]
+    fetched.append(_download([requirement for requirement in small if _name(requirement) in ALONE], "--no-deps "))
     if small:
-        quoted = " ".join(f"'{each}'" for each in small)
-        told.append(
+        quoted = " ".join(f"'{requirement}'" for requirement in small)
+        lines.append(
             f"small wheels to carry: {' && '.join(filter(None, fetched))}, and on this machine "
             f"`python -m pip install --no-index --find-links wheels {quoted}`"
         )
-    return "; ".join(told)
+    return "; ".join(lines)
 
 
-def _download(wanted: list[str], more: str = "") -> str:
-    if not wanted:
+def _download(requirements: list[str], more: str = "") -> str:
+    if not requirements:
         return ""
     place = f"--only-binary=:all: --python-version {sys.version_info[0]}.{sys.version_info[1]}"
     kinds = (f"{kind}_{platform.machine()}" for kind in ("manylinux_2_28", "manylinux2014"))
     platforms = " ".join(f"--platform {kind}" for kind in kinds)
-    quoted = " ".join(f"'{each}'" for each in wanted)
+    quoted = " ".join(f"'{requirement}'" for requirement in requirements)
     return f"`python -m pip download {more}-d wheels {place} {platforms} {quoted}`"
 
 

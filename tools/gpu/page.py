@@ -20,8 +20,8 @@ WARNING = "**A stand-in on a processor, with tiny sizes: its figures mean nothin
 
 def write(path: Path, folder: Path, parts: Sequence[Part], stand_in: bool) -> None:
     """The page of all machines whose journals are in the folder; the stand-in's is never among real ones."""
-    found = sorted(place for place in (folder / "journal").glob("*") if (place / "machine.json").exists())
-    chosen = [place for place in found if (place.name == STAND_IN) == stand_in]
+    places = sorted(place for place in (folder / "journal").glob("*") if (place / "machine.json").exists())
+    chosen = [place for place in places if (place.name == STAND_IN) == stand_in]
     lines = ["# On a GPU", "", *([WARNING, ""] if stand_in else []), *_intro()]
     for place in chosen:
         lines += ["", *machine_section(place, parts)]
@@ -55,14 +55,14 @@ def described(place: Path) -> Machine:
 
 def versions(journals: Iterable[Journal]) -> str:
     """What the steps ran with. Where runs had different ones, the steps of each are named."""
-    found: dict[str, list[str]] = {}
+    versions_by_name: dict[str, list[str]] = {}
     for journal in journals:
         for name, result in journal.steps.items():
             software = ", ".join(f"{package} {number}" for package, number in result.get("versions", {}).items())
-            found.setdefault(software or "unknown versions", []).append(f"{journal.path.stem}/{name}")
-    if len(found) < 2:
-        return next(iter(found), "Nothing was run")
-    return "; ".join(f"{software} ({', '.join(steps)})" for software, steps in found.items())
+            versions_by_name.setdefault(software or "unknown versions", []).append(f"{journal.path.stem}/{name}")
+    if len(versions_by_name) < 2:
+        return next(iter(versions_by_name), "Nothing was run")
+    return "; ".join(f"{software} ({', '.join(steps)})" for software, steps in versions_by_name.items())
 
 
 def _peaks(peaks: Peaks | None) -> list[str]:
@@ -78,12 +78,12 @@ def part_section(part: Part, journal: Journal, machine: Machine, name_commits: b
         return ["Not run."]
     figures = {name: result["figures"] for name, result in journal.steps.items() if result.get("figures")}
     try:
-        told = part.lines(figures, machine)
+        part_lines = part.lines(figures, machine)
     except Exception as error:  # half of what a line needs is not there yet; the run goes on whatever it is
-        told = [f"Not enough was measured for a table ({type(error).__name__}: {error})."]
-    lines = [*(told if figures else ["Nothing was measured."]), "", *_commands(journal, name_commits)]
-    kept = [each for each in journal.earlier if each["state"] == DONE]
-    return lines + (["", f"Measured before, in the journal: {len(kept)} results."] if kept else [])
+        part_lines = [f"Not enough was measured for a table ({type(error).__name__}: {error})."]
+    lines = [*(part_lines if figures else ["Nothing was measured."]), "", *_commands(journal, name_commits)]
+    finished = [record for record in journal.earlier if record["state"] == DONE]
+    return lines + (["", f"Measured before, in the journal: {len(finished)} results."] if finished else [])
 
 
 def _commands(journal: Journal, name_commits: bool) -> list[str]:

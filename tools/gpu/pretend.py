@@ -70,14 +70,14 @@ class Pretended(TorchFunctionMode):
         self._note(func, args)
         if func is torch.tensor and target is not None and torch.device(target).type == "cuda":
             self.waits[_place(), "copy of numbers"] += 1
-        found = func(*args, **kwargs)
+        result = func(*args, **kwargs)
         if target is None:
             on_gpu = any(map(lies_on_gpu, tensors[:1] if func in MIXES else tensors))
         else:
             on_gpu = target.type == "cuda"
         if func == Tensor.data.__set__:
             setattr(args[0], MARK, lies_on_gpu(args[1]))
-        return self._marked(found, on_gpu, tensors)
+        return self._marked(result, on_gpu, tensors)
 
     def _target(self, func: Any, args: tuple, kwargs: dict) -> tuple[torch.device | None, tuple, dict]:
         """The device that a call asks for, and the call without it."""
@@ -85,12 +85,12 @@ class Pretended(TorchFunctionMode):
         if func in (Tensor.cuda, Tensor.cpu):
             return (CUDA if func is Tensor.cuda else CPU), args[:1], {}
         if func is Tensor.to and len(args) > 1:
-            wanted, rest = args[1], args[2:]
-            if isinstance(wanted, Tensor):
-                target, args = wanted.device, (args[0], wanted.dtype, *rest)
-            elif isinstance(wanted, torch.device | str | int):
+            requested, rest = args[1], args[2:]
+            if isinstance(requested, Tensor):
+                target, args = requested.device, (args[0], requested.dtype, *rest)
+            elif isinstance(requested, torch.device | str | int):
                 dtype = (rest[0] if rest else None) or kwargs.pop("dtype", None) or args[0].dtype
-                target, args = wanted, (args[0], dtype, *rest[1:])
+                target, args = requested, (args[0], dtype, *rest[1:])
         elif func is Tensor.to and target is not None and not kwargs.get("dtype"):
             kwargs["dtype"] = args[0].dtype
         return (None if target is None else torch.device(target)), args, kwargs
@@ -108,19 +108,19 @@ class Pretended(TorchFunctionMode):
         if masked or (func in ASKS and args and isinstance(args[0], Tensor) and lies_on_gpu(args[0])):
             self.waits[_place(), "index of booleans" if masked else func.__name__] += 1
 
-    def _marked(self, found: Any, on_gpu: bool, tensors: list[Tensor]) -> Any:
+    def _marked(self, result: Any, on_gpu: bool, tensors: list[Tensor]) -> Any:
         """Every tensor of a result says where it lies. One that was handed in and has moved is another tensor."""
-        if isinstance(found, Tensor):
-            if any(found is tensor for tensor in tensors):
-                if lies_on_gpu(found) == on_gpu:
-                    return found
-                found = found.clone()
-            setattr(found, MARK, on_gpu)
-            return found
-        if isinstance(found, tuple | list):
-            for each in found:
-                self._marked(each, on_gpu, tensors)
-        return found
+        if isinstance(result, Tensor):
+            if any(result is tensor for tensor in tensors):
+                if lies_on_gpu(result) == on_gpu:
+                    return result
+                result = result.clone()
+            setattr(result, MARK, on_gpu)
+            return result
+        if isinstance(result, tuple | list):
+            for item in result:
+                self._marked(item, on_gpu, tensors)
+        return result
 
 
 def _place() -> str:

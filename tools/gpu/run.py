@@ -141,9 +141,9 @@ class Run:
         except KeyboardInterrupt:
             journal.keep(step.name, {"state": STOPPED, "why": "stopped by hand", **about})
             raise
-        ended, found = _found(step, out, ended)
+        ended, figures = _read_figures(step, out, ended)
         why = ended.why + (f": {_last(log)}" if ended.state == FAILED else "")
-        result = {"state": ended.state, "why": why, **about, "seconds": round(ended.seconds, 1), "figures": found}
+        result = {"state": ended.state, "why": why, **about, "seconds": round(ended.seconds, 1), "figures": figures}
         journal.keep(step.name, result)
         self.say(f"{part.name}: {step.name}: {ended.state}, {ended.seconds:.0f} s{why and ', ' + why}")
 
@@ -156,7 +156,7 @@ def todo(steps: Sequence[Step], journal: Journal) -> list[Step]:
     return [step for step in steps if step.name in pending or step.name in lost & needed]
 
 
-def _found(step: Step, out: Path, ended: Ended) -> tuple[Ended, Figures]:
+def _read_figures(step: Step, out: Path, ended: Ended) -> tuple[Ended, Figures]:
     """The figures, of a command that failed too where it has any; one that says something else has failed."""
     try:
         return ended, step.read(out.read_text(encoding="utf-8"))

@@ -20,6 +20,6 @@ def share(part: float | None) -> str:
     return "-" if part is None else f"{part:.1%}"
 
 
-def goal(seconds: float, wanted: float, on_gpu: bool) -> str:
+def goal(seconds: float, target: float, on_gpu: bool) -> str:
     """Whether a goal was reached; nothing is said of a processor."""
-    return f"under {wanted:g} s: {'reached' if seconds < wanted else 'missed'}" if on_gpu else "-"
+    return f"under {target:g} s: {'reached' if seconds < target else 'missed'}" if on_gpu else "-"

@@ -14,7 +14,7 @@ from torch.autograd import DeviceType
 from mmgen.recipe.tables import Training
 from mmgen.training import learner, train
 from tools.gpu.checkout import ROOT, environment
-from tools.gpu.machine import Machine, asked
+from tools.gpu.machine import Machine, query
 from tools.gpu.measures.epochs import seconds
 from tools.gpu.measures.on_gpu import Counting, allocations, watch
 from tools.gpu.measures.ranks import slice_one
@@ -62,7 +62,7 @@ def test_a_machine_that_does_not_answer_is_a_line(code, line, monkeypatch):
     monkeypatch.setattr("tools.gpu.machine.ASK", (sys.executable, "-c", code))
     monkeypatch.setattr("tools.gpu.machine.PATIENCE", 0.5 if "sleep" in code else 60)
     with pytest.raises(SystemExit) as left:
-        asked()
+        query()
     assert str(left.value).startswith(line) and "\n" not in str(left.value)
 
 

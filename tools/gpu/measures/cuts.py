@@ -56,7 +56,7 @@ class Learnt:
     cuts: int
     weights: Mapping[str, Tensor]
     moved: float
-    found: dict[str, int]
+    memory: dict[str, int]
 
 
 def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> Learnt:
@@ -64,54 +64,54 @@ def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> L
     training = Training(
         batch_size=QUESTIONS * chosen.images, epochs=2, learning_rate=2e-5, precision="fp32", checkpoint_every=1000
     )
-    step, told = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training), Told()
-    composed, found = model(chosen), {}
+    step, messages = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training), Told()
+    composed, memory_use = model(chosen), {}
     material = examples(chosen, 4 * chosen.images, QUESTIONS)
     validation, before = material[3 * chosen.images :], _weights(composed)
-    found["stays"] = 4 * sum(parameter.nbytes for parameter in composed.parameters())  # weights, gradients, moments
+    memory_use["stays"] = 4 * sum(parameter.nbytes for parameter in composed.parameters())  # weights, gradients, moments
     with tempfile.TemporaryDirectory() as folder:
-        context = StepContext("cut", step, 0, Path(folder), Accelerator(cpu=not memory.on_gpu), told)
-        tight = memory.short(limit, composed, rows) if limit or rows else memory.measured(found)
+        context = StepContext("cut", step, 0, Path(folder), Accelerator(cpu=not memory.on_gpu), messages)
+        tight = memory.short(limit, composed, rows) if limit or rows else memory.measured(memory_use)
         with tight:
             train(composed, context, [Source(material[: 3 * chosen.images], validation)])
         log = [json.loads(line) for line in (Path(folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     after = _weights(composed)
     del composed
     tidy(chosen.device)
-    cuts = sum("out of memory" in line for line in told.lines)
-    return Learnt(log, cuts, after, _apart(before, after), found)
+    cuts = sum("out of memory" in line for line in messages.lines)
+    return Learnt(log, cuts, after, _apart(before, after), memory_use)
 
 
 def _weights(composed) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().clone() for name, tensor in state(composed).items()}
 
 
-def _apart(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> float:
-    return max((one[name] - other[name]).abs().max().item() for name in one if not name.endswith(UNTAUGHT))
+def _apart(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> float:
+    return max((left[name] - right[name]).abs().max().item() for name in left if not name.endswith(UNTAUGHT))
 
 
-def compared(whole: Learnt, cut: Learnt) -> dict:
+def compared(uncut: Learnt, cut: Learnt) -> dict:
     """The largest differences; of losses and norms in shares of their size where it is over 1."""
-    found = {}
+    differences = {}
     for name in ("loss", "grad_norm", "validation_loss"):
-        pairs = [(a[name], b[name]) for a, b in zip(whole.log, cut.log, strict=True) if name in a]
-        found[name] = max(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)
-    return found | {"weights": _apart(whole.weights, cut.weights)}
+        pairs = [(a[name], b[name]) for a, b in zip(uncut.log, cut.log, strict=True) if name in a]
+        differences[name] = max(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)
+    return differences | {"weights": _apart(uncut.weights, cut.weights)}
 
 
 def learning(chosen: Arguments) -> Iterator[dict]:
     """A case for each share of memory."""
-    whole = learn(chosen, Memory(chosen.device))
-    stays, peak = whole.found["stays"], whole.found["peak"]
+    uncut = learn(chosen, Memory(chosen.device))
+    stays, peak = uncut.memory["stays"], uncut.memory["peak"]
     for share in SHARES:
         memory = Memory(chosen.device)
         limit = int(stays + share * max(0, peak - stays))
         cut = learn(chosen, memory, limit, max(1, int(share * chosen.images)))
-        differences = compared(whole, cut)
+        differences = compared(uncut, cut)
         good = memory.failures > 0 and cut.log[-1].get("halved", 0) > 0 and max(differences.values()) <= CLOSE
         halved = cut.log[-1].get("halved", 0)
         case = {"work": "learning", "share": share, "peak": peak, "limit": limit, "ended": memory.failures}
-        yield case | {"halved": halved, "moved": whole.moved, "differences": differences, "good": good}
+        yield case | {"halved": halved, "moved": uncut.moved, "differences": differences, "good": good}
 
 
 def writing(chosen: Arguments) -> Iterator[dict]:
@@ -119,34 +119,34 @@ def writing(chosen: Arguments) -> Iterator[dict]:
     composed, material = model(chosen), examples(chosen, chosen.images, 1)
     stays = sum(parameter.nbytes for parameter in composed.parameters())
     for name, options in SEARCHES.items():
-        memory, found, said = Memory(chosen.device), {}, []
-        with memory.measured(found):
-            whole = _written(composed, material, options, said)
+        memory, cases, said = Memory(chosen.device), {}, []
+        with memory.measured(cases):
+            uncut = _written(composed, material, options, said)
         tidy(chosen.device)
-        limit = int(stays + 0.4 * max(0, found["peak"] - stays))
+        limit = int(stays + 0.4 * max(0, cases["peak"] - stays))
         with memory.short(limit, composed, max(1, chosen.images // 3)):
             cut = _written(composed, material, options, said)
         tidy(chosen.device)
-        same = sum(a.tokens == b.tokens for a, b in zip(whole, cut, strict=True))
-        score = max(abs(a.score - b.score) for a, b in zip(whole, cut, strict=True))
-        good = memory.failures > 0 and bool(said) and same == len(whole) and score <= CLOSE
-        case = {"work": f"writing, {name}", "share": 0.4, "peak": found["peak"], "limit": limit}
+        same = sum(a.tokens == b.tokens for a, b in zip(uncut, cut, strict=True))
+        score = max(abs(a.score - b.score) for a, b in zip(uncut, cut, strict=True))
+        good = memory.failures > 0 and bool(said) and same == len(uncut) and score <= CLOSE
+        case = {"work": f"writing, {name}", "share": 0.4, "peak": cases["peak"], "limit": limit}
         case |= {"ended": memory.failures, "halved": len(said), "differences": {"score": score}}
-        yield case | {"same": same, "texts": len(whole), "good": good}
+        yield case | {"same": same, "texts": len(uncut), "good": good}
 
 
 @torch.inference_mode()
 def _written(composed, material: Sequence[Example], options: Decoding, said: list[str]) -> list:
     retry = OomRetry("writing", "use fewer beams", say=said.append)
-    found = generate(composed, material, options, batch_size=len(material), retry=retry)
-    return [texts[0] for texts in found]
+    generations = generate(composed, material, options, batch_size=len(material), retry=retry)
+    return [texts[0] for texts in generations]
 
 
 if __name__ == "__main__":
-    given = arguments(__doc__, lambda parser: parser.add_argument("--images", type=int, default=64))
+    options = arguments(__doc__, lambda parser: parser.add_argument("--images", type=int, default=64))
     every: list[dict] = []
-    for each in itertools.chain(learning(given), writing(given)):
-        every.append(each)
+    for case in itertools.chain(learning(options), writing(options)):
+        every.append(case)
         tell({"cases": every})  # the last line counts, so what is known when the next case breaks is kept
     wrong = [f"{case['work']} with {case['share']:.0%}" for case in every if not case["good"]]
     if wrong:

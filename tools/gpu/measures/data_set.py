@@ -83,5 +83,5 @@ def _more(parser) -> None:
 
 
 if __name__ == "__main__":
-    given = arguments(__doc__, _more)
-    tell(make(given, given.folder))
+    options = arguments(__doc__, _more)
+    tell(make(options, options.folder))

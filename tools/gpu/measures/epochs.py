@@ -84,8 +84,8 @@ def learnt(chosen: Arguments) -> dict:
     if rest:
         raise SystemExit(f"{len(watched.times) - 1} updates in {chosen.epochs} epochs: they are not alike")
     ends = [per_epoch * (epoch + 1) for epoch in range(chosen.epochs)]
-    told = next(match for line in watched.lines if (match := WAITING.search(line)))
-    shares = {"padding": float(told[1]) / 100, "waiting": float(told[2]) / 100, "loader": alone}
+    waste = next(match for line in watched.lines if (match := WAITING.search(line)))
+    shares = {"padding": float(waste[1]) / 100, "waiting": float(waste[2]) / 100, "loader": alone}
     return seconds(watched.times, ends, recipe.steps["both"].training.checkpoint_every) | shares
 
 
@@ -117,5 +117,5 @@ def _more(parser) -> None:
 
 
 if __name__ == "__main__":
-    given = arguments(__doc__, _more)
-    tell(learnt(given))
+    options = arguments(__doc__, _more)
+    tell(learnt(options))

@@ -111,12 +111,12 @@ def precision(name: str, device: str):
 @contextmanager
 def timed(device: str) -> Iterator[list[float]]:
     """Seconds, once the device has done all that it was given."""
-    found: list[float] = []
+    times: list[float] = []
     wait(device)
     began = time.perf_counter()
-    yield found
+    yield times
     wait(device)
-    found.append(time.perf_counter() - began)
+    times.append(time.perf_counter() - began)
 
 
 def wait(device: str) -> None:
@@ -131,5 +131,5 @@ def tidy(device: str) -> None:
         torch.cuda.empty_cache()
 
 
-def tell(found: dict) -> None:
-    print(json.dumps(found), flush=True)
+def tell(figures: dict) -> None:
+    print(json.dumps(figures), flush=True)

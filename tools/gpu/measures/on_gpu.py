@@ -73,10 +73,10 @@ class Counting:
 def allocations() -> int:
     """How often this process has taken memory of the device since it began, and how many have that it has started."""
     seen = os.environ.get(SEEN)
-    others = len(list(Path(seen).iterdir())) if seen else 0
+    child_count = len(list(Path(seen).iterdir())) if seen else 0
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return others
-    return others + torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+        return child_count
+    return child_count + torch.cuda.memory_stats().get("allocation.all.allocated", 0)
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

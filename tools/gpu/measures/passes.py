@@ -24,7 +24,7 @@ LEARNT, QUESTIONS = 26, 5  # images of an update of the paper's 128 pairs
 
 def writing(chosen: Arguments) -> list[dict]:
     """Seconds for all pictures, collating included, with each precision, length and number at a time."""
-    found = []
+    figures = []
     for length in chosen.lengths:
         composed, material = model(chosen, max_tokens=length), examples(chosen, chosen.written, 1)
         never_end(composed)
@@ -37,10 +37,10 @@ def writing(chosen: Arguments) -> list[dict]:
                     seconds += taken
                 case = {"tokens": length, "precision": name, "batch": batch, "pictures": chosen.written}
                 collating = collated(composed, material, batch, chosen.device)
-                found.append(case | {"seconds": sorted(seconds[1:]), "collating": collating})
+                figures.append(case | {"seconds": sorted(seconds[1:]), "collating": collating})
         del composed
         tidy(chosen.device)
-    return found
+    return figures
 
 
 def collated(composed, material: Sequence[Example], batch: int, device: str) -> float:
@@ -59,7 +59,7 @@ def profiles(chosen: Arguments) -> dict[str, dict]:
     device, batch = chosen.device, min(chosen.batches[-1], 256)
     learn = Collator(composed, composed.inputs)(examples(chosen, LEARNT, QUESTIONS)).to(device)
     write = Collator(composed, composed.inputs, objectives=())(examples(chosen, batch, 1)).to(device)
-    found = {}
+    figures = {}
 
     def learning() -> None:
         composed.zero_grad(set_to_none=True)
@@ -75,8 +75,8 @@ def profiles(chosen: Arguments) -> dict[str, dict]:
     for name, work, training in (("learning", learning, True), ("writing", greedy, False)):
         composed.train(training)
         work()
-        found[name] = {"precision": "bf16", "rows": LEARNT if training else batch, **traced(work, device)}
-    return found
+        figures[name] = {"precision": "bf16", "rows": LEARNT if training else batch, **traced(work, device)}
+    return figures
 
 
 def _more(parser) -> None:
@@ -89,5 +89,5 @@ def _more(parser) -> None:
 
 
 if __name__ == "__main__":
-    given = arguments(__doc__, _more)
-    tell({"cases": writing(given)} if given.what == "writing" else {"passes": profiles(given)})
+    options = arguments(__doc__, _more)
+    tell({"cases": writing(options)} if options.what == "writing" else {"passes": profiles(options)})

@@ -49,7 +49,7 @@ def forked(count: int) -> int:
     return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in children)
 
 
-def _one() -> None:
+def _run_rank() -> None:
     """Leaves as mmgen does, the group of processes ended."""
     share_devices()
     slice_one()
@@ -67,4 +67,4 @@ if __name__ == "__main__":
         code = forked(int(number))
     if code >= 0:
         raise SystemExit(code)
-    _one()
+    _run_rank()

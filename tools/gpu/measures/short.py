@@ -20,12 +20,12 @@ class Memory:
         self.on_gpu, self.failures = device.startswith("cuda"), 0
 
     @contextmanager
-    def measured(self, found: dict[str, int]) -> Iterator[None]:
+    def measured(self, counts: dict[str, int]) -> Iterator[None]:
         """`peak`: bytes that were held at once, at most."""
         if self.on_gpu:
             torch.cuda.reset_peak_memory_stats()
         yield
-        found["peak"] = torch.cuda.max_memory_allocated() if self.on_gpu else 0
+        counts["peak"] = torch.cuda.max_memory_allocated() if self.on_gpu else 0
 
     @contextmanager
     def short(self, limit: int, composed: Model, rows: int) -> Iterator[None]:
@@ -55,11 +55,11 @@ def _refusing(composed: Model, most: int, failed: Callable[[], None]) -> Iterato
     """A model that runs out of memory at the end of its work on more rows than `most`."""
     forward, write = composed.forward, composed.generator.generate
 
-    def checked(batch, found):
+    def checked(batch, counts):
         if len(batch.ids) > most:
             failed()
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return found
+        return counts
 
     composed.forward = lambda batch: checked(batch, forward(batch))
     composed.generator.generate = lambda owner, batch, options: checked(batch, write(owner, batch, options))

@@ -22,15 +22,15 @@ SHOWN = 8  # kernels
 
 def kernels(events: Iterable) -> list[tuple[str, float, float]]:
     """(name, start, end) in microseconds of everything that the device itself did."""
-    own = [event for event in events if event.device_type == DeviceType.CUDA]
-    spans = [event for event in own if not getattr(event, "is_user_annotation", False)]
+    device_events = [event for event in events if event.device_type == DeviceType.CUDA]
+    spans = [event for event in device_events if not getattr(event, "is_user_annotation", False)]
     return [(event.name, event.time_range.start, event.time_range.end) for event in spans]
 
 
-def busy(found: Iterable[tuple[str, float, float]]) -> float:
+def busy(spans: Iterable[tuple[str, float, float]]) -> float:
     """Microseconds in which at least one kernel ran."""
     total, until = 0.0, float("-inf")
-    for _, start, end in sorted(found, key=lambda kernel: kernel[1]):
+    for _, start, end in sorted(spans, key=lambda kernel: kernel[1]):
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
@@ -41,9 +41,9 @@ def traced(work: Callable[[], object], device: str) -> dict:
     watches."""
     with timed(device) as seconds:
         work()
-    found: dict = {"seconds": seconds[0], "flop": counted(work)}
+    figures: dict = {"seconds": seconds[0], "flop": counted(work)}
     if not device.startswith("cuda"):
-        return found
+        return figures
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as watched, timed(device) as slowed:
         work()
     ran = kernels(watched.events())
@@ -51,8 +51,8 @@ def traced(work: Callable[[], object], device: str) -> dict:
     for name, start, end in ran:
         times[name] += end - start
     top = [(name[:90], time / 1e6) for name, time in times.most_common(SHOWN)]
-    found |= {"busy": busy(ran) / 1e6, "kernels": len(ran), "top": top, "profiled": slowed[0]}
-    return found | {"waits": waits(work)}
+    figures |= {"busy": busy(ran) / 1e6, "kernels": len(ran), "top": top, "profiled": slowed[0]}
+    return figures | {"waits": waits(work)}
 
 
 def counted(work: Callable[[], object]) -> int:

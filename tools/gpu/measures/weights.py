@@ -14,19 +14,19 @@ CLOSE = 2e-5
 UNTAUGHT = "key.bias"  # the gradient of keys' biases is rounding alone, which Adam blows up
 
 
-def apart(one: Path, other: Path) -> dict:
+def apart(left: Path, right: Path) -> dict:
     """The largest differences of all steps that both have finished."""
-    found = {"weights": 0.0, "loss": 0.0, "grad_norm": 0.0, "steps": 0}
-    for path in sorted(one.glob("steps/*/weights.safetensors")):
-        ours, theirs = load_file(path), load_file(other / path.relative_to(one))
+    figures = {"weights": 0.0, "loss": 0.0, "grad_norm": 0.0, "steps": 0}
+    for path in sorted(left.glob("steps/*/weights.safetensors")):
+        ours, theirs = load_file(path), load_file(right / path.relative_to(left))
         for name in ours:
             if not name.endswith(UNTAUGHT):
-                found["weights"] = max(found["weights"], (ours[name] - theirs[name]).abs().max().item())
+                figures["weights"] = max(figures["weights"], (ours[name] - theirs[name]).abs().max().item())
         for name in ("loss", "grad_norm"):
-            pairs = zip(_log(path.parent, name), _log(other / path.parent.relative_to(one), name), strict=True)
-            found[name] = max([found[name], *(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)])
-        found["steps"] += 1
-    return found
+            pairs = zip(_log(path.parent, name), _log(right / path.parent.relative_to(left), name), strict=True)
+            figures[name] = max([figures[name], *(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)])
+        figures["steps"] += 1
+    return figures
 
 
 def _log(step: Path, name: str) -> list[float]:
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", type=Path, nargs=2)
     first, second = parser.parse_args().runs
-    told = apart(first, second) | {"processes": [processes(first), processes(second)]}
-    tell(told)
-    if not told["steps"] or max(told[name] for name in ("weights", "loss", "grad_norm")) > CLOSE:
-        raise SystemExit(f"not the same: {told}")
+    figures = apart(first, second) | {"processes": [processes(first), processes(second)]}
+    tell(figures)
+    if not figures["steps"] or max(figures[name] for name in ("weights", "loss", "grad_norm")) > CLOSE:
+        raise SystemExit(f"not the same: {figures}")

@@ -16,9 +16,9 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
     return [Step("cuts", command)]
 
 
-def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     rows = []
-    for case in found["cuts"]["cases"]:
+    for case in figures["cuts"]["cases"]:
         differences = ", ".join(f"{name} {value:.1e}" for name, value in case["differences"].items())
         texts = f"; {case['same']} of {case['texts']} texts" if "texts" in case else ""
         moved = f"{case['moved']:.1e}" if "moved" in case else "-"
@@ -26,8 +26,8 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
         cells = (case["work"], share(case["share"]), memory, case["ended"], case["halved"])
         rows.append((*cells, differences + texts, moved, "yes" if case["good"] else "NO"))
     header = ("work", "share of what comes and goes", "GB", "times it ended", "cuts", "differences", "weights moved")
-    told = "fp32 without dropout. Good: memory ended, and nothing differs by more than 1e-5 (keys' biases left out)."
-    return [told, "", *table((*header, "good"), rows)]
+    note = "fp32 without dropout. Good: memory ended, and nothing differs by more than 1e-5 (keys' biases left out)."
+    return [note, "", *table((*header, "good"), rows)]
 
 
 CUTS = Part("cuts", "Out of memory", steps, lines)

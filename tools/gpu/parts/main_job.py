@@ -27,25 +27,25 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
 
 def read(stdout: str) -> Figures:
     """Rates and the table, from what the run says."""
-    found = DONE.search(stdout)
+    done = DONE.search(stdout)
     shares = {match[1]: match[2] for match in WAITING.finditer(stdout)}
     rates = [
         {"step": m[1], "work": m[2], "count": int(m[3]), "rate": int(m[4]), "seconds": int(m[5])}
         for m in RATE.finditer(stdout)
     ]
     rows = [line for line in stdout.splitlines() if line.startswith("|")]
-    return {"minutes": found and found[1], "rates": rates, "waiting": shares, "table": rows}
+    return {"minutes": done and done[1], "rates": rates, "waiting": shares, "table": rows}
 
 
-def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
-    one = found["run"]
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
+    result = figures["run"]
     rows = [
-        (f"{r['step']}, {r['work']}", r["count"], r["rate"], r["seconds"], one["waiting"].get(r["step"], "-"))
-        for r in one["rates"]
+        (f"{r['step']}, {r['work']}", r["count"], r["rate"], r["seconds"], result["waiting"].get(r["step"], "-"))
+        for r in result["rates"]
     ]
-    told = [f"The last start of this job took {one['minutes']} minutes.", ""] if one["minutes"] else []
+    texts = [f"The last start of this job took {result['minutes']} minutes.", ""] if result["minutes"] else []
     header = ("step", "pairs or texts", "a second", "s", "waiting for data")
-    return [*told, *table(header, rows), "", *one["table"]]
+    return [*texts, *table(header, rows), "", *result["table"]]
 
 
 MAIN_JOB = Part("main", "The main job", steps, lines)

@@ -15,22 +15,22 @@ PASSES = {"train": 3, "decode": 1}  # what is counted is a pass forward; learnin
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    found = []
+    commands = []
     for precision in ("bf16", "fp32"):
         for what, more in (("train", ()), ("decode", ("--without", "naive"))):
             few = ("-k", "2") if what == "train" else ("--search", "greedy", "--tokens", "4")
             tiny = few if sizes.device == "cpu" else ()
             command = ("-m", "mmgen", "bench", what, *sizes.bench, "--precision", precision, *more, *tiny, "--json")
-            found.append(Step(f"{what}-{precision}", command))
-    return found if sizes.device != "cpu" else found[2:]
+            commands.append(Step(f"{what}-{precision}", command))
+    return commands if sizes.device != "cpu" else commands[2:]
 
 
-def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     peaks = machine.peaks
     rows = []
-    for name, one in found.items():
+    for name, measured in figures.items():
         what, _, precision = name.partition("-")
-        for result in one["results"]:
+        for result in measured["results"]:
             rate = 2 * PASSES[what] * result["work"]["multiply_adds"] / result["median"] / 1e12
             times = result["times_ours"]
             compared = "1" if result["system"] == OURS else f"{times['measured']:.2f} ({times['counted']:.2f})"

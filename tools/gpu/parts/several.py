@@ -21,7 +21,7 @@ KINDS = {"one": (0, ()), "two": (PROCESSES, ()), "slices": (PROCESSES, SLICES), 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
     """On processors there is no NCCL, so slices of one process are left out."""
     kinds = {kind: what for kind, what in KINDS.items() if kind != "one-slice" or sizes.device != "cpu"}
-    found = []
+    commands = []
     for kind, (processes, settings) in kinds.items():
         output = work / kind
         command = (
@@ -33,11 +33,11 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
             *settings,
             *sizes.several,
         )
-        found.append(Step(kind, command, lambda stdout: {"said": stdout[-400:]}, product=output))
+        commands.append(Step(kind, command, lambda stdout: {"said": stdout[-400:]}, product=output))
     for kind in (kind for kind in kinds if kind != "one"):
         runs = (str(work / "one" / PLACE), str(work / kind / PLACE))
-        found.append(Step(f"{kind}-compared", ("-m", "tools.gpu.measures.weights", *runs), after=("one", kind)))
-    return found
+        commands.append(Step(f"{kind}-compared", ("-m", "tools.gpu.measures.weights", *runs), after=("one", kind)))
+    return commands
 
 
 def started(processes: int, device: str) -> tuple[str, ...]:
@@ -49,20 +49,20 @@ def started(processes: int, device: str) -> tuple[str, ...]:
     return ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m", RANKS)
 
 
-def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     names = {"two-compared": "whole in each", "slices-compared": "in slices (FSDP)"}
     names["one-slice-compared"] = "in slices (FSDP) of one process, through NCCL"
     rows = [
-        (names[name], one["processes"][1], *(f"{one[what]:.1e}" for what in ("weights", "loss", "grad_norm")))
-        for name, one in found.items()
+        (names[name], result["processes"][1], *(f"{result[what]:.1e}" for what in ("weights", "loss", "grad_norm")))
+        for name, result in figures.items()
         if name in names
     ]
     devices = machine.count or 1
     through = "NCCL" if devices >= PROCESSES else "gloo, since NCCL refuses two processes on a device"
-    told = (
+    texts = (
         f"{PROCESSES} processes on {devices} device{'s' * (devices > 1)}, through {through}; fp32, beside one process."
     )
-    return [told, "", *table(("model", "processes", "weights differ by", "losses by", "gradient norms by"), rows)]
+    return [texts, "", *table(("model", "processes", "weights differ by", "losses by", "gradient norms by"), rows)]
 
 
 SEVERAL = Part("several", "Several processes", steps, lines)

@@ -39,19 +39,19 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
     if sizes.device != "cuda":
         chosen = ("-k", sizes.families) if sizes.families else ()
         return [Step("own", (*PYTEST, OWN, "--device", sizes.device, *chosen))]
-    own = [str(path.relative_to(ROOT)) for path in sorted((ROOT / OWN).glob("test_*.py"))]
-    found = [Step(f"own-{Path(path).stem}", (*PYTEST, path, "--device", sizes.device)) for path in own]
+    suite_files = [str(path.relative_to(ROOT)) for path in sorted((ROOT / OWN).glob("test_*.py"))]
+    commands = [Step(f"own-{Path(path).stem}", (*PYTEST, path, "--device", sizes.device)) for path in suite_files]
     plugins = collectable(sorted((ROOT / "tests" / "plugins").rglob("test_*.py")))
     beside = collectable([path for name in BESIDE if (path := ROOT / "tests" / name).exists()])
-    found.append(Step("conformance", (*PYTEST, *plugins, "-k", "test_devices")))
-    return [*found, *(Step(f"beside-{Path(path).stem}", (*PYTEST, path)) for path in beside)]
+    commands.append(Step("conformance", (*PYTEST, *plugins, "-k", "test_devices")))
+    return [*commands, *(Step(f"beside-{Path(path).stem}", (*PYTEST, path)) for path in beside)]
 
 
-def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     rows = []
-    for name, one in found.items():
-        counts = [one[kind] for kind in ("passed", "failed", "skipped", "on_gpu")]
-        rows.append((name, *counts, "; ".join(one["failures"][:5]) or "-"))
+    for name, result in figures.items():
+        counts = [result[kind] for kind in ("passed", "failed", "skipped", "on_gpu")]
+        rows.append((name, *counts, "; ".join(result["failures"][:5]) or "-"))
     header = ("suite", "passed", "failed", "skipped", "of those that ran, on the GPU", "failures")
     return [
         *table(header, rows),

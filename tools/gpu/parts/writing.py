@@ -19,17 +19,17 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
     batches = [str(batch) for batch in sizes.batches]
     counts = ("--written", str(sizes.written), "--batches", *batches, "--rounds", str(sizes.rounds))
     command = ("-m", "tools.gpu.measures.passes")
-    found = [Step("profile", (*command, "profiles", *sizes.shape, *counts))]  # the least to do, and it says the most
+    commands = [Step("profile", (*command, "profiles", *sizes.shape, *counts))]  # the least to do, and it says the most
     for precision in ("bf16", "fp32"):
         for length in sizes.lengths:
             case = ("--precisions", precision, "--lengths", str(length))
-            found.append(Step(f"writing-{precision}-{length}", (*command, "writing", *sizes.shape, *counts, *case)))
-    return found
+            commands.append(Step(f"writing-{precision}-{length}", (*command, "writing", *sizes.shape, *counts, *case)))
+    return commands
 
 
-def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
-    told = []
-    cases = [case for name, one in found.items() if name.startswith("writing-") for case in one["cases"]]
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
+    texts = []
+    cases = [case for name, result in figures.items() if name.startswith("writing-") for case in result["cases"]]
     if cases:
         rows = []
         for case in cases:
@@ -39,30 +39,32 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
             rows.append(
                 (*cells, f"{seconds:.2f}", spread, f"{case['collating']:.2f}", goal(seconds, GOAL, bool(machine.name)))
             )
-        told += table(("greedy", "precision", "at a time", "s", "lowest-highest", "of them for batches", "goal"), rows)
-    if "profile" in found:
-        told += [
+        texts += table(("greedy", "precision", "at a time", "s", "lowest-highest", "of them for batches", "goal"), rows)
+    if "profile" in figures:
+        texts += [
             "",
-            *(line for name, one in found["profile"]["passes"].items() for line in profile(name, one, machine)),
+            *(line for name, result in figures["profile"]["passes"].items() for line in profile(name, result, machine)),
         ]
-    return told
+    return texts
 
 
-def profile(name: str, one: Figures, machine: Machine) -> list[str]:
+def profile(name: str, result: Figures, machine: Machine) -> list[str]:
     """A pass: its share of peak, how busy the device was, how often it was waited for, and the longest kernels."""
-    rate, peaks = one["flop"] / one["seconds"] / 1e12, machine.peaks
-    of_peak = f", {rate / getattr(peaks, one['precision']):.1%} of the peak (datasheet)" if peaks else ""
-    begin = f"**{name}**, {one['rows']} rows, {one['precision']}: {1000 * one['seconds']:.1f} ms"
-    told = [f"{begin}, {rate:.1f} TFLOP/s{of_peak}."]
-    if "busy" not in one:
-        return [*told, "No kernels: this was not a GPU.", ""]
-    busy = one["busy"] / one["seconds"]
-    asks = f"less than {IDLE:.0%}: fewer and larger kernels (a static cache, CUDA graphs) would help"
-    verdict = asks if busy < IDLE else "a static cache or CUDA graphs would save little"
-    spent = f"{one['kernels']:,} kernels took {1000 * one['busy']:.1f} ms of the device, {share(busy)} of the pass"
-    told.append(f"{spent}; {verdict}. The processor waited for the device {one['waits']} times.")
-    rows = [(kernel, f"{1000 * time:.2f}", share(time / one["busy"])) for kernel, time in one["top"]]
-    return [*told, "", *table(("kernel", "ms", "of all kernels"), rows), ""]
+    rate, peaks = result["flop"] / result["seconds"] / 1e12, machine.peaks
+    of_peak = f", {rate / getattr(peaks, result['precision']):.1%} of the peak (datasheet)" if peaks else ""
+    begin = f"**{name}**, {result['rows']} rows, {result['precision']}: {1000 * result['seconds']:.1f} ms"
+    texts = [f"{begin}, {rate:.1f} TFLOP/s{of_peak}."]
+    if "busy" not in result:
+        return [*texts, "No kernels: this was not a GPU.", ""]
+    busy = result["busy"] / result["seconds"]
+    advice = f"less than {IDLE:.0%}: fewer and larger kernels (a static cache, CUDA graphs) would help"
+    verdict = advice if busy < IDLE else "a static cache or CUDA graphs would save little"
+    spent = (
+        f"{result['kernels']:,} kernels took {1000 * result['busy']:.1f} ms of the device, {share(busy)} of the pass"
+    )
+    texts.append(f"{spent}; {verdict}. The processor waited for the device {result['waits']} times.")
+    rows = [(kernel, f"{1000 * time:.2f}", share(time / result["busy"])) for kernel, time in result["top"]]
+    return [*texts, "", *table(("kernel", "ms", "of all kernels"), rows), ""]
 
 
 WRITING = Part("writing", "Writing", steps, lines)

@@ -18,7 +18,7 @@ def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
     command = ["run", "toy.toml", "--step", "first", *(word for setting in sets for word in ("--set", setting))]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
-    told = json.loads((tmp_path / "runs/toy/default/seed-0/environment.json").read_text())
-    assert (told["device"] == "cpu") == (device.type == "cpu")
+    environment = json.loads((tmp_path / "runs/toy/default/seed-0/environment.json").read_text())
+    assert (environment["device"] == "cpu") == (device.type == "cpu")
     run = load_run("runs/toy/default/seed-0", "first")
     assert run.model.device.type == device.type

@@ -30,8 +30,8 @@ def gradients(model, examples, device):
     model.to(device).zero_grad()
     loss = model(batch_of(model, examples).to(device)).mean
     loss.backward()
-    found = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
-    return loss.item(), found
+    gradients_by_name = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
+    return loss.item(), gradients_by_name
 
 
 @families
@@ -71,12 +71,12 @@ def test_a_cache_changes_nothing(family, device):
         pytest.skip("does not cache")
     batch = batch_of(model, examples, objectives=()).to(device)
     written = torch.tensor([model.backbone.encode_text("what color is the dog")[:4]] * 5, device=device)
-    found = []
+    texts = []
     for caches in (True, False):
         model.backbone.caches = caches
         writing = MaskedStepper(model, model.prefix(batch))
-        found.append([writing.next_logits(written[:, :t]).log_softmax(-1) for t in range(5)])
-    for ours, theirs in zip(*found, strict=True):
+        texts.append([writing.next_logits(written[:, :t]).log_softmax(-1) for t in range(5)])
+    for ours, theirs in zip(*texts, strict=True):
         torch.testing.assert_close(ours, theirs, atol=CLOSE, rtol=0)
 
 
@@ -84,9 +84,11 @@ def test_a_cache_changes_nothing(family, device):
 def test_every_search_finds_what_it_finds_on_the_processor(search, device):
     model, examples = toys.model(Bert), toys.examples(9)
     expected = generate(model, examples, SEARCHES[search], batch_size=4)
-    found = generate(model.to(device), examples, SEARCHES[search], batch_size=4)
-    assert [[text.tokens for text in texts] for texts in found] == [[t.tokens for t in texts] for texts in expected]
-    for ours, theirs in zip(found, expected, strict=True):
+    generations = generate(model.to(device), examples, SEARCHES[search], batch_size=4)
+    assert [[text.tokens for text in texts] for texts in generations] == [
+        [t.tokens for t in texts] for texts in expected
+    ]
+    for ours, theirs in zip(generations, expected, strict=True):
         assert [text.score for text in ours] == pytest.approx([text.score for text in theirs], abs=1e-4)
 
 

@@ -40,21 +40,21 @@ def flat(model, examples, device, half):
 
 def test_bf16_learns_nearly_the_same(device):
     model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(12)
-    half, whole = flat(model, examples, device, True), flat(model, examples, device, False)
-    assert half[0] == pytest.approx(whole[0], rel=0.02)
-    assert torch.nn.functional.cosine_similarity(half[1], whole[1], dim=0) > 0.99
+    half, full = flat(model, examples, device, True), flat(model, examples, device, False)
+    assert half[0] == pytest.approx(full[0], rel=0.02)
+    assert torch.nn.functional.cosine_similarity(half[1], full[1], dim=0) > 0.99
     assert half[1].dtype == torch.float32 and half[1].isfinite().all()
 
 
 @torch.inference_mode()
 def test_bf16_writes_with_nearly_the_same_probabilities(device):
     model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(8)
-    whole = generate(model, examples)
+    full = generate(model, examples)
     with torch.autocast(device.type, torch.bfloat16):
         half = generate(model, examples)
-    same = [ours[0].tokens == theirs[0].tokens for ours, theirs in zip(half, whole, strict=True)]
+    same = [ours[0].tokens == theirs[0].tokens for ours, theirs in zip(half, full, strict=True)]
     assert sum(same) >= len(same) / 2
-    for ours, theirs, equal in zip(half, whole, same, strict=True):
+    for ours, theirs, equal in zip(half, full, same, strict=True):
         assert not equal or ours[0].score == pytest.approx(theirs[0].score, abs=0.05)
 
 
@@ -114,8 +114,8 @@ def test_the_same_bits_twice_and_after_a_stop(tmp_path, device, precision):
     with pytest.raises(KeyError, match="as good as a kill"):
         learn(tmp_path / "stopped", device, precision, stop_at=4)
     resumed, log_resumed = learn(tmp_path / "stopped", device, precision)
-    for other, others in ((again, log_again), (resumed, log_resumed)):
-        assert [name for name in once if not once[name].equal(other[name])] == [] and others == log
+    for run, run_log in ((again, log_again), (resumed, log_resumed)):
+        assert [name for name in once if not once[name].equal(run[name])] == [] and run_log == log
 
 
 def test_the_gpu_learns_what_the_processor_learns(tmp_path, device):
@@ -123,7 +123,7 @@ def test_the_gpu_learns_what_the_processor_learns(tmp_path, device):
     ours, log = learn(tmp_path / "ours", device, "fp32", dropout=0.0)
     theirs, expected = learn(tmp_path / "theirs", torch.device("cpu"), "fp32", dropout=0.0)
     for name in ("loss", "grad_norm"):
-        assert [one[name] for one in log] == pytest.approx([one[name] for one in expected], rel=1e-3)
+        assert [record[name] for record in log] == pytest.approx([record[name] for record in expected], rel=1e-3)
     assert max((ours[name] - theirs[name]).abs().max() for name in ours if not name.endswith("key.bias")) < 1e-3
 
 
@@ -133,13 +133,13 @@ def test_pictures_have_the_same_features_but_for_half_precision(device):
     extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=2).build()
     assert extractor.network.device.type == device.type
     pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(images)]
-    found = list(extractor.records(pictures))
+    records = list(extractor.records(pictures))
     extractor.network.module.cpu()
     extractor.network.device = torch.device("cpu")
     extractor.network.mean, extractor.network.deviation = (
         extractor.network.mean.cpu(),
         extractor.network.deviation.cpu(),
     )
-    for ours, theirs in zip(found, extractor.records(pictures), strict=True):
-        wanted = np.asarray(theirs.features, np.float32)
-        assert np.abs(np.asarray(ours.features, np.float32) - wanted).max() < 0.02 * np.abs(wanted).max()
+    for ours, theirs in zip(records, extractor.records(pictures), strict=True):
+        expected = np.asarray(theirs.features, np.float32)
+        assert np.abs(np.asarray(ours.features, np.float32) - expected).max() < 0.02 * np.abs(expected).max()

@@ -20,8 +20,8 @@ def say() -> None:
 
 def hidden() -> None:
     """Runs the sitecustomize that this one stands before, if there is one."""
-    own = Path(__file__).resolve().parent
-    spec = PathFinder.find_spec("sitecustomize", [path for path in sys.path if Path(path or ".").resolve() != own])
+    folder = Path(__file__).resolve().parent
+    spec = PathFinder.find_spec("sitecustomize", [path for path in sys.path if Path(path or ".").resolve() != folder])
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
