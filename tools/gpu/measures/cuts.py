@@ -68,7 +68,9 @@ def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> L
     composed, memory_use = model(chosen), {}
     material = examples(chosen, 4 * chosen.images, QUESTIONS)
     validation, before = material[3 * chosen.images :], _weights(composed)
-    memory_use["stays"] = 4 * sum(parameter.nbytes for parameter in composed.parameters())  # weights, gradients, moments
+    memory_use["stays"] = 4 * sum(
+        parameter.nbytes for parameter in composed.parameters()
+    )  # weights, gradients, moments
     with tempfile.TemporaryDirectory() as folder:
         context = StepContext("cut", step, 0, Path(folder), Accelerator(cpu=not memory.on_gpu), messages)
         tight = memory.short(limit, composed, rows) if limit or rows else memory.measured(memory_use)
