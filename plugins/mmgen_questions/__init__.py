@@ -1,4 +1,4 @@
-"""Question files as they are published: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain files."""
+"""Published question files: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain files."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,35 +13,35 @@ from .published import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG
 
 
 class Questions(Published):
-    """What all formats share: files of questions, joined by image with captions and pictures. All other paths are
-    relative to `folder`. Only the splits that are used (`train_split`, `validation_split`, `test_split`) are read
-    and need files."""
+    """Keys of all formats: files of questions, joined by image with captions and pictures. Other paths are relative to
+    `folder`. Only the splits that are used (`train_split`, `validation_split`, `test_split`) are read and need
+    files."""
 
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",
-        description="images without a caption (where there are any, in `caption_files` or in the questions' own file), "
-        "or without a file in `images` (where that is given): left out and counted, kept, or an error",
+        description="what to do with images without a caption (if the data have captions) or without a file in "
+        "`images` (if that is set): leave them out and count them, keep them, or raise an error",
     )
     files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
-        {}, description="split -> its file of questions, instead of the published name"
+        {}, description="split -> its question file, instead of the published name"
     )
     caption_files: Annotated[tuple[Path, ...] | None, RelativeTo("folder")] = Field(
-        None, description="captions in COCO's format; by default the published ones, [] for none"
+        None, description="captions in COCO's format; by default the published files, [] for none"
     )
     captions: Literal["draw", "first", "all"] = Field(
         "draw",
-        description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input "
-        "of its own",
+        description="with several captions: draw one per visit (the first in evaluation), use only the first, or make "
+        "one example per caption",
     )
     targets: Literal["questions", "captions"] = Field(
         "questions",
-        description="what the targets are; with captions (of the images that have questions) an input learns to say "
-        "what it sees: a warm start",
+        description='the texts to generate; "captions" (of the images with questions) trains captioning, for a warm '
+        "start",
     )
 
     @property
     def published(self) -> Release:
-        """The release that the file names are from."""
+        """The release that defines the file names."""
         raise NotImplementedError
 
     def names(self) -> tuple[str, ...]:
@@ -57,11 +57,11 @@ class Questions(Published):
 
 
 class Vqa(Questions):
-    """VQA reversed: the questions of an image are what to write about it (VQA 1.0, VQA 2.0, OK-VQA)."""
+    """VQA reversed: the questions about an image are the texts to generate (VQA 1.0, VQA 2.0, OK-VQA)."""
 
     type: Literal["vqa"] = "vqa"
     release: Literal["1.0", "2.0", "okvqa"] = Field(
-        "1.0", description="whose file names, captions and published results"
+        "1.0", description="the release, which defines file names, captions and published results"
     )
 
     @property
@@ -74,7 +74,7 @@ class Vqg(Questions):
 
     type: Literal["vqg"] = "vqg"
     release: Literal["coco", "flickr", "bing"] = Field(
-        "coco", description="whose file names, captions and published results"
+        "coco", description="the release, which defines file names, captions and published results"
     )
 
     @classmethod
@@ -89,9 +89,10 @@ class Vqg(Questions):
 
 
 class Jsonl(Questions):
-    """Your own: a line an example, {"id": ..., "image": ..., "caption": ..., "questions": [...]}, a file a split.
+    """Your own data, one example per line, {"id": ..., "image": ..., "caption": ..., "questions": [...]}, and one file
+    per split.
 
-    "captions", a list, may stand for "caption"; any other key is an input under its own name, a text or a list of them.
+    A list "captions" may replace "caption"; any other key is an input of that name, a string or a list of strings.
     """
 
     type: Literal["jsonl"] = "jsonl"
@@ -102,21 +103,19 @@ class Jsonl(Questions):
 
 
 class Csv(Questions):
-    """Your own, as a table with a header: CSV, or TSV where the file's name says so, a file a split.
+    """Your own data as a table with a header: CSV, or TSV for a file name that ends in .tsv, one file per split.
 
-    Rows of one id (where there is no id: of one image) make one example. Columns called id, image, caption and
-    questions are read by themselves; `columns` names others.
+    Rows of one id (without ids: of one image) make one example. Columns named id, image, caption and questions are
+    recognised; `columns` names other columns.
     """
 
     type: Literal["csv"] = "csv"
     columns: dict[str, str] = Field(
         {},
-        description='"id", "image", "caption", "questions" or another input -> its column; other columns are passed '
-        "over, and named in a line",
+        description='"id", "image", "caption", "questions" or another input -> its column; other columns are ignored '
+        "and logged",
     )
-    separator: str = Field(
-        "---", description='what stands between several texts in one cell; "" where none has several'
-    )
+    separator: str = Field("---", description='the separator of several texts in one cell; "" for one text per cell')
 
     @property
     def published(self) -> Release:

@@ -1,4 +1,4 @@
-"""Tables with a header, CSV or TSV: which column is what, and rows of one image (or id) as one entry."""
+"""Reads tables with a header, CSV or TSV. Rows of one image (or id) make one entry."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mmgen.errors import DataError, did_you_mean
 from mmgen.reading.tables import BETWEEN, rows
 from mmgen.reading.text import image_id, join_names, tidy
 
-from .formats import Entry, Read
+from .formats import Entry, QuestionFile
 
-USUAL = {  # what an entry has -> names that its column may have where nobody says which it is
+DEFAULT_NAMES = {  # field of an entry -> default names of its column
     "id": ("id",),
     "image": ("image", "image_id"),
     "caption": ("caption", "captions"),
@@ -23,16 +23,16 @@ USUAL = {  # what an entry has -> names that its column may have where nobody sa
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column is what.
+    """The columns of the fields.
 
-    names    "id", "image", "caption", "questions", or an input of another name -> its column, which must be there
-    usual    the same for columns that are read where they are there
-    between  what stands between two texts of one cell; "" where a cell is one text
-    advice   how a column that is missing is named, for errors
+    names    "id", "image", "caption", "questions", or another input -> its column, which must exist
+    usual    field -> possible names of its column, which may be missing
+    between  the separator of several texts in one cell; "" for one text per cell
+    advice   the end of the error message for a missing column
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
-    usual: Mapping[str, Sequence[str]] = field(default_factory=lambda: USUAL)
+    usual: Mapping[str, Sequence[str]] = field(default_factory=lambda: DEFAULT_NAMES)
     between: str = BETWEEN
     advice: str = 'name it in data.columns, as in columns = { questions = "NAME" }'
 
@@ -40,12 +40,12 @@ class Columns:
 VQG = Columns(
     {"image": "image_id", "questions": "questions"},
     {"caption": ("captions",)},
-    advice="VQG's are: image_id, image_url, questions",
+    advice="VQG's columns are: image_id, image_url, questions",
 )
 
 
-def read_columns(path: Path, columns: Columns) -> Read:
-    """The entries of a table: of every id, or else of every image, or else of every row. Raises DataError."""
+def read_columns(path: Path, columns: Columns) -> QuestionFile:
+    """The entries of a table, one per id, or per image without ids, or per row without either. Raises DataError."""
     entries: dict[str, Entry] = {}
     counts: Counter[str] = Counter()
     header: Sequence[str] = ()
@@ -59,14 +59,14 @@ def read_columns(path: Path, columns: Columns) -> Read:
             _join(entries, _entry(cells, columns.between, len(entries) + 1), counts)
         except DataError as error:
             raise DataError(f"{path}:{line}: {error}") from None
-    passed = [name for place, name in enumerate(header) if place not in places.values()]
-    return Read([*entries.values()], counts, passed=tuple(passed))
+    unused = [name for place, name in enumerate(header) if place not in places.values()]
+    return QuestionFile([*entries.values()], counts, unused_columns=tuple(unused))
 
 
 def _places(header: Sequence[str], columns: Columns) -> dict[str, int]:
-    """What is read -> the number of its column. Raises DataError."""
+    """Field -> the index of its column. Raises DataError."""
     usual = {
-        name: next((each for each in known if each in header), "")
+        name: next((column for column in known if column in header), "")
         for name, known in columns.usual.items()
         if name not in columns.names
     }
@@ -78,22 +78,22 @@ def _places(header: Sequence[str], columns: Columns) -> dict[str, int]:
                 f"{columns.advice}"
             )
         if header.count(name) > 1:
-            raise DataError(f"the column '{name}' is there {header.count(name)} times; keep one of them")
+            raise DataError(f"the column '{name}' occurs {header.count(name)} times; keep one of them")
     return {name: header.index(column) for name, column in named.items()}
 
 
 def _entry(cells: Mapping[str, str], between: str, number: int) -> Entry:
-    """The entry of a row. `number`: its id where it has neither an id nor an image."""
+    """The entry of a row. `number`: the id of a row without id and image."""
     texts = {name: tuple(_texts(cell, name, between)) for name, cell in cells.items()}
-    named = "id" in cells
-    image = image_id(cells["image"], "image_id") if cells.get("image") or ("image" in cells and not named) else None
-    own = image_id(cells["id"], "id", plain=True) if named else image or str(number)
+    has_id = "id" in cells
+    image = image_id(cells["image"], "image_id") if cells.get("image") or ("image" in cells and not has_id) else None
+    entry_id = image_id(cells["id"], "id", plain=True) if has_id else image or str(number)
     return Entry(
-        own,
+        entry_id,
         image,
         list(texts["questions"]),
         tuple(filter(None, texts.get("caption", ()))),
-        {name: some for name in cells if name not in USUAL and (some := tuple(filter(None, texts[name])))},
+        {name: values for name in cells if name not in DEFAULT_NAMES and (values := tuple(filter(None, texts[name])))},
     )
 
 
@@ -103,21 +103,24 @@ def _texts(cell: str, name: str, between: str) -> Iterator[str]:
 
 
 def _join(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
-    """Add a row to what is there under its id. Raises DataError where it is of another image."""
-    there = entries.get(row.id)
+    """Add a row to the entry with its id. Raises DataError for a row about another image."""
+    entry = entries.get(row.id)
     questions, row.questions = row.questions, []
-    if there is None:
-        entries[row.id] = there = row
+    if entry is None:
+        entries[row.id] = entry = row
     else:
-        if there.image != row.image:
-            raise DataError(f"the id '{row.id}' came before with the image {there.image}, and here it has {row.image}")
-        repeated = [question for question in questions if question in there.questions]
+        if entry.image != row.image:
+            raise DataError(
+                f"the id '{row.id}' has the image {row.image} here, but {entry.image} in an earlier row; give an id "
+                "one image"
+            )
+        repeated = [question for question in questions if question in entry.questions]
         counts["duplicates"] += len(repeated)
         questions = [question for question in questions if question not in repeated]
-        there.captions = tuple(dict.fromkeys((*there.captions, *row.captions)))
-        names = dict.fromkeys((*there.more, *row.more))
-        there.more = {
-            name: tuple(dict.fromkeys((*there.more.get(name, ()), *row.more.get(name, ())))) for name in names
+        entry.captions = tuple(dict.fromkeys((*entry.captions, *row.captions)))
+        names = dict.fromkeys((*entry.more, *row.more))
+        entry.more = {
+            name: tuple(dict.fromkeys((*entry.more.get(name, ()), *row.more.get(name, ())))) for name in names
         }
     for question in questions:
-        there.add(question, counts)
+        entry.add(question, counts)

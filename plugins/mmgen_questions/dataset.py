@@ -1,4 +1,4 @@
-"""The data set: questions joined by image with captions and pictures; what finds no partner is counted and said."""
+"""The data set: questions joined by image with captions and pictures; what has no partner is counted and logged."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mmgen.tensors import Example
 
 from . import Csv, Questions
 from .columns import VQG, Columns, read_columns
-from .formats import Entry, Read, read_jsonl, read_vqa
+from .formats import Entry, QuestionFile, read_jsonl, read_vqa
 
-READERS: dict[str, Callable[[Path], Read]] = {
+READERS: dict[str, Callable[[Path], QuestionFile]] = {
     "vqa": read_vqa,
     "vqg": partial(read_columns, columns=VQG),
     "jsonl": read_jsonl,
 }
-LACKS = {"without_caption": "image{s} without a caption", "without_picture": "image{s} without a picture"}
-ODD = {
+MISSING = {"without_caption": "image{s} without a caption", "without_picture": "image{s} without a picture"}
+LEFT_OUT = {
     "without_question": "image{s} without a question",
     "empty_questions": "empty question{s}",
     "duplicates": "repeated question{s}",
@@ -48,16 +48,17 @@ class Files(NamedTuple):
 class QuestionFiles(PublishedFiles):
     """Examples of a `Vqa`, `Vqg`, `Jsonl` or `Csv` config.
 
-    id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
+    id       the split and the image ("train-314392"); with `captions = "all"` also the caption's number ("...#2")
     inputs   "image": the image's key (`mmgen.files.image_key`); "caption": a tuple of captions; further inputs
              of JSONL and tables
-    targets  the questions, each on one line; with `write = "captions"` the captions, which are no input then
+    targets  the questions, each on one line; with `targets = "captions"` the captions, which then are not an input
 
-    It lacks the images (ids, where a line names no image) without a caption, without a picture, without a question.
+    `lacking` has the images (ids, for lines without an image) without a caption, a picture or a question.
     """
 
     advice = (
-        "put them there, or name others in data.files and data.caption_files (caption_files = [] does without captions)"
+        "put the files there, or name other files in data.files and data.caption_files (caption_files = [] for no "
+        "captions)"
     )
     config: Questions
 
@@ -78,95 +79,97 @@ class QuestionFiles(PublishedFiles):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Its counts are of images, questions, captions, and of what was odd. Published rows, where the evaluated split
-        is the paper's, and published_from, what they are, stand beside."""
-        described = super().describe()
+        """As for all published files, with counts of images, questions, captions and of what was left out; also the
+        paper's rows and their source ("published", "published_from") where the test split is the paper's."""
+        description = super().describe()
         if self.release.rows and self.config.test_split == "test" and "test" not in self.config.files:
-            described |= {"published": self.release.rows, "published_from": self.release.rows_from}
-        return described
+            description |= {"published": self.release.rows, "published_from": self.release.rows_from}
+        return description
 
     def load(self, name: str) -> Split:
-        """Read a split and join it. What is odd is counted, and said once."""
+        """Read a split and join it. What is left out is counted and logged once."""
         questions, caption_files = self.files[name]
-        read = self._read(questions)
-        self.licence = read.licence or self.licence
+        question_file = self._read(questions)
+        self.licence = question_file.licence or self.licence
         captions = self._captions_of(caption_files)
         counts = Counter(
-            images=len({entry.image for entry in read.entries} - {None}),
+            images=len({entry.image for entry in question_file.entries} - {None}),
             questions=0,
             captions=0,
-            **dict.fromkeys({**LACKS, **ODD}, 0),
+            **dict.fromkeys({**MISSING, **LEFT_OUT}, 0),
         )
-        counts.update(read.counts + captions.counts)
-        for entry in read.entries:
+        counts.update(question_file.counts + captions.counts)
+        for entry in question_file.entries:
             entry.captions = entry.captions or tuple(captions.of.get(entry.image or "", ()))
-        captioned = bool(caption_files) or any(entry.captions for entry in read.entries)
+        captioned = bool(caption_files) or any(entry.captions for entry in question_file.entries)
         lacking: dict[str, list[str]] = {}
         examples: list[Example] = []
-        for entry in read.entries:
-            if self._whole(entry, lacking, captioned):
+        for entry in question_file.entries:
+            if self._is_usable(entry, lacking, captioned):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)
                 examples += _examples(name, entry, self.config)
         counts.update({key: len(images) for key, images in lacking.items()})
         self._check(name, examples, counts)
-        if read.passed and self.release.format == "csv":
-            log.info("%s: columns that nobody reads: %s", questions, join_names(read.passed))
+        if question_file.unused_columns and self.release.format == "csv":
+            log.info("%s: unused columns: %s", questions, join_names(question_file.unused_columns))
         return Split(tuple(examples), counts, lacking)
 
-    def _read(self, path: Path) -> Read:
+    def _read(self, path: Path) -> QuestionFile:
         if isinstance(self.config, Csv):
             return read_columns(path, Columns(self.config.columns, between=self.config.separator))
         return READERS[self.release.format](path)
 
     def _captions_of(self, files: tuple[Path, ...]) -> Captions:
-        """Read once, however many splits they are for."""
+        """The captions of the files, cached, as several splits may share them."""
         if files not in self._captions:
             self._captions = {files: read_captions(files)}
         return self._captions[files]
 
-    def _whole(self, entry: Entry, lacking: dict[str, list[str]], captioned: bool) -> bool:
-        """Whether an entry becomes an example; notes what it lacks."""
-        lacks = {
+    def _is_usable(self, entry: Entry, lacking: dict[str, list[str]], captioned: bool) -> bool:
+        """Whether an entry becomes an example; adds the entry to `lacking` for every part it lacks."""
+        missing = {
             "without_question": not entry.questions,
             "without_caption": captioned and not entry.captions,
             "without_picture": self.config.images is not None and entry.image not in self.pictures_at,
         }
-        for name in [name for name, true in lacks.items() if true]:
+        for name in [name for name, true in missing.items() if true]:
             lacking.setdefault(name, []).append(entry.image or entry.id)
-        return not lacks["without_question"] and (self.config.missing == "keep" or not any(lacks.values()))
+        return not missing["without_question"] and (self.config.missing == "keep" or not any(missing.values()))
 
     def _check(self, name: str, examples: Sequence[Example], counts: Counter) -> None:
-        """Say what was odd; raise DataError when it is too much."""
+        """Log what was left out. Raises DataError if no example remains, or if parts are missing and must not be."""
         questions, caption_files = self.files[name]
-        lacking, odd = counted(counts, LACKS), counted(counts, ODD)
+        lacking, left_out = counted(counts, MISSING), counted(counts, LEFT_OUT)
         images = counted(counts, {"images": "image{s}"})
         place = f"{self.name} {name}" + (f" ({images})" if images else "")
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
-            partners = f"; are {join_names(joined)} of other images?" if lacking else ""
+            partners = f"; check that {join_names(joined)} has the same images" if lacking else ""
             raise DataError(
-                f"{questions}: no example is left for the split '{name}': "
-                f"{lacking or odd or 'the file is empty'}{partners}"
+                f"{questions}: no examples remain for the split '{name}': "
+                f"{lacking or left_out or 'the file is empty'}{partners}"
             )
         if lacking and self.config.missing == "error":
-            raise DataError(f'{questions}: {lacking}; set missing = "drop" to leave those out, or "keep"')
+            raise DataError(
+                f'{questions}: {lacking}; set missing = "drop" to leave their examples out, or "keep" to keep them'
+            )
         if lacking:
             log.warning("%s: %s %s", place, "kept" if self.config.missing == "keep" else "left out", lacking)
-        if odd:
-            log.warning("%s: left out %s", place, odd)
+        if left_out:
+            log.warning("%s: left out %s", place, left_out)
 
 
 def _examples(split: str, entry: Entry, config: Questions) -> Iterator[Example]:
-    """The example of an entry, or one a caption."""
+    """The example of an entry, or one per caption."""
     base = {**entry.more} if entry.image is None else {"image": entry.image, **entry.more}
-    own, targets = f"{split}-{entry.id}", tuple(entry.questions)
+    example_id, targets = f"{split}-{entry.id}", tuple(entry.questions)
     if config.targets == "captions":
         if entry.captions:
-            yield Example(own, base, entry.captions)
+            yield Example(example_id, base, entry.captions)
     elif config.captions == "all" and entry.captions:
         for number, caption in enumerate(entry.captions, 1):
-            yield Example(f"{own}#{number}", {**base, "caption": (caption,)}, targets)
+            yield Example(f"{example_id}#{number}", {**base, "caption": (caption,)}, targets)
     else:
         texts = entry.captions[:1] if config.captions == "first" else entry.captions
-        yield Example(own, {**base, "caption": texts} if texts else base, targets)
+        yield Example(example_id, {**base, "caption": texts} if texts else base, targets)

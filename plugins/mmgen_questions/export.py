@@ -1,4 +1,4 @@
-"""Questions written as they are published: VQG's tables, with captions as COCO has them."""
+"""Writes questions in the published formats: VQG's tables, with captions in COCO's format."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mmgen.reading.export import Exported, Exporter, text_input
 
 from .columns import BETWEEN
 
-PICTURED = "train"  # VQG's pictures are all of this split of COCO
+PICTURED = "train"  # all of VQG's pictures are from this split of COCO
 
 
 class VqgTables(Exporter):
-    """VQG_COCO's tables, a picture a row, and the captions of all splits in COCO's format. Who reads them puts the
+    """VQG_COCO's tables, one row per picture, and the captions of all splits in COCO's format. The reader puts the
     split before an example's id."""
 
     name = "vqg"
@@ -33,11 +33,12 @@ class VqgTables(Exporter):
                 key = text_input(example, "image")
                 if key in seen or not example.targets or any(BETWEEN in question for question in example.targets):
                     raise DataError(
-                        f"example '{example.id}': VQG has one row a picture, with questions that have no {BETWEEN}"
+                        f"example '{example.id}': VQG needs one example per picture, with at least one question, and "
+                        f"no {BETWEEN} in questions"
                     )
                 seen.add(key)
                 rows.writerow((key, exported.pictures[key].file, BETWEEN.join(example.targets)))
             (folder / f"coco_{split}_all.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
-        every = [example for examples in exported.splits.values() for example in examples]
-        written = save_captions(folder / CAPTIONS.format(year=YEARS[PICTURED]), every, exported)
+        all_examples = [example for examples in exported.splits.values() for example in examples]
+        written = save_captions(folder / CAPTIONS.format(year=YEARS[PICTURED]), all_examples, exported)
         return {"type": "vqg", **({} if written else {"caption_files": []})}

@@ -1,6 +1,6 @@
-"""VQA's questions and JSONL, read into plain entries and counts of what was odd. (Tables: `columns`.)
+"""Reads VQA's questions and JSONL into entries and counts of what was left out. (Tables: `columns`.)
 
-Each reader takes a path and raises DataError, with the line or the place in the JSON, for what cannot be used.
+Each reader takes a path. Raises DataError with the line, or the place in the JSON, of the error.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mmgen.reading.text import image_id, json_lines, read_items, read_list, requ
 
 @dataclass
 class Entry:
-    """What a file of questions says of one image (in JSONL: what a line says)."""
+    """The questions and captions of one image (in JSONL: of one line)."""
 
     id: str
     image: str | None
     questions: list[str] = field(default_factory=list)
     captions: tuple[str, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)  # inputs of other names
+    more: Mapping[str, Any] = field(default_factory=dict)  # further inputs
 
     def add(self, question: str, counts: Counter) -> None:
         if question:
@@ -33,18 +33,18 @@ class Entry:
 
 
 @dataclass
-class Read:
-    """A file of questions. `counts`: empty_questions and duplicates (the same question again, which is left out).
-    `passed`: columns of a table that nobody reads."""
+class QuestionFile:
+    """The content of a file of questions. `counts`: empty_questions and duplicates (repeated questions), which are
+    left out. `unused_columns`: columns of a table that are not read."""
 
     entries: list[Entry]
     counts: Counter
     licence: str | None = None
-    passed: tuple[str, ...] = ()
+    unused_columns: tuple[str, ...] = ()
 
 
-def read_vqa(path: Path) -> Read:
-    """`*_questions.json` of VQA 1.0, VQA 2.0 and OK-VQA; the questions of an image come together."""
+def read_vqa(path: Path) -> QuestionFile:
+    """`*_questions.json` of VQA 1.0, VQA 2.0 and OK-VQA; one entry per image."""
     table, questions = read_list(path, "questions", "VQA questions")
     entries: dict[str, Entry] = {}
     seen: dict[str, tuple[str, str]] = {}
@@ -54,23 +54,23 @@ def read_vqa(path: Path) -> Read:
         require_keys(item, "image_id", "question")
         key, question = image_id(item["image_id"], "image_id"), tidy(item["question"], "question")
         if "question_id" in item:
-            own = image_id(item["question_id"], "question_id", plain=True)
-            if own in seen:
-                if seen[own] != (key, question):
-                    raise DataError(f"question_id {own} came before, with other words or another image")
+            question_id = image_id(item["question_id"], "question_id", plain=True)
+            if question_id in seen:
+                if seen[question_id] != (key, question):
+                    raise DataError(f"duplicate question_id {question_id}, with other words or another image")
                 counts["duplicates"] += 1
                 return
-            seen[own] = key, question
+            seen[question_id] = key, question
         entries.setdefault(key, Entry(key, key)).add(question, counts)
 
     read_items(questions, path, "questions", take)
     licence = table.get("license")
     name = licence.get("name") if isinstance(licence, dict) else None
-    return Read([*entries.values()], counts, name if isinstance(name, str) else None)
+    return QuestionFile([*entries.values()], counts, name if isinstance(name, str) else None)
 
 
-def read_jsonl(path: Path) -> Read:
-    """{"id", "image", "caption" or "captions", "questions"} a line; other keys are inputs under their own names."""
+def read_jsonl(path: Path) -> QuestionFile:
+    """One JSON table per line: "id", "image", "caption" or "captions", "questions"; other keys are further inputs."""
     lines: dict[str, int] = {}
     entries: list[Entry] = []
     counts: Counter[str] = Counter()
@@ -78,23 +78,23 @@ def read_jsonl(path: Path) -> Read:
         try:
             entry = _entry(item, counts)
             if entry.id in lines:
-                raise DataError(f"the id '{entry.id}' is line {lines[entry.id]}'s already")
+                raise DataError(f"duplicate id '{entry.id}', first on line {lines[entry.id]}")
         except DataError as error:
             raise DataError(f"{path}:{number}: {error}") from None
         lines[entry.id] = number
         entries.append(entry)
-    return Read(entries, counts)
+    return QuestionFile(entries, counts)
 
 
 def _entry(item: Any, counts: Counter) -> Entry:
     require_keys(item, "id", "questions")
     more = dict(item)
-    own = image_id(more.pop("id"), "id", plain=True)
+    entry_id = image_id(more.pop("id"), "id", plain=True)
     image = more.pop("image", None)
     questions = _texts(more.pop("questions"), "questions")
     captions = _texts(more.pop("caption", []), "caption") + _texts(more.pop("captions", []), "captions")
     entry = Entry(
-        own,
+        entry_id,
         None if image is None else image_id(image, "image"),
         captions=tuple(filter(None, captions)),
         more={

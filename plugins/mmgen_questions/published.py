@@ -1,4 +1,4 @@
-"""What was published: file names, where to get them, licences, and the rows of bertgen's tables 1 and 2."""
+"""Published data sets: file names, where to get the files, licences, and the rows of bertgen's tables 1 and 2."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal
 METRICS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
 COCO = "annotations_trainval2014.zip of cocodataset.org/#download"
 NEURALTALK = (
-    "never published: the paper wrote them with github.com/karpathy/neuraltalk2; any captioner's, in COCO's "
-    'format; or set evaluate = "val"'
+    "never published: the paper generated them with github.com/karpathy/neuraltalk2; use captions of any model in "
+    'COCO\'s format, or set test_split = "val"'
 )
 
 
@@ -18,10 +18,10 @@ NEURALTALK = (
 class Release:
     """One published data set.
 
-    questions  split -> the names that its file may have
-    captions   split -> the file that captions its images
-    origin     file name, or "" for all others -> where it is to be had
-    rows       label -> metric -> value, as the paper prints them; labels of its own models are our steps' names
+    questions  split -> possible names of its file
+    captions   split -> the file with the captions of its images
+    origin     file name, or "" for all other files -> where to get the file
+    rows       label -> metric -> value, as printed in the paper; labels of the paper's models are our steps' names
     """
 
     name: str
@@ -38,7 +38,7 @@ class Release:
 
 
 def _rows(table: str) -> dict[str, dict[str, float | None]]:
-    """Rows of a printed table: a label and its seven numbers, "-" where there is none."""
+    """Rows of a printed table: a label and seven numbers, "-" for a missing number."""
     split = [line.split("|") for line in table.strip().splitlines()]
     return {
         label.strip(): {
@@ -115,7 +115,7 @@ VQG_COCO = Release(
     name="VQG_COCO",
     format="vqg",
     questions={split: (f"coco_{split}_all.csv",) for split in SPLITS},
-    captions=dict.fromkeys(SPLITS, "captions_train2014.json"),  # all three are taken from COCO's train2014
+    captions=dict.fromkeys(SPLITS, "captions_train2014.json"),  # all three splits are from COCO's train2014
     origin=_VQG_ORIGIN,
     licence="questions: the terms that come with them; captions: CC BY 4.0; images: their photographers' terms",
     rows=_rows(_TABLE_2),

@@ -1,4 +1,4 @@
-"""Question files as published: joined, counted, and refused in words when they are damaged."""
+"""Question files as published: joined and counted; damaged files give clear errors."""
 
 import gzip
 import json
@@ -66,7 +66,7 @@ def jsonl(folder: Path, *lines: str, **options) -> Jsonl:
     return Jsonl(folder=folder, files={"train": "q.jsonl"}, validation_split="", test_split="train", **options)
 
 
-def refused(config) -> str:
+def load_error(config) -> str:
     with pytest.raises(DataError) as caught:
         config.build().split("train")
     return str(caught.value)
@@ -78,15 +78,15 @@ def refused(config) -> str:
 def test_vqg_coco(real_data):
     config = Vqg(folder=real_data / "vqg_coco", caption_files=("captions_from_categories.json",), missing="keep")
     dataset = config.build()
-    told = dataset.describe()
-    assert told["examples"] == {"train": 2500, "val": 1249, "test": 1249}
-    assert told["counts"]["train"] == ALL_WELL | {
+    description = dataset.describe()
+    assert description["examples"] == {"train": 2500, "val": 1249, "test": 1249}
+    assert description["counts"]["train"] == ALL_WELL | {
         "images": 2500,
         "questions": 12494,
         "captions": 257,
         "without_caption": 2243,
     }
-    assert [told["counts"][split]["captions"] for split in dataset.splits()] == [257, 125, 123]
+    assert [description["counts"][split]["captions"] for split in dataset.splits()] == [257, 125, 123]
     first = dataset.split("train")[0]
     assert (first.id, first.inputs["image"], first.targets[0], len(first.targets)) == (
         "train-314392",
@@ -94,7 +94,7 @@ def test_vqg_coco(real_data):
         "What is she drinking?",
         5,
     )
-    json.dumps(told)
+    json.dumps(description)
 
 
 def test_vqg_coco_with_pictures(real_data):
@@ -109,39 +109,44 @@ def test_vqg_coco_with_pictures(real_data):
 
 @pytest.mark.slow
 def test_coco_captions_of_several(real_data):
-    """Gzipped official captions: five an image, as alternatives, the first only, or each an input of its own."""
+    """Gzipped official captions: five per image, as alternatives, only the first, or one example per caption."""
     folder, files = real_data / "vqg_coco", ("../coco/captions.json.gz",)
-    draw, first, every = (
+    draw, first, separate = (
         Vqg(folder=folder, caption_files=files, captions=use).build().split("train") for use in ("draw", "first", "all")
     )
-    assert len(draw) == len(first) == 102 and len(every) == 510
+    assert len(draw) == len(first) == 102 and len(separate) == 510
     assert len(draw[0].inputs["caption"]) == 5
     assert first[0].inputs["caption"] == draw[0].inputs["caption"][:1]
-    assert [example.inputs["caption"] for example in every[:5]] == [(caption,) for caption in draw[0].inputs["caption"]]
-    assert [example.id for example in every[:2]] == [f"{draw[0].id}#1", f"{draw[0].id}#2"]
+    assert [example.inputs["caption"] for example in separate[:5]] == [
+        (caption,) for caption in draw[0].inputs["caption"]
+    ]
+    assert [example.id for example in separate[:2]] == [f"{draw[0].id}#1", f"{draw[0].id}#2"]
 
 
 def test_okvqa(real_data, caplog):
     config = Vqa(release="okvqa", folder=real_data / "okvqa", test_split="val", caption_files=())
-    told = config.build().describe()
-    assert {split: counts["questions"] for split, counts in told["counts"].items()} == {"train": 9009, "val": 5046}
-    assert told["examples"] == {"train": 8998, "val": 5033}
-    assert told["licence"] == "Creative Commons Attribution 4.0 International License"
+    description = config.build().describe()
+    assert {split: counts["questions"] for split, counts in description["counts"].items()} == {
+        "train": 9009,
+        "val": 5046,
+    }
+    assert description["examples"] == {"train": 8998, "val": 5033}
+    assert description["licence"] == "Creative Commons Attribution 4.0 International License"
     captioned = config.model_copy(
         update={"train_split": "val", "caption_files": (Path("captions_one_per_image.json.gz"),)}
     )
     with caplog.at_level(logging.INFO, "mmgen"):
-        told = captioned.build().describe()
-    assert told["counts"]["val"]["captions"] == 3765
+        description = captioned.build().describe()
+    assert description["counts"]["val"]["captions"] == 3765
     assert caplog.messages == ["OK-VQA val (5,033 images): left out 1,268 images without a caption"]
 
 
 def test_every_split_is_the_same_twice_and_ids_are_unique(real_data):
     config = Vqg(folder=real_data / "vqg_coco", caption_files=())
-    one, two = config.build(), config.build()
-    ids = [example.id for split in one.splits() for example in one.split(split)]
+    first, second = config.build(), config.build()
+    ids = [example.id for split in first.splits() for example in first.split(split)]
     assert len(ids) == len(set(ids)) == 4998
-    assert all(one.split(split) == two.split(split) for split in one.splits())
+    assert all(first.split(split) == second.split(split) for split in first.splits())
 
 
 @pytest.mark.parametrize("release, prefix", [("1.0", "OpenEnded"), ("1.0", "MultipleChoice"), ("2.0", "v2_OpenEnded")])
@@ -220,20 +225,20 @@ def test_a_captioners_bare_results(tmp_path):
 # --- JSONL ---
 
 
-def test_jsonl_with_an_input_of_its_own(tmp_path):
+def test_jsonl_with_a_further_input(tmp_path):
     dataset = jsonl(
         tmp_path,
         '{"id": 1, "image": "a/b.jpg", "caption": "a cat", "questions": ["What?", " Who? "], "audio": "b.wav"}\r',
         "",
         '{"id": "two", "captions": ["x", "y"], "questions": "Why?"}',
     ).build()
-    one, two = dataset.split("train")
-    assert (one.id, one.inputs, one.targets) == (
+    first, second = dataset.split("train")
+    assert (first.id, first.inputs, first.targets) == (
         "train-1",
         {"image": "b", "caption": ("a cat",), "audio": "b.wav"},
         ("What?", "Who?"),
     )
-    assert (two.id, two.inputs, two.targets) == ("train-two", {"caption": ("x", "y")}, ("Why?",))
+    assert (second.id, second.inputs, second.targets) == ("train-two", {"caption": ("x", "y")}, ("Why?",))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +246,7 @@ def test_jsonl_with_an_input_of_its_own(tmp_path):
     [
         ("[1]", ":2: must be a table with id, questions, not a list"),
         ('{"id": 2, "questons": ["a"]}', ":2: has no 'questions'; its keys are: id, questons"),
-        ('{"id": 1, "questions": ["a"]}', ":2: the id '1' is line 1's already"),
+        ('{"id": 1, "questions": ["a"]}', ":2: duplicate id '1', first on line 1"),
         ('{"id": 2, "questions": ["a", 7]}', ":2: questions[1] must be a text, not a number"),
         ('{"id": 2, "questions": null}', ":2: questions must be a text, not null"),
         ('{"id": true, "questions": ["a"]}', ":2: id must be a number or a text, not true or false"),
@@ -264,12 +269,12 @@ def test_jsonl_with_an_input_of_its_own(tmp_path):
     ids=lambda value: value[:40],
 )
 def test_bad_jsonl(tmp_path, line, error):
-    text = refused(jsonl(tmp_path, '{"id": 1, "questions": ["What?"]}', line))
+    text = load_error(jsonl(tmp_path, '{"id": 1, "questions": ["What?"]}', line))
     assert text.startswith(f"{tmp_path / 'q.jsonl'}{error}")
     assert "\n" not in text
 
 
-def test_a_line_without_a_caption_among_others_that_have_one(tmp_path, caplog):
+def test_a_line_without_a_caption_among_lines_with_captions(tmp_path, caplog):
     lines = ['{"id": "a", "caption": "a cat", "questions": ["What?"]}', '{"id": "bare", "questions": ["Why?"]}']
     dataset = jsonl(tmp_path, *lines).build()
     assert [example.id for example in dataset.split("train")] == ["train-a"]
@@ -277,11 +282,14 @@ def test_a_line_without_a_caption_among_others_that_have_one(tmp_path, caplog):
     counts = dataset.describe()["counts"]["train"]
     assert (counts["images"], counts["without_caption"]) == (0, 1)
     assert dataset.lacking("train") == {"without_caption": ["bare"]}
-    kept = jsonl(tmp_path, *lines, missing="keep").build()
-    assert [example.id for example in kept.split("train")] == ["train-a", "train-bare"]
-    assert kept.lacking("train") == {"without_caption": ["bare"]}
-    text = refused(jsonl(tmp_path, *lines, missing="error"))
-    assert text == f'{tmp_path}/q.jsonl: 1 image without a caption; set missing = "drop" to leave those out, or "keep"'
+    keeping = jsonl(tmp_path, *lines, missing="keep").build()
+    assert [example.id for example in keeping.split("train")] == ["train-a", "train-bare"]
+    assert keeping.lacking("train") == {"without_caption": ["bare"]}
+    text = load_error(jsonl(tmp_path, *lines, missing="error"))
+    assert (
+        text == f'{tmp_path}/q.jsonl: 1 image without a caption; set missing = "drop" to leave their examples out, or '
+        '"keep" to keep them'
+    )
     bare = jsonl(tmp_path, lines[1]).build()  # where no line has a caption, none is missing
     assert len(bare.split("train")) == 1 and bare.lacking("train") == {}
 
@@ -294,7 +302,7 @@ def table(folder: Path, text: str, name: str = "q.csv", **options) -> Csv:
     return Csv(folder=folder, files={"train": name}, validation_split="", test_split="train", **options)
 
 
-def test_a_table_with_a_question_a_row(tmp_path, caplog):
+def test_a_table_with_one_question_per_row(tmp_path, caplog):
     rows = 'image,split,question\nphotos/b.jpg,x,What?\nc.jpg,x,Who?\nb.jpg,y,"Why, now?"\nb.jpg,y,What?\n'
     with caplog.at_level(logging.INFO, "mmgen"):
         examples = table(tmp_path, rows).build().split("train")
@@ -304,17 +312,17 @@ def test_a_table_with_a_question_a_row(tmp_path, caplog):
     ]
     assert caplog.messages == [
         "CSV train (2 images): left out 1 repeated question",
-        f"{tmp_path}/q.csv: columns that nobody reads: split",
+        f"{tmp_path}/q.csv: unused columns: split",
     ]
 
 
 def test_a_table_whose_columns_are_named(tmp_path):
     rows = "key\tfile\tq\tdescription\tsound\n7\ta/b.jpg\tWhat?|Who?\ta cat|a pet\tmeow.wav\n8\t\tWhy?\ta dog\t\n"
     columns = {"id": "key", "image": "file", "questions": "q", "caption": "description", "audio": "sound"}
-    one, two = table(tmp_path, rows, "q.tsv", columns=columns, separator="|").build().split("train")
-    assert (one.id, one.targets) == ("train-7", ("What?", "Who?"))
-    assert one.inputs == {"image": "b", "audio": ("meow.wav",), "caption": ("a cat", "a pet")}
-    assert (two.id, two.inputs, two.targets) == ("train-8", {"caption": ("a dog",)}, ("Why?",))
+    first, second = table(tmp_path, rows, "q.tsv", columns=columns, separator="|").build().split("train")
+    assert (first.id, first.targets) == ("train-7", ("What?", "Who?"))
+    assert first.inputs == {"image": "b", "audio": ("meow.wav",), "caption": ("a cat", "a pet")}
+    assert (second.id, second.inputs, second.targets) == ("train-8", {"caption": ("a dog",)}, ("Why?",))
 
 
 @pytest.mark.parametrize(
@@ -326,25 +334,29 @@ def test_a_table_whose_columns_are_named(tmp_path):
             ":1: no column 'questions_text'; did you mean 'question_text'?; the columns are: image, question_text",
             {"questions": "questions_text"},
         ),
-        ("questions,questions\na,b\n", ":1: the column 'questions' is there 2 times; keep one of them", {}),
-        ("id,image,questions\n1,a,b\n1,c,d\n", ":3: the id '1' came before with the image a, and here it has c", {}),
+        ("questions,questions\na,b\n", ":1: the column 'questions' occurs 2 times; keep one of them", {}),
+        (
+            "id,image,questions\n1,a,b\n1,c,d\n",
+            ":3: the id '1' has the image c here, but a in an earlier row; give an id one image",
+            {},
+        ),
     ],
 )
 def test_a_table_that_cannot_be_used(tmp_path, text, error, columns):
-    assert refused(table(tmp_path, text, columns=columns)).startswith(f"{tmp_path}/q.csv{error}")
+    assert load_error(table(tmp_path, text, columns=columns)).startswith(f"{tmp_path}/q.csv{error}")
 
 
 # --- what can be wrong with files ---
 
 
-def test_everything_missing_is_told_at_once(tmp_path):
+def test_all_missing_files_are_listed_at_once(tmp_path):
     with pytest.raises(DataError) as caught:
         Vqa(folder=tmp_path).build()
     lines = str(caught.value).splitlines()
     assert lines[0] == "VQA 1.0: 6 files are missing:"
     assert lines[1] == f"  {tmp_path}/OpenEnded_mscoco_train2014_questions.json  <- visualqa.org/vqa_v1_download.html"
     assert lines[6].startswith(f"  {tmp_path}/captions_test2015.json  <- never published")
-    assert lines[7].startswith("  put them there, or name others")
+    assert lines[7].startswith("  put the files there, or name other files")
 
 
 def test_unused_splits_need_no_files(tmp_path):
@@ -388,21 +400,21 @@ def test_an_unknown_split(tmp_path):
             ": questions[0]: image_id must be a number or a text, not a number with a point",
         ),
         ('{"questions": [{"image_id": "", "question": "a"}]}', ": questions[0]: image_id is empty"),
-        ('{"questions": []}', ": no example is left for the split 'train': the file is empty"),
+        ('{"questions": []}', ": no examples remain for the split 'train': the file is empty"),
         (
             '{"questions": [{"image_id": 1, "question": " "}]}',
-            ": no example is left for the split 'train': 1 image without a question, 1 empty question",
+            ": no examples remain for the split 'train': 1 image without a question, 1 empty question",
         ),
         (
             '{"questions": [{"image_id": 1, "question": "a", "question_id": 7}, {"image_id": 1, "question": "b", '
             '"question_id": 7}]}',
-            ": questions[1]: question_id 7 came before, with other words or another image",
+            ": questions[1]: duplicate question_id 7, with other words or another image",
         ),
     ],
 )
 def test_bad_vqa(tmp_path, text, error):
     (tmp_path / "q.json").write_text(text)
-    assert refused(vqa(tmp_path)) == f"{tmp_path / 'q.json'}{error}"
+    assert load_error(vqa(tmp_path)) == f"{tmp_path / 'q.json'}{error}"
 
 
 @pytest.mark.parametrize(
@@ -410,10 +422,10 @@ def test_bad_vqa(tmp_path, text, error):
     [
         (
             "image_id,image_url\n1,x\n",
-            ":1: no column 'questions'; the columns are: image_id, image_url; VQG's are: image_id, image_url, "
+            ":1: no column 'questions'; the columns are: image_id, image_url; VQG's columns are: image_id, image_url, "
             "questions",
         ),
-        ("", ":1: no column 'image_id'; the columns are: none; VQG's are: image_id, image_url, questions"),
+        ("", ":1: no column 'image_id'; the columns are: none; VQG's columns are: image_id, image_url, questions"),
         (
             f"{HEADER}\n1,u,What?\n2,u\n",
             ":3: 2 values under 3 columns; put texts with a comma in quotation marks",
@@ -441,11 +453,11 @@ def test_bad_vqa(tmp_path, text, error):
     ],
 )
 def test_bad_csv(tmp_path, text, error):
-    assert refused(vqg(tmp_path, text)) == f"{tmp_path / 'q.csv'}{error}"
+    assert load_error(vqg(tmp_path, text)) == f"{tmp_path / 'q.csv'}{error}"
 
 
 def test_csv_with_windows_habits(tmp_path, caplog):
-    """A byte-order mark, CRLF, columns in another order, a row twice, an empty question, a line's end in a question."""
+    """A byte-order mark, CRLF, columns in another order, a repeated row, an empty question, a line break."""
     rows = 'questions,image_id\r\n"What, now?------Who\r\nis it?",7\r\nWhy?,8\r\nWhy?,8\r\n'
     with caplog.at_level(logging.INFO, "mmgen"):
         dataset = vqg(tmp_path, b"\xef\xbb\xbf" + rows.encode()).build()
@@ -471,8 +483,8 @@ def test_vqg_rows_of_one_image_with_other_questions_are_joined(tmp_path, caplog)
     assert caplog.messages == ["VQG_COCO train (2 images): left out 1 repeated question"]
 
 
-def test_bings_own_captions(tmp_path):
-    """Bing's and Flickr's files caption their images in a column of their own."""
+def test_captions_in_bings_tables(tmp_path):
+    """Bing's and Flickr's files have their images' captions in a column."""
     (tmp_path / "q.csv").write_text(
         "image_id,image_url,questions,captions\n7,u,What?---Who?,a cat---a pet\n8,u,Why?,\n"
     )
@@ -493,9 +505,9 @@ def test_a_file_of_a_split_that_is_not_used_may_be_broken(tmp_path):
     assert dataset.splits() == ("train",) and dataset.describe()["examples"] == {"train": 1}
 
 
-def test_a_folder_of_pictures_that_there_is_not(tmp_path):
+def test_a_missing_folder_of_pictures(tmp_path):
     vqa_file(tmp_path / "q.json", (1, "What?"))
-    text = refused(vqa(tmp_path, images="photos"))
+    text = load_error(vqa(tmp_path, images="photos"))
     assert text == f"VQA 1.0: {tmp_path}/photos: no such folder; data.images names the folder of raw images"
 
 
@@ -506,7 +518,7 @@ def test_a_gzipped_file_that_is_cut_short(tmp_path):
     (tmp_path / "q.json.gz").write_bytes(packed)
     assert len(vqa(tmp_path).build().split("train")) == 500
     (tmp_path / "q.json.gz").write_bytes(packed[:-100])
-    text = refused(vqa(tmp_path))
+    text = load_error(vqa(tmp_path))
     assert text.startswith(f"{tmp_path / 'q.json.gz'}: cannot be unpacked (") and text.endswith(
         "; the file may be cut short: get it again"
     )
@@ -521,7 +533,7 @@ def test_two_caption_files(tmp_path):
     counts = agreed.describe()["counts"]["train"]
     assert (counts["captions"], counts["duplicate_captions"], counts["empty_captions"]) == (2, 1, 1)
     caption_file(tmp_path / "b.json", (5, 1, "a dog"))
-    text = refused(vqa(tmp_path, caption_files=("a.json", "b.json")))
+    text = load_error(vqa(tmp_path, caption_files=("a.json", "b.json")))
     assert (
         text
         == f"{tmp_path}/b.json: annotations[0]: caption 5 of image 1 is 'a dog' here and 'a cat' in {tmp_path}/a.json; "
@@ -529,7 +541,7 @@ def test_two_caption_files(tmp_path):
     )
 
 
-def test_images_that_find_no_partner(tmp_path):
+def test_images_without_a_caption(tmp_path):
     vqa_file(tmp_path / "q.json", (1, "What?"), (2, "Who?"))
     caption_file(tmp_path / "c.json", (5, 1, "a cat"))
     drop, keep = (vqa(tmp_path, caption_files=("c.json",), missing=missing).build() for missing in ("drop", "keep"))
@@ -540,13 +552,16 @@ def test_images_that_find_no_partner(tmp_path):
         == keep.describe()["counts"]["train"]["without_caption"]
         == 1
     )
-    text = refused(vqa(tmp_path, caption_files=("c.json",), missing="error"))
-    assert text == f'{tmp_path}/q.json: 1 image without a caption; set missing = "drop" to leave those out, or "keep"'
-    caption_file(tmp_path / "c.json", (5, 3, "a cat"))
-    text = refused(vqa(tmp_path, caption_files=("c.json",)))
+    text = load_error(vqa(tmp_path, caption_files=("c.json",), missing="error"))
     assert (
-        text == f"{tmp_path}/q.json: no example is left for the split 'train': 2 images without a caption; are "
-        f"{tmp_path}/c.json of other images?"
+        text == f'{tmp_path}/q.json: 1 image without a caption; set missing = "drop" to leave their examples out, or '
+        '"keep" to keep them'
+    )
+    caption_file(tmp_path / "c.json", (5, 3, "a cat"))
+    text = load_error(vqa(tmp_path, caption_files=("c.json",)))
+    assert (
+        text == f"{tmp_path}/q.json: no examples remain for the split 'train': 2 images without a caption; check that "
+        f"{tmp_path}/c.json has the same images"
     )
 
 
@@ -567,7 +582,7 @@ def test_pictures(tmp_path):
         picture.load()
     broken.rename(tmp_path / "images" / "1.png")
     assert (
-        refused(vqa(tmp_path, images="images"))
+        load_error(vqa(tmp_path, images="images"))
         == f"{tmp_path}/images: 1.png and train2014/COCO_train2014_000000000001.jpg have the same key '1'; rename one "
         "of them"
     )
@@ -643,7 +658,7 @@ LINE = st.fixed_dictionaries(
 )
 
 
-def usable_or_refused(config) -> None:
+def check_usable_or_refused(config) -> None:
     """Either examples, each with texts on one line, or a DataError on one line."""
     try:
         examples = config.build().split("train")
@@ -662,7 +677,7 @@ def usable_or_refused(config) -> None:
 @given(lines=st.lists(st.text() | JSON.map(json.dumps) | LINE.map(json.dumps), max_size=4))
 def test_any_jsonl(tmp_path, lines):
     (tmp_path / "q.jsonl").write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
-    usable_or_refused(Jsonl(folder=tmp_path, files={"train": "q.jsonl"}, validation_split="", test_split="train"))
+    check_usable_or_refused(Jsonl(folder=tmp_path, files={"train": "q.jsonl"}, validation_split="", test_split="train"))
 
 
 @FUZZ
@@ -671,13 +686,13 @@ def test_any_jsonl(tmp_path, lines):
     | st.text(st.sampled_from("a7,\"-\n\r' \0\u2028é")).map(lambda rows: f"{HEADER}\n1,u,What?\n{rows}".encode())
 )
 def test_any_csv(tmp_path, text):
-    usable_or_refused(vqg(tmp_path, text))
+    check_usable_or_refused(vqg(tmp_path, text))
 
 
 @FUZZ
 @given(text=st.text(st.sampled_from("a7,\"-\n\r' \t\u2028é|")), suffix=st.sampled_from([".csv", ".tsv"]))
 def test_any_table(tmp_path, text, suffix):
-    usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))
+    check_usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))
 
 
 @pytest.mark.slow
@@ -693,4 +708,4 @@ def test_any_table(tmp_path, text, suffix):
 )
 def test_any_vqa(tmp_path, value):
     (tmp_path / "q.json").write_text(json.dumps({"questions": value}))
-    usable_or_refused(vqa(tmp_path))
+    check_usable_or_refused(vqa(tmp_path))

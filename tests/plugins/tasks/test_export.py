@@ -171,7 +171,7 @@ def test_examples_that_a_format_cannot_represent(tmp_path):
         export_and_read(tmp_path, Scenes(**FEW), "vqa2")
     with pytest.raises(MmgenError, match="--as vqa: unknown format; did you mean 'vqa2'\\?; available: coco_capt"):
         export_and_read(tmp_path, Scenes(**FEW), "vqa")
-    with pytest.raises(DataError, match="VQG has one row a picture"):
+    with pytest.raises(DataError, match="VQG needs one example per picture"):
         export_and_read(tmp_path, SceneAnswers(**FEW), "vqg")
     assert not (tmp_path / "out").exists()
 
