@@ -18,7 +18,7 @@ from ..parts import Picture, Record
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
 LARGEST = 1e15  # of a feature; squares of larger values overflow
-BOXES = "write a box as [x0, y0, x1, y1], relative to the picture's size, from 0 to 1, such as [[0, 0, 0.5, 1]]"
+BOXES = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
 
 
 def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:

@@ -522,15 +522,15 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
 def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
     good, rows = (
         [0, 0, 0.5, 1],
-        "write a box as [x0, y0, x1, y1], relative to the picture's size, from 0 to 1, such as ",
+        "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as ",
     )
     rows += "[[0, 0, 0.5, 1]]"
     wrong = [
         ({"boxes": [good, [0.6, 0, 0.5, 1]]}, f"box 2 is [0.6, 0, 0.5, 1], which ends before its start; {rows}"),
         ({"boxes": [[0, 0, 640, 480]]}, f"box 1 is [0, 0, 640, 480], which exceeds the picture; {rows}"),
         ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1]; {rows}"),
-        ({"boxes": [["a", 0, 0, 1]]}, f'boxes are [["a", 0, 0, 1]]; {rows}'),
-        ({"boxes": good}, f"boxes are [0, 0, 0.5, 1]; {rows}"),
+        ({"boxes": [["a", 0, 0, 1]]}, f'got boxes [["a", 0, 0, 1]]; {rows}'),
+        ({"boxes": good}, f"got boxes [0, 0, 0.5, 1]; {rows}"),
         ({"boxes": [good], "labels": ["a", "b"]}, "got 2 labels for 1 box; give one label per box"),
         ({"boxes": [good], "labels": "a"}, 'got labels "a"; give one string per box, such as ["dog"]'),
         ({"labels": ["a"]}, "labels without boxes; give one box per label, or leave out the labels"),
@@ -598,7 +598,11 @@ def test_what_ask_says(seeing, monkeypatch):
         ("pictures/0.png", {}, "pictures/0.png: 'caption' is missing: step 'both' reads image and "),
         ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and not a key of "),
         ("pictures/0.png", {"caption": 3}, "'caption' must be a string, not 3"),
-        ("pictures/0.png", {"caption": "x", "image": "test-00001"}, "pictures/0.png: 'image' is given twice, by its"),
+        (
+            "pictures/0.png",
+            {"caption": "x", "image": "test-00001"},
+            "pictures/0.png: got two values for 'image', by name",
+        ),
         ("pictures/0.png", {"caption": "x", "n": 0}, "n must be a positive integer"),
         ("pictures/0.png", {"text": "x"}, "pictures/0.png: unknown input 'text'; available: image, caption"),
     ):

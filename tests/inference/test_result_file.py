@@ -160,7 +160,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         assert scores == {predictions_file: saved_scores(folder, "pick")}
         assert "| Q->A " in said.stdout and "95 %: bootstrap over examples" in said.stdout
     said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments[:-3], "picks", *arguments[-2:])
-    assert "--step picks: toy has no such step; there are: answers, words, pick, why" in said.stderr
+    assert "--step picks: toy has no such step; its steps are: answers, words, pick, why" in said.stderr
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
             ["--as", "vqa", "--out", "/dev/null"],
             "error: /dev/null: cannot be written: not a file",
         ),
-        (["--as", "vqa", "--step", "pick", "--out", "x"], "the step 'pick' predicts choice; vqa wants label or text"),
-        (["--as", "boxes", "--out", "x"], "no step that has been learnt predicts region for boxes"),
+        (["--as", "vqa", "--step", "pick", "--out", "x"], "step 'pick' predicts choice, but vqa needs label or text"),
+        (["--as", "boxes", "--out", "x"], "no trained step predicts region for boxes"),
         (
             ["--as", "vcr", "--out", "x"],
             "no prediction for 'test-0-answer': VCR's file has the rationales of all four answers",
@@ -190,7 +190,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
             "--set backbone.num_hidden_layers=2: the settings of a trained run are fixed",
         ),
         (["--as", "vqa", "--split", "exam", "--out", "x"], "exam"),
-        (["--split", "val", "--input", "question=why"], "only with --as"),
+        (["--split", "val", "--input", "question=why"], "require --as"),
     ],
 )
 def test_what_cannot_be_written_is_a_line(folder, known, tmp_path, arguments, words):

@@ -177,8 +177,8 @@ def test_weights_of_another_width_are_refused_with_the_recipes_line(published_be
     said = refused(model, "weights:wide.bin")
     assert said.startswith(f"toy.toml:{LINE}: steps.pre.start: 'wide.bin': the backbone (bert, mmgen-framework ")
     assert (
-        f"): 'bert.embeddings.word_embeddings.weight' is ({words[0]}, 32), and "
-        f"backbone.model.bert.embeddings.word_embeddings.weight ({words[0]}, 16) here; give the part the sizes" in said
+        f"): 'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
+        f"backbone.model.bert.embeddings.word_embeddings.weight has shape ({words[0]}, 16); set the sizes" in said
     )
 
 

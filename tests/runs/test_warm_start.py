@@ -156,7 +156,7 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
     text = (
         (place / "toy.toml")
         .read_text()
-        .replace(f'folder = "{place}"\nevaluate = "train"\nvalidation_split = ""\n', f'folder = "{tmp_path}"\n{data}')
+        .replace(f'folder = "{place}"\ntest_split = "train"\nvalidation_split = ""\n', f'folder = "{tmp_path}"\n{data}')
     )
     (tmp_path / "toy.toml").write_text(text)
     return (
@@ -177,7 +177,7 @@ def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(plac
         "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples); remove "
         "these examples, or remove 'caption' from the step's inputs\n"
     )
-    assert "learning" not in output
+    assert "training" not in output
 
 
 def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with_its_step(place, tmp_path):
