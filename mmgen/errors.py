@@ -13,7 +13,7 @@ JOINERS = "\u200c\u200d"  # without a width of their own; Persian, Hindi and emo
 
 
 class MmgenError(Exception):
-    """What is wrong, where, and what to do about it: one line each, shown as it stands.
+    """An error that a person can correct: place, problem and remedy, one line each, printed without a traceback.
 
     Text from untrusted files is made safe: control characters are escaped, and over-long lines are cut in the middle.
     """
@@ -23,12 +23,12 @@ class MmgenError(Exception):
 
 
 def shown(text: str) -> str:
-    """A text that came from outside, fit for a terminal: line by line printable, and none without end."""
+    """A text from outside, safe for a terminal: printable lines of limited length."""
     return "\n".join(map(_cut, printable(text).split("\n")))
 
 
 def printable(text: str) -> str:
-    """The text with controls of a terminal spelt out: escapes, colours, changes of direction, half characters. Line
+    """The text with control characters escaped: escape sequences, colours, changes of direction, half characters. Line
     ends stay."""
     return "\n".join(map(_printable, text.split("\n")))
 
@@ -44,10 +44,10 @@ def _harmless(letter: str) -> bool:
 
 
 def regular(path: Path) -> Path:
-    """The path, of a file that may be opened, or is not there. Raises OSError for pipes, sockets and devices: reading
-    one may never end, and no reader would say why."""
-    if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder has an error of its own
-        raise OSError(errno.EINVAL, "it is no regular file but a pipe, socket or device", str(path))
+    """The path, if it is a file, a folder or missing. Raises OSError for pipes, sockets and devices, since reading them
+    may never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder raises its own error
+        raise OSError(errno.EINVAL, "not a regular file, but a pipe, socket or device", str(path))
     return path
 
 
@@ -62,7 +62,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 class RecipeError(MmgenError):
-    """One or several mistakes in a recipe; each line names the place and the mend."""
+    """One or several mistakes in a recipe; each line names the place and the remedy."""
 
 
 class PluginError(MmgenError):
@@ -72,15 +72,15 @@ class PluginError(MmgenError):
 class DataError(MmgenError):
     """Files that are missing, damaged, or do not fit together.
 
-    about  the key of a recipe that it is about, where its text does not say: ("objectives", "regions")
+    about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
     """
 
     about: tuple[str, ...] = ()
 
 
 class MissingInput(DataError):
-    """An example that lacks a field which a reader reads. Readers raise it, so that the command line can say how the
-    field is given.
+    """An example that lacks a field of a reader. Readers raise it, so that the command line can say how to give the
+    field.
 
     field  the field's name
     """
@@ -102,7 +102,7 @@ class MissingLabel(DataError):
 
 
 class RunError(MmgenError):
-    """A run folder that cannot be used: another recipe's, damaged, or without the wanted step."""
+    """A run folder that cannot be used: of a different recipe, damaged, or without the requested step."""
 
 
 class UnavailableError(MmgenError):

@@ -1,12 +1,12 @@
-"""The extension points: one hook a kind, each returning config classes. This file is the whole list.
+"""The extension points: one hook per kind, each returning config classes. This file is the complete list.
 
 A plugin is an importable module named in the entry-point group `mmgen`:
 
     [project.entry-points.mmgen]
     audio = "mmgen_audio"
 
-and implements any of these hooks with `@mmgen.hookimpl`. A hook takes no arguments and must not import torch. What a
-hook returns says which class its configs are of; the registry reads the kinds from here.
+and implements any of these hooks with `@mmgen.hookimpl`. A hook takes no arguments and must not import torch. The
+return annotation of a hook names the base class of its configs; the registry reads the kinds from here.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,13 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 
 @hookspec
 def register_embedders() -> Iterable[type[configs.EmbedderConfig]]:
-    """Config classes of embedders (`mmgen.EmbedderConfig`): one input of an example, as states for a backbone."""
+    """Config classes of embedders (`mmgen.EmbedderConfig`): they encode one input for a backbone."""
     return ()
 
 
 @hookspec
 def register_extractors() -> Iterable[type[configs.ExtractorConfig]]:
-    """Config classes of extractors (`mmgen.ExtractorConfig`): what fills feature stores."""
+    """Config classes of extractors (`mmgen.ExtractorConfig`): they fill feature stores."""
     return ()
 
 
@@ -46,7 +46,7 @@ def register_generators() -> Iterable[type[configs.GeneratorConfig]]:
 
 @hookspec
 def register_objectives() -> Iterable[type[configs.ObjectiveConfig]]:
-    """Config classes of objectives (`mmgen.ObjectiveConfig`): what a step learns, beside writing or in its place."""
+    """Config classes of objectives (`mmgen.ObjectiveConfig`): training tasks besides writing texts."""
     return ()
 
 
@@ -70,7 +70,7 @@ def register_probes() -> Iterable[type[configs.ProbeConfig]]:
 
 @hookspec
 def register_renderers() -> Iterable[type[configs.RendererConfig]]:
-    """Config classes of renderers (`mmgen.RendererConfig`): an example and a prediction as a card and a line."""
+    """Config classes of renderers (`mmgen.RendererConfig`): they show a prediction as a card or a line."""
     return ()
 
 

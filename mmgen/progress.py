@@ -1,7 +1,7 @@
-"""What people are told: lines that stay, tables, and one line that moves while long work goes on.
+"""Output for people: lines, tables, and a progress line during long work.
 
-Everything that is printed goes through `tell` or `Bars`: nothing that came from outside steers a terminal, and what is
-too wide is fitted to it. Files and JSON keep texts as they are. Stages talk to a `Progress`.
+Everything that is printed goes through `tell` or `Bars`: text from outside cannot control the terminal, and wide text
+is fitted to its width. Files and JSON keep texts unchanged. Stages report to a `Progress`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,26 @@ from .errors import printable
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
-EVERY = 20.0  # seconds between lines where there is no terminal
+EVERY = 20.0  # seconds between lines without a terminal
 CELL_ENDS = re.compile(r"(?<!\\)\|")  # in a line of a table
 Advance = Callable[..., None]  # advance(steps=1, text="loss 2.31")
 
 
 class Progress:
-    """Says nothing; what stages get when nobody watches."""
+    """Prints nothing; for stages without a viewer."""
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-        """A piece of work of `total` steps (None: unknown), `done` of them earlier; call what it yields as steps are
-        done."""
+        """Work of `total` steps (None: unknown), `done` of them earlier. Yields a function to call as steps finish."""
         yield lambda steps=1, text="": None
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line."""
 
 
 class Output:
-    """Standard output, as long as it can be written to. When its reader has gone or its disk is full, a line on stderr
-    says so, and what follows is dropped: work that tells of itself never ends for that. Letters that its encoding has
-    not are spelt out."""
+    """Standard output, as long as it can be written to. If its reader is gone or the disk is full, a line on stderr
+    says so and later output is dropped, so that the work continues. Characters outside the encoding are escaped."""
 
     def __init__(self) -> None:
         self.lost = False
@@ -58,7 +56,7 @@ class Output:
         return getattr(sys.stdout, name)
 
     def _do(self, act: Callable[..., object], *values: str) -> None:
-        if self.lost or sys.stdout is None:  # None: there was none from the start
+        if self.lost or sys.stdout is None:  # None: the process started without one
             return
         try:
             act(*values)
@@ -74,7 +72,7 @@ class Output:
 
 
 class Bars(Progress):
-    """A line that moves in a terminal; elsewhere (a log file) a line now and then, and one when a task is done."""
+    """A progress line in a terminal; elsewhere (a log file) a line every `EVERY` seconds and at the end of a task."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -164,20 +162,19 @@ def _count(done: int, total: int | None) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds, and hours where there are any: 0:07, 12:30, 1:02:03."""
+    """Minutes and seconds, and hours if there are any: 0:07, 12:30, 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _rate(speed: float) -> str:
-    """Steps a second; slow ones with a digit or two behind the point."""
+    """Steps per second; slow rates with one or two decimals."""
     return f"{speed:.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2f}"
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes: two for a wide letter (Chinese, say), none for what is set on the
-    letter before it."""
+    """The width of a text in terminal columns: two for a wide character (such as Chinese), none for a combining one."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -186,21 +183,21 @@ def columns(text: str) -> int:
 
 
 def tell(text: object = "", *, err: bool = False, wrap: bool = True) -> None:
-    """Print for people: printable, and fitted to a terminal where it goes to one. `wrap`: whether words of long lines
-    may go to the next; not in what is copied from the terminal into files."""
+    """Print for people: escaped, and fitted to the width of a terminal. `wrap`: whether long lines may be wrapped; not
+    for text that people copy into files."""
     stream = sys.stderr if err else sys.stdout
     with contextlib.suppress(*[OSError] * err):  # the terminal may be closed, and there is nowhere to say so
         print(fitted(printable(str(text)), width(stream), wrap), file=stream, flush=True)
 
 
 def width(stream: TextIO | None) -> int | None:
-    """Columns of the terminal behind a stream; None where there is none, and lines may have any length."""
+    """Columns of a stream's terminal; None without a terminal, where lines may have any length."""
     return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
 
 
 def fitted(text: str, width: int | None, wrap: bool = True) -> str:
-    """A text for so many columns: tables of `table` that are too wide stand in pieces under one another, and
-    other lines are broken between words."""
+    """A text fitted to `width` columns: wide tables of `table` are split into tables below one another, and other lines
+    are wrapped between words."""
     if width is None or max(map(columns, text.split("\n"))) <= width:
         return text
     parts: list[str] = []
@@ -214,7 +211,7 @@ def fitted(text: str, width: int | None, wrap: bool = True) -> str:
 
 
 def _broken(line: str, width: int) -> list[str]:
-    """A line as several, the others further in than the first."""
+    """A wrapped line; all but the first line are indented."""
     further = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.wrap(
         line, max(width, 20), subsequent_indent=further, break_long_words=False, break_on_hyphens=False
@@ -222,12 +219,12 @@ def _broken(line: str, width: int) -> list[str]:
 
 
 def _aligned(lines: list[str]) -> bool:
-    """Whether these lines are a table whose columns stand under one another."""
+    """Whether these lines are a table with aligned columns."""
     return len(lines) > 1 and set(lines[1]) <= set("|-:") and len(set(map(columns, lines))) == 1
 
 
 def _pieces(lines: list[str], width: int) -> Iterator[str]:
-    """A table as several, each with the columns of words that it begins with, and a blank line between them."""
+    """A table split into several, each with the leading columns of words, with blank lines between them."""
     rows = [CELL_ENDS.split(line)[1:-1] for line in lines]
     rules = rows[1]
     words = next((place for place, rule in enumerate(rules) if rule.endswith(":")), len(rules) - 1)
@@ -244,8 +241,8 @@ def _pieces(lines: list[str], width: int) -> Iterator[str]:
 
 
 def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:
-    """Rows of cells, the first row the header. The first `texts` columns hold words and stand to the left, the others
-    numbers. A cell stays on its line and in its column: line ends become spaces, `|` is escaped."""
+    """Rows of cells, the first row the header. The first `texts` columns hold words, aligned left; the others hold
+    numbers. A cell stays on one line and in its column: line ends become spaces, `|` is escaped."""
     cells = [[" ".join(cell.splitlines()).replace("|", r"\|") for cell in row] for row in rows]
     widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
 
@@ -261,11 +258,11 @@ def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:
 
 
 def padded(text: str, width: int, right: bool = False) -> str:
-    """The text, with blanks behind it up to so many columns; or to the `right` of them."""
+    """The text padded with blanks to `width` columns; with `right`, aligned right."""
     blanks = " " * (width - columns(text))
     return blanks + text if right else text + blanks
 
 
 def number(value: float | None) -> str:
-    """Two decimals; "-" for a value that is not known. A zero that is rounded has no minus."""
+    """Two decimals; "-" for an unknown value. A rounded zero has no minus."""
     return "-" if value is None else f"{value:z.2f}"

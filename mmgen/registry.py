@@ -1,8 +1,8 @@
-"""What is installed: every part that a plugin provides, who provides it, and which plugins failed and why.
+"""The registry of installed parts: every part with its plugin, and the plugins that failed, with the reason.
 
-Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests make their own with
-`collect`. A plugin that fails is recorded with its reason and never stops another. How plugins are found and imported
-is in `mmgen.discovery`.
+Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests build theirs with
+`collect`. A plugin that fails is recorded with its reason and never stops another. `mmgen.discovery` finds and imports
+the plugins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
 
 @dataclass(frozen=True)
 class Part:
-    """One part: what a recipe can name, or a command."""
+    """One part: something that a recipe can name, or a command."""
 
     kind: str
     name: str
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Registry:
-    """Parts by kind and name. More than one part under a name is a conflict, and an error once that name is wanted."""
+    """Parts by kind and name. Several parts of one name conflict, and looking that name up is an error."""
 
     parts: tuple[Part, ...]
     broken: tuple[BrokenPlugin, ...]
@@ -85,8 +85,8 @@ class Registry:
         raise PluginError("\n".join(lines))
 
     def owner(self, kind: str, part: object) -> str:
-        """Whose a part (or its config class) is, for people: "regions, mmgen-framework 0.1"; without a plugin, its
-        class."""
+        """The name and source of a part (or of its config class) for messages: "regions, mmgen-framework 0.1"; the
+        class without a plugin."""
         cls = part if isinstance(part, type) else type(part)
         package = cls.__module__.split(".")[0]
         near = [candidate for candidate in self.of_kind(kind) if candidate.config.__module__.split(".")[0] == package]
@@ -95,7 +95,7 @@ class Registry:
         return f"{name}, {matches[0].source}" if matches else name
 
     def names(self, kind: str) -> dict[str, Part]:
-        """The parts of a kind that recipes can use, by name. A name that two parts have is left out."""
+        """The parts of a kind that recipes can use, by name. Names of several parts are left out."""
         count = Counter(part.name for part in self.of_kind(kind))
         return {part.name: part for part in self.of_kind(kind) if count[part.name] == 1}
 
@@ -115,7 +115,7 @@ def conflict(parts: list[Part]) -> str:
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
-"""Kind -> the hook that registers it, the class that its configs are of."""
+"""Kind -> (hook that registers it, base class of its configs)."""
 
 
 def installed() -> Registry:
@@ -139,12 +139,12 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
 
 @functools.lru_cache(maxsize=64)
 def _cached_parts(source: Source, module: ModuleType) -> tuple[Part | BrokenPlugin, ...]:
-    """What a module registers is asked once: commands make several registries, and pluggy looks at every name."""
+    """The parts of a module, cached: commands build several registries, and pluggy looks at every name."""
     return tuple(_plugin_parts(source, module))
 
 
 def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
-    """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
+    """The parts of one plugin. Each plugin gets a separate manager, so that a mistake affects only this plugin."""
     if wrong := _not_a_plugin(source, module) or refused(getattr(module, "MMGEN_API", API_VERSION)):
         yield BrokenPlugin(source, wrong)
         return
@@ -199,7 +199,7 @@ def _check_config(
 
 
 def _not_a_plugin(source: Source, module: object) -> str:
-    """What a module lacks of being a plugin; empty when it is one."""
+    """Why a module is not a plugin; empty if it is one."""
     if not isinstance(module, ModuleType):
         return f'the entry point must name a module, and names {module!r}; write  {source.plugin} = "PACKAGE"'
     if not any(name.startswith("register_") for name in vars(module)):
@@ -209,7 +209,7 @@ def _not_a_plugin(source: Source, module: object) -> str:
 
 
 def _unknown_hook(error: Exception) -> str:
-    """pluggy's complaint about a hook that does not exist, in our words."""
+    """The message about a hook that does not exist, instead of pluggy's."""
     text = reason(error)
     if "unknown hook" in text:
         hook = text.split("unknown hook ")[1].split("'")[1]

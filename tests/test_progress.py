@@ -143,7 +143,7 @@ def shown(width: int, label: str, total: int | None, steps: tuple[int, ...], uni
     ("width", "line"),
     [
         (40, "capti… 1200/4800 2:00, 6:00 left loss 3…"),
-        (60, "caption: learni… 1200/4800 2:00, 6:00 left loss 3.435, vali…"),
+        (60, "caption: traini… 1200/4800 2:00, 6:00 left loss 3.435, vali…"),
         (80, f"caption: training 1200/4800 2:00, 6:00 left {TEXT}"),
         (100, f"caption: training 1200/4800 2:00, 6:00 left {TEXT} 10 questions/s"),
         (120, f"caption: training 1200/4800 2:00, 6:00 left {TEXT} 10 questions/s ━━━━"),

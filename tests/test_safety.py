@@ -529,7 +529,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
     (tmp_path / name).symlink_to("pipe")
     with unstuck(tmp_path / "pipe"):
         message = refused(READERS[name], tmp_path / name)
-    assert str(tmp_path / name) in message and "it is no regular file but a pipe, socket or device" in message
+    assert str(tmp_path / name) in message and "not a regular file, but a pipe, socket or device" in message
 
 
 @contextlib.contextmanager
@@ -549,7 +549,7 @@ def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
     os.mkfifo(folder / "c.png")
     with unstuck(folder / "c.png"):
         messages = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
-    assert messages == [f"{folder}/c.png: not a readable image: it is no regular file but a pipe, socket or device"]
+    assert messages == [f"{folder}/c.png: not a readable image: not a regular file, but a pipe, socket or device"]
     assert open_image(folder / "b.png").size == (8, 8)
 
 

@@ -1,1 +1,1 @@
-"""How plugins are found and imported, and how one that fails is recorded."""
+"""Find and import plugins, and record those that fail."""

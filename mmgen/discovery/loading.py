@@ -1,4 +1,4 @@
-"""Plugins that are installed: their entry points are read, and their modules imported; one that fails is recorded."""
+"""Load the installed plugins: read their entry points, import their modules, and record those that fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("mmgen")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a plugin comes from: its entry point's name, its distribution and that one's version."""
+    """The source of a plugin: the name of its entry point, its distribution, and the distribution's version."""
 
     plugin: str
     distribution: str
@@ -27,7 +27,7 @@ class Source:
 
     @property
     def named(self) -> str:
-        """The plugin and its distribution, for people."""
+        """The plugin and its distribution, for messages."""
         return f"plugin '{self.plugin}' ({self})"
 
     def __str__(self) -> str:
@@ -46,30 +46,30 @@ class BrokenPlugin:
 
 
 def load(group: str) -> tuple[list[tuple[Source, ModuleType]], list[BrokenPlugin]]:
-    """The modules that the entry points of a group name, by the names of these, and those that cannot be imported."""
+    """The modules of the entry points of a group, in order of their names, and the plugins that cannot be imported."""
     loaded, broken = [], []
-    owners: dict[int, tuple[str, str]] = {}  # metadata is read once a distribution: ours has a dozen entry points
+    owners: dict[int, tuple[str, str]] = {}  # metadata is read once per distribution: ours has a dozen entry points
     for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
-        assert entry.dist is not None  # only entry points that somebody makes by hand have none
+        assert entry.dist is not None  # only entry points built by hand have none
         if id(entry.dist) not in owners:
             about = entry.dist.metadata
             owners[id(entry.dist)] = (about["Name"], about["Version"])
         source = Source(entry.name, *owners[id(entry.dist)])
         try:
-            imported = entry.module in sys.modules and not entry.attr  # then no stranger's code is run
+            imported = entry.module in sys.modules and not entry.attr  # then loading runs no code
             with contextlib.nullcontext() if imported else calling(source.named):
                 loaded.append((source, entry.load()))
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # whatever a stranger's import does, the others go on
+        except BaseException as error:  # whatever the import of a third party does, the other plugins load
             broken.append(BrokenPlugin(source, refused(written(entry.module)) or reason(error)))
     return loaded, broken
 
 
 @contextlib.contextmanager
 def calling(owner: str) -> Iterator[None]:
-    """Around a plugin's code while it is imported or called. What the code prints goes to stderr, since programs read
-    standard output. A warning names the owner where the code takes more than `SLOW` seconds."""
+    """A context for importing or calling a plugin's code. Its output goes to stderr, since programs read standard
+    output. A warning names the owner if the code takes more than `SLOW` seconds."""
     start = time.monotonic()
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -81,7 +81,7 @@ def calling(owner: str) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """An error in one line: its first, with its class where the text alone says too little."""
+    """The first line of an error, with its class unless it is an ImportError."""
     text = str(error).strip().partition("\n")[0]
     if isinstance(error, ImportError) and text:
         return text

@@ -1,4 +1,4 @@
-"""The version of the plugin contract that a plugin asks for."""
+"""Check the version of the plugin contract that a plugin requires."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ CHANGED = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API
 
 
 def refused(requested: object) -> str:
-    """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it
-    can."""
+    """Why a plugin that requires this version of the contract (its `MMGEN_API`) cannot be used; empty if it can."""
     if not isinstance(requested, int) or isinstance(requested, bool) or requested < 1:
         return (
             f"MMGEN_API is {requested!r}, but must be a whole number: the mmgen.API_VERSION that the plugin was "
@@ -26,7 +25,7 @@ def refused(requested: object) -> str:
 
 
 def written(module: str) -> object:
-    """The `MMGEN_API` in the source of a module that could not be imported: what one contract has, another lacks."""
+    """The `MMGEN_API` in the source of a module that could not be imported: another contract may be the cause."""
     try:
         spec = importlib.util.find_spec(module)
         assert spec is not None and spec.origin is not None
@@ -35,5 +34,5 @@ def written(module: str) -> object:
         names = [node.target if isinstance(node, ast.AnnAssign) else node.targets[0] for node in plain]
         values = {ast.unparse(name): node.value for node, name in zip(plain, names, strict=True) if node.value}
         return ast.literal_eval(values["MMGEN_API"]) if "MMGEN_API" in values else API_VERSION
-    except Exception:  # it cannot be found or read either; why it could not be imported says more
+    except Exception:  # the source cannot be read either; the import error says more
         return API_VERSION

@@ -240,7 +240,7 @@ def _check_requests(path: Path, content: Any, _) -> None:
             continue
         row = json.loads(line)
         inputs = {name: value for name, value in row.items() if name != "id" and value not in (None, "")}
-        assert isinstance(request.name, str) and request.inputs == inputs, f"{request} of {row}"
+        assert isinstance(request.id, str) and request.inputs == inputs, f"{request} of {row}"
 
 
 # --- commands ---
