@@ -166,7 +166,7 @@ def test_the_command_writes_features_and_prints_the_recipe(tmp_path):
 
 def test_examples_that_a_format_cannot_represent(tmp_path):
     with pytest.raises(
-        DataError, match=r"data \(scenes\): example 'train-00000' of 'train' has no label 'answers', of"
+        DataError, match=r"data \(scenes\): example 'train-00000' of 'train' has no label 'answers', which vqa2 needs"
     ):
         export_and_read(tmp_path, Scenes(**FEW), "vqa2")
     with pytest.raises(MmgenError, match="--as vqa: unknown format; did you mean 'vqa2'\\?; available: coco_capt"):
