@@ -70,7 +70,7 @@ class PartConfig(Config):
 
     kind: ClassVar[str]
     in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
-    place: ClassVar[str] = ""  # where parts of this kind are named, if that is no table of a recipe
+    place: ClassVar[str] = ""  # where parts of this kind are named, if not in a table of a recipe
     usage: ClassVar[str] = ""  # what a person does with a part of this kind that has no keys; {name} is its name
     type: str
 

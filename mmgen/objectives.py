@@ -45,7 +45,7 @@ class EncodedInputs:
     """The prefixes of a batch, encoded.
 
     states  (B, P, H) last states of all slots
-    inputs  input name -> (B, N, H) last states of its own slots, padding included, as its embedder has them
+    inputs  input name -> (B, N, H) last states of its slots, padding included
     """
 
     states: Tensor
@@ -119,7 +119,7 @@ class TargetReader(abc.ABC):
     """The half of an objective that runs in loader workers: no parameters, and it can be pickled.
 
     losses      names of the losses that it counts and that the objective sums up
-    makes_rows  whether it has `rows` of its own; one objective of a step at most does
+    makes_rows  whether it builds rows (`rows`); at most one objective of a step does
     """
 
     losses: ClassVar[tuple[str, ...]] = ("loss",)

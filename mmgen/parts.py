@@ -125,7 +125,7 @@ class Backbone(Part, abc.ABC):
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
         """Last states of the slots that `mask` (B, L) marks, row by row: (n, H). An encoder may save the work that its
-        last layer would do for the others; those are remembered in the cache all the same."""
+        last layer would do for the others; the cache keeps them."""
         return self.encode(slots, cache).last[mask]
 
     @abc.abstractmethod

@@ -128,7 +128,7 @@ class Bars(Progress):
 
 def _columns(unit: str, width: int) -> list[ProgressColumn]:
     """The columns of a task's line in a terminal: label, count, times and text, and from 100 columns on the speed, from
-    120 on a bar. Where there is no room, the label and the text are cut."""
+    120 on a bar. Without room, the label and the text are cut."""
     from rich.progress import BarColumn, ProgressColumn, Task
     from rich.table import Column
     from rich.text import Text
