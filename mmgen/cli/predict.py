@@ -34,7 +34,11 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
     help="The step whose weights to use; by default the last one that predicts and reads the given inputs. With --as, "
     "may be repeated.",
 )
-@click.option("--as", "form", help="Predict for a split of the data, and write --out in this result format of a task.")
+@click.option(
+    "--as",
+    "form",
+    help="Predict for a split of the data, and write the result file of a task to --out; the name of the format.",
+)
 @click.option("--split", help="With --as: the split; by default the split on which the step is scored.")
 @jsonl_option
 def predict(
