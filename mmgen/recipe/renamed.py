@@ -44,7 +44,7 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # old key -> its new names; the conf
     "asks": ("subtask",),
     "between": ("separator",),
     "evaluate": ("test_split",),
-    "items": ("questions",),
+    "items": ("num_questions",),
     "learn_from": ("train_targets",),
     "train": ("train_split",),
     "unlike": ("same_kind",),
@@ -60,6 +60,8 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # old key -> its new names; the conf
     "types": ("by_phrase_type",),
 }
 
+OLD_NAMES = {new: old for old, names in RENAMED.items() for new in names}
+
 
 def new_name(key: str, fields: Iterable[str]) -> str | None:
     """The new name of a key in a config with these fields, or None."""
@@ -70,3 +72,9 @@ def new_name(key: str, fields: Iterable[str]) -> str | None:
 def with_new_names(cls: type[Config], table: Mapping[str, Any]) -> dict[str, Any]:
     """A config's table with the new keys, in the same order."""
     return {new_name(key, cls.model_fields) or key: value for key, value in table.items()}
+
+
+def with_old_names(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A config's table with the keys of commit 3fc204f. The names of feature files follow from such tables, so finished
+    runs find theirs."""
+    return {OLD_NAMES.get(key, key): value for key, value in table.items()}

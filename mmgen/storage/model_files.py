@@ -14,6 +14,7 @@ from ..data.seeds import seeded
 from ..errors import MmgenError, RunError
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
+from ..recipe.renamed import with_old_names
 from ..recipe.tables import SOURCE_KEYS, Recipe
 from .run_folder import RunFolder, differences
 
@@ -85,8 +86,8 @@ def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder)
     )
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
     configs = [recipe.data, *(config for step in recipe.steps.values() for config in step.data_sets)]
-    data = [config.model_dump(mode="json") for config in configs]
-    made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
+    data = [with_old_names(config.model_dump(mode="json")) for config in configs]
+    made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
     return path if path.exists() else _features_by_saved_recipe(name, extractor, data, fingerprint, folder) or path
 
@@ -105,10 +106,10 @@ def _features_by_saved_recipe(
         step_data = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
     except (MmgenError, AttributeError):  # loading the recipe reports the error
         return None
-    data = [tables["data"], *step_data]
+    data = [with_old_names(table) for table in (tables["data"], *step_data)]
     if _without_texts(data) != _without_texts(now):
         return None  # other pictures
-    made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
+    made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
     return path if path.exists() else None
 

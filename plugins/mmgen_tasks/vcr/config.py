@@ -118,7 +118,7 @@ class SceneChoices(Drawn):
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
     min_things: int = Field(6, ge=6, le=7, description="fewest things in a scene")
     max_things: int = Field(7, ge=6, le=7, description="most things in a scene")
-    questions: int = Field(2, ge=1, le=2, description="questions per scene")
+    num_questions: int = Field(2, ge=1, le=2, description="questions per scene")
     subtask: Literal["answer", "rationale", "both", "every"] = Field(
         "both",
         description="answers; rationales of the right answer; both; or, for VCR's leaderboard, also the rationales of "

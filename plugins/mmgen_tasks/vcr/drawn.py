@@ -42,7 +42,7 @@ class DrawnChoices(DrawnDataset):
         while not items:
             scene = sample(rng, f"choices-{split}-{i:05d}", config.min_things, config.max_things)
             thing_names = NAMES if config.tags == "names" else [f"the {thing.kind}" for thing in scene.things]
-            items = choices.write(rng, scene, config.questions, thing_names, first)
+            items = choices.write(rng, scene, config.num_questions, thing_names, first)
         return SceneSet((scene,), tuple(example for item in items for example in self._examples(scene, item)))
 
     def _examples(self, scene: Scene, item: Item) -> Iterator[Example]:

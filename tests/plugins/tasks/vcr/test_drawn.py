@@ -138,7 +138,7 @@ def test_examples_have_the_shape_of_vcr(data):
 
 def test_subtasks():
     def ids(subtask):
-        examples = SceneChoices(train_size=1, questions=1, subtask=subtask).build().split("train")
+        examples = SceneChoices(train_size=1, num_questions=1, subtask=subtask).build().split("train")
         return [example.id.removeprefix("choices-train-00000-0-") for example in examples], examples
 
     both, all_subtasks = ["answer", "rationale"], ["answer", "rationale", *(f"rationale-{place}" for place in range(4))]
