@@ -124,7 +124,7 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
             "test_models_stay_unchanged",
             "run leaves gradients on backbone.words.weight; clear them",
         ),
-        (hook, "test_models_stay_unchanged", "run leaves hooks on backbone.num_hidden_layers.0; remove them"),
+        (hook, "test_models_stay_unchanged", "run leaves hooks on backbone.layers.0; remove them"),
         (
             freeze,
             "test_models_stay_unchanged",

@@ -44,7 +44,9 @@ def model(dropout=0.0):
         {"caption": Text(), "second": Text(fields=("second",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
-        objectives=Objectives({"words": MaskedWords(inputs=("caption",), rate=0.4), "fits": SentenceImage()}),
+        objectives=Objectives(
+            {"words": MaskedWords(inputs=("caption",), mlm_probability=0.4), "fits": SentenceImage()}
+        ),
     )
     with torch.no_grad():
         for parameter in composed.parameters():

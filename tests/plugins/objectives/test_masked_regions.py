@@ -43,7 +43,7 @@ def record(name, count, seed=0):
 
 
 def regions(cls=VlBertRegions, **settings):
-    return cls(hidden_size=D, fingerprint={"extractor": "toy"}, classes=NAMES, **settings)
+    return cls(width=D, fingerprint={"extractor": "toy"}, classes=NAMES, **settings)
 
 
 def examples(count=6):
