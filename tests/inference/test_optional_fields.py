@@ -102,7 +102,7 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
         ),
         ({"question_mentions": [[5, 5, [0]]]}, "example 'q' mentions characters 5 to 5 of 'question', which has 19"),
         ({"question_mentions": [[10, 15, [-1]]]}, "example 'q' mentions object -1; objects count from 0"),
-        ({"choice_mentions": [[]]}, "example 'q' has 2 choices and 1 choice_mentions; give one for each"),
+        ({"choice_mentions": [[]]}, "example 'q' has 2 choices but 1 choice_mentions; give one per choice"),
         ({"choice_mentions": {}}, "choice_mentions: {} is not a list; give a list with one value per row"),
         ({"caption_mentions": []}, "ask.jsonl:1: unknown input 'caption_mentions'"),
     ],

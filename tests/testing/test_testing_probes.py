@@ -65,7 +65,7 @@ def learn(model, out):
 
 
 def hook(model, out):
-    model.backbone.num_hidden_layers[0].register_forward_hook(lambda *_: None)
+    model.backbone.layers[0].register_forward_hook(lambda *_: None)
 
 
 def freeze(model, out):

@@ -173,7 +173,7 @@ def test_predictions_that_are_none(tmp_path, data, message):
     ("line", "expected"),
     [
         ('{"image": "a.jpg", "id": [1]}', '"id" must be a string, not [1]'),
-        ("3", "it is no object"),
+        ("3", "not a JSON object"),
         ("[" * 100_000, "maximum recursion depth exceeded"),
     ],
 )

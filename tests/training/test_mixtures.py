@@ -106,7 +106,7 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     )
     ((_, micros), *_) = updates(MicroBatches(material.pools, material.plan))
     _, means, _ = accumulator.gradients(0, micros, bool)
-    losses = {("", name): mean for name, mean in means.each.items()}
+    losses = {("", name): mean for name, mean in means.by_loss.items()}
     losses |= {
         (source, name): mean for source, per_source in means.by_source.items() for name, mean in per_source.items()
     }

@@ -662,7 +662,7 @@ def test_the_report_shows_results_of_probes_and_runs_no_script_of_them(drawn, do
     assert CliRunner().invoke(main, ["report", str(done)]).exit_code == 0
     path.write_text(before)
     page = (done / "report.html").read_text(encoding="utf-8")
-    section = page[page.index('<section id="inside">') : page.index('<section id="repeat">')]
+    section = page[page.index('<section id="inside">') : page.index('<section id="reproduce">')]
     assert re.findall(r'<h3 id="inside-(.*?)"', section)[:1] == ["heads"] and "<script>alert" not in page
     assert (
         section.count('<img src="data:image/svg+xml;base64,') == 3  # entities, relations, similarity
@@ -729,7 +729,7 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
             "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks",
         ),
         (["--set", "heads=3"], "error: --set heads=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
-        (["--set", "heads.iuo=0.3"], "error: --set heads.iuo=0.3: iuo: no such key; did you mean 'iou'?"),
+        (["--set", "heads.iou=0.3"], "error: --set heads.iou=0.3: iou: this key is called 'iou_threshold' now"),
         (
             ["--set", "looks.layer=0", "--set", "looks.head=1"],
             "error: --set looks.head=1: head: needs one layer, because layer = 0 is the mean over layers; set layer "
