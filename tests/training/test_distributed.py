@@ -185,7 +185,7 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(single, tmp_path):
     assert died.returncode != 0
     (message,) = [line for line in died.stderr.splitlines() if line.startswith("error: ")]
     assert message.startswith("error: process 0 of 2: another process has ended (") and message.endswith(
-        "the same command goes on from the last checkpoint"
+        "the same command resumes from the last checkpoint"
     )
     assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
     done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
