@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +22,30 @@ from .errors import DataError, RunError, regular
 MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
 PIECE = 1 << 24
 Written = TypeVar("Written")
+SPECIAL = {  # what only looks like a file
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+RUN_FILES = (  # in a run folder
+    "steps",
+    "backbone",
+    "probes",
+    "curves",
+    "recipe.json",
+    "environment.json",
+    "data.json",
+    "inputs.json",
+    "labels.json",
+    "examples",
+    "examples.jsonl",
+    "report.html",
+    "table.md",
+    "times.json",
+)
 
 
 def image_key(name: str) -> str:
@@ -35,7 +60,8 @@ def image_key(name: str) -> str:
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file beside `path`, which is then renamed to `path`, with the permissions of a new
-    file. Raises RunError if writing fails."""
+    file. Raises RunError if writing fails, or if `path` is not a regular file."""
+    refuse_special(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +86,9 @@ def take_name(partial: Path, path: Path) -> None:
 
 def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     """`write` fills a temporary folder beside `path`, which is then renamed to `path`. After a kill the folder may be
-    missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails."""
+    missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
+    not a folder."""
+    refuse_special(path, stat.S_IFDIR)
     partial, spent = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "spent.partial"))
     try:
         partial.mkdir(parents=True)
@@ -104,17 +132,37 @@ def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
         lock.release()
 
 
-def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | None]) -> None:
-    """Raises RunError if writing `out`, the value of `option`, would destroy an input file of the command, or a file
-    that is not text: a picture, features or weights."""
-    if out and out.exists() and any(path and path.exists() and out.samefile(path) for path in inputs):
-        raise RunError(f"{option} {out}: is also an input file and would be overwritten; choose another file")
-    if out and out.is_file():
-        with contextlib.suppress(OSError), out.open("rb") as file:
-            if b"\0" in file.read(4096):
-                raise RunError(
-                    f"{option} {out}: already exists and is not a text file; choose another name or delete the file"
-                )
+def refuse_special(path: Path, replaced: int = stat.S_IFREG, option: str = "") -> None:
+    """Raises RunError if `path`, the value of `option`, is a link, a device, a pipe or a socket: a new file would take
+    its place. `replaced`: the type that may be replaced."""
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except (OSError, ValueError):  # missing, or a name that cannot be written either
+        return
+    if kind != replaced:
+        what = f"{SPECIAL.get(kind, 'a file')}{f' to {path.readlink()}' if kind == stat.S_IFLNK else ''}"
+        raise RunError(f"{option} {path}: is {what}, which would be replaced; choose another name".strip())
+
+
+def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | None] = ()) -> None:
+    """Raises RunError if writing `out`, the value of `option`, would destroy an input file of the command, a file of a
+    run, anything but a regular file, or a file that is not text: a picture, features or weights."""
+    if out is None or not os.path.lexists(out):
+        return
+    refuse_special(out, option=option)
+    if any(path and os.path.lexists(path) and out.resolve() == path.resolve() for path in inputs):
+        raise RunError(f"{option} {out}: is also an input file and would be overwritten; choose another name")
+    target = out.resolve()
+    for folder in target.parents:
+        if target.relative_to(folder).parts[0] in RUN_FILES and all(
+            (folder / name).is_file() for name in ("recipe.json", "environment.json")
+        ):
+            raise RunError(f"{option} {out}: is a file of a run and would be overwritten; choose another name")
+    with contextlib.suppress(OSError), out.open("rb") as file:
+        if b"\0" in file.read(4096):
+            raise RunError(
+                f"{option} {out}: already exists and is not a text file; choose another name or delete the file"
+            )
 
 
 def clear_partials(folder: Path) -> None:

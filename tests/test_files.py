@@ -3,14 +3,20 @@
 import os
 import platform
 import signal
+import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mmgen.errors import RunError
-from mmgen.files import locked, write_atomically
+from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
+from mmgen.files import locked, refuse_overwriting, write_atomically, write_folder, write_json, write_text
+from mmgen.parts import Record
 
 LEAVES_A_CHILD = """
 import os, signal, sys, time
@@ -87,3 +93,67 @@ def test_what_helps_where_a_file_cannot_be_written(tmp_path, error, advice):
         "re-run the same command to continue"
     )
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def special(tmp_path):
+    """Paths that are not regular files -> what they are, in messages."""
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link").symlink_to("real.json")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "device").symlink_to("/dev/null")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(tmp_path / "socket"))
+    kinds = {"link": "a link to real.json", "dangling": "a link to nowhere", "device": "a link to /dev/null"}
+    kinds |= {"folder": "a folder", "pipe": "a named pipe", "socket": "a socket"}
+    return {**{tmp_path / name: kind for name, kind in kinds.items()}, Path("/dev/full"): "a device"}
+
+
+@pytest.mark.parametrize("write", [lambda path: write_text(path, "x"), lambda path: write_json(path, {})])
+def test_only_a_regular_file_is_replaced(special, write):
+    for path, what in special.items():
+        before = path.lstat()
+        with pytest.raises(RunError) as error:
+            write(path)
+        assert str(error.value) == f"{path}: is {what}, which would be replaced; choose another name"
+        assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
+        with pytest.raises(RunError) as error:
+            refuse_overwriting("--json", path)
+        assert str(error.value) == f"--json {path}: is {what}, which would be replaced; choose another name"
+
+
+def test_a_link_to_a_folder_is_not_replaced(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    with pytest.raises(RunError, match="link: is a link to folder, which would be replaced; choose another name"):
+        write_folder(tmp_path / "link", lambda folder: None)
+    write_folder(tmp_path / "folder", lambda folder: (folder / "x").touch())
+    assert (tmp_path / "link/x").exists()
+
+
+def test_a_store_behind_a_link_is_continued_and_other_special_files_are_refused(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk/real.h5").touch()
+    (tmp_path / "store.h5").symlink_to("disk/real.h5")
+    os.mkfifo(tmp_path / "pipe.h5")
+    with pytest.raises(RunError, match=r"pipe\.h5: is a named pipe, which would be replaced; choose another name"):
+        StoreWriter(tmp_path / "pipe.h5", {})
+    (tmp_path / "disk/real.h5").unlink()
+    record = Record("a", np.ones((1, 2), np.float32))
+    for key in "ab":
+        with StoreWriter(tmp_path / ("disk/real.h5" if key == "a" else "store.h5"), {}) as writer:
+            writer.add(replace(record, key=key))
+            writer.finish()
+    assert (tmp_path / "store.h5").is_symlink() and len(FeatureStore(tmp_path / "disk/real.h5")) == 2
+
+
+def test_files_of_a_run_are_not_overwritten(tmp_path):
+    for name in ("recipe.json", "environment.json", "times.json", "answers.jsonl"):
+        (tmp_path / name).write_text("{}")
+    refuse_overwriting("--json", tmp_path / "answers.jsonl", [None, Path("x" * 5000), Path("a\0b")])
+    with pytest.raises(RunError) as error:
+        refuse_overwriting("--json", tmp_path / "times.json")
+    message = f"--json {tmp_path}/times.json: is a file of a run and would be overwritten; choose another name"
+    assert str(error.value) == message

@@ -72,8 +72,7 @@ def predict(
     from ..inference.query import named_values, read_sources, refuse_overwriting
 
     queries = read_sources(sources, named_values(list(pairs)))
-    if out:
-        refuse_overwriting(out, run, sources, queries)
+    refuse_overwriting(out, sources, queries)
 
     def begin(batch_size: int):
         predictor = load_for(run, queries, steps[0] if steps else None, sets, writes=False)
@@ -91,7 +90,7 @@ def _write_result_file(
     from ..inference.result_file import result_file
     from ..progress import Bars
 
-    refuse_overwriting(out, run, (), ())
+    refuse_overwriting(out)
     write_text(out, result_file(run, form, steps, split, sets, Bars()))
     tell(f"{out}: written")
 

@@ -171,8 +171,7 @@ def generate(
     from ..inference.query import named_values, read_sources, refuse_overwriting
 
     queries = read_sources(sources, named_values([*([f"caption={caption}"] if caption else []), *pairs]))
-    if out:
-        refuse_overwriting(out, run, sources, queries)
+    refuse_overwriting(out, sources, queries)
 
     def begin(batch_size: int):
         predictor = load_for(run, queries, step, sets)

@@ -204,6 +204,7 @@ def _score_run(request: ScoreRequest) -> None:
             )
     if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
         raise MmgenError(f"--json {request.out}: is inside the run folder, which is read-only; name a file elsewhere")
+    refuse_overwriting("--json", request.out)
     scores = rescore(request.predictions, request.names, request.sets, Bars())
     if request.out:
         score_table.write_rows(request.out, scores)

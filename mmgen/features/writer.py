@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, RunError
-from ..files import locked, take_name
+from ..files import locked, refuse_special, take_name
 from .fingerprints import difference
 from .journal import Journal
 from .layout import SAMPLE, Layout, RowWriter
@@ -52,7 +52,10 @@ class StoreWriter:
         dtype: str = "float16",
         busy: Callable[[], None] | None = None,
     ) -> None:
-        self.path, self.partial = Path(path), Path(f"{path}.partial")
+        self.path = Path(path)
+        if self.path.is_symlink() and self.path.is_file():  # the link stays, and its file is replaced
+            self.path = path = self.path.resolve()
+        self.partial = Path(f"{path}.partial")
         self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
         self.duplicates = self.clipped = 0
         self.keys: set[str] = set()
@@ -61,6 +64,7 @@ class StoreWriter:
         self._finished: FeatureStore | None = None
         if self.path.is_dir():
             raise DataError(f"{path}: is a folder; name a file in it, such as {self.path / 'features.h5'}")
+        refuse_special(self.path)
         self._open = contextlib.ExitStack()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

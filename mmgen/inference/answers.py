@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
-from ..files import take_name
+from ..files import refuse_special, take_name
 from ..tensors import Generation, Prediction
 
 
@@ -80,9 +79,8 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
             _append(partial, json.dumps(line, ensure_ascii=False) + "\n")
         lines += 1
 
+    refuse_special(path, option="--out")
     with _as_run_error(path):
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "not a file")
         path.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab")
     with file:

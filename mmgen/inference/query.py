@@ -7,31 +7,17 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .. import files
-from ..errors import DataError, RunError, regular
+from ..errors import DataError, regular
 from ..features.images import SUFFIXES, image_files
 from ..reading.text import LONGEST
 from ..tensors import Example
 
 LINE = '{"image": "photo.jpg"}'
-RUN_FILES = (
-    "steps",
-    "backbone",
-    "probes",
-    "curves",
-    "recipe.json",
-    "environment.json",
-    "data.json",
-    "inputs.json",
-    "examples",
-    "examples.jsonl",
-    "report.html",
-    "table.md",
-    "times.json",
-)
 
 
 @dataclass(frozen=True)
@@ -152,29 +138,17 @@ def _as_utf_8(name: str, value: str) -> str:
         raise DataError(f"--input {name}: the value is not UTF-8; write it in UTF-8") from None
 
 
-def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: Iterable[Query]) -> None:
-    """Raises RunError if `out` would overwrite an input file, a file of the run, or a file that is not text."""
-    if not out.exists():
-        return
-    if not out.is_file():
-        raise RunError(f"{out}: cannot be written: not a file")
-    target, place = out.resolve(), run.resolve()
-    if target.is_relative_to(place) and target != place and target.relative_to(place).parts[0] in RUN_FILES:
-        raise RunError(f"--out {out}: is a file of the run and would be overwritten; choose another name")
-    values = {
-        (query.folder / value).resolve()
+def refuse_overwriting(out: Path | None, sources: Sequence[Path] = (), queries: Iterable[Query] = ()) -> None:
+    """Raises RunError if --out would overwrite a source, or a picture that a query names; otherwise as
+    `files.refuse_overwriting`."""
+    values = (
+        query.folder / value
         for query in queries
-        for field_value in query.inputs.values()
+        for field_value in (query.picture, *query.inputs.values())
         for value in (field_value if isinstance(field_value, list) else [field_value])
-        if isinstance(value, str | Path) and "\0" not in str(value) and len(str(value)) < 4096
-    }
-    if target in values or any(
-        source.resolve() == target
-        or (source.is_dir() and target.is_relative_to(source.resolve()) and target.suffix.lower() in SUFFIXES)
-        for source in sources
-    ):
-        raise RunError(f"--out {out}: is also an input file and would be overwritten; choose another name")
-    files.refuse_overwriting("--out", out, ())
+        if isinstance(value, str | Path)
+    )
+    files.refuse_overwriting("--out", out, chain(sources, values))
 
 
 def _queries_of_lines(source: Path, named: Mapping[str, Any]) -> list[Query]:

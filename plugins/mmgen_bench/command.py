@@ -167,6 +167,9 @@ def scaling(options: Options, svg: Path | None, tokens: int) -> None:
     """Time different numbers of images, questions and beams.
 
     A straight line is fitted to each curve."""
+    from mmgen.files import refuse_overwriting
+
+    refuse_overwriting("--svg", svg)
     if svg is not None and not svg.absolute().parent.is_dir():
         raise MmgenError(f"--svg {svg}: folder {svg.parent} does not exist; create it")
     settings = _build_settings(options, tokens, ("naive", "BERT2BERT", "causal BERT"))

@@ -105,6 +105,7 @@ HEADER = ("over", "counts", "ms per batch", "line, ms", "farthest point from lin
 
 def draw(curves: Sequence[Curve], path: Path) -> None:
     """Draw all curves as one SVG, one panel per curve."""
+    from mmgen.files import write_text
     from mmgen.plotting import colour, figure, svg
 
     with figure(3.1 * len(curves), 2.6, salt="scaling") as canvas:
@@ -117,4 +118,4 @@ def draw(curves: Sequence[Curve], path: Path) -> None:
             panel.set(xlabel=curve.over, xlim=(0, None), ylim=(0, None))
             if number == 1:
                 panel.set_ylabel("seconds per batch")
-        path.write_text(svg(canvas), encoding="utf-8")
+        write_text(path, svg(canvas))

@@ -49,12 +49,14 @@ def make_sheet(
 
     It has the questions that the runs' steps and people asked about the same pictures."""
     quiet()
+    from mmgen.files import refuse_overwriting
     from mmgen.progress import Bars
     from mmgen.registry import installed
 
     from .form import make
     from .systems import gather
 
+    refuse_overwriting("--out", out)
     material = gather(runs, steps, installed())
     sheet = make(material, out, count=count, seed=seed, together=together, progress=Bars())
     for note in sheet.notes:

@@ -177,7 +177,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         ),
         (
             ["--as", "vqa", "--out", "/dev/null"],
-            "error: /dev/null: cannot be written: not a file",
+            "error: --out /dev/null: is a device, which would be replaced; choose another name",
         ),
         (["--as", "vqa", "--step", "pick", "--out", "x"], "step 'pick' predicts choice, but vqa needs label or text"),
         (["--as", "boxes", "--out", "x"], "no trained step predicts region for boxes"),

@@ -74,7 +74,7 @@ def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
 
 def test_the_recipe_is_not_overwritten(recipe):
     done = check(recipe, "--list-missing", str(recipe))
-    message = f"error: --list-missing {recipe}: is also an input file and would be overwritten; choose another file\n"
+    message = f"error: --list-missing {recipe}: is also an input file and would be overwritten; choose another name\n"
     assert (done.output, done.exit_code) == (message, 1)
 
 

@@ -637,11 +637,11 @@ def test_two_metrics_of_one_type_have_separate_columns():
         (["--metric", "diversityy"], 1, "error: --metric diversityy: no metric is called 'diversityy'; did you mean "
          "'diversity'?"),
         (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is also an input file and would be overwritten; choose "
-            "another "
-         "file"),
+         "another name"),
         (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is also an input file and would be overwritten; choose "
-            "another "
-         "file"),
+         "another name"),
+        (["--json", "/dev/null"], 1, "error: --json /dev/null: is a device, which would be replaced; choose another "
+         "name"),
         (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a string or an integer, not 1.0'),
     ],
 )  # fmt: skip

@@ -321,7 +321,7 @@ def test_input_files_are_not_overwritten(key, tmp_path):
     sheet, before = write(tmp_path / "first.json", answer("first", [1, 4, 2, 5, 1, 5, 3])), key.read_bytes()
     for path in (key, sheet):
         result = command("score", key, sheet, "--json", path)
-        message = f"error: --json {path}: is also an input file and would be overwritten; choose another file\n"
+        message = f"error: --json {path}: is also an input file and would be overwritten; choose another name\n"
         assert (result.output, result.exit_code) == (message, 1)
     assert key.read_bytes() == before
 
