@@ -1,14 +1,11 @@
 """The pages in docs/ tell the truth: their code runs, and every hook, contract and method is on them."""
 
-import importlib.util
 import inspect
 import re
 import shlex
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
-import click
 import pytest
 from click.testing import CliRunner
 from kit.thirdparty import Environment, settings
@@ -149,12 +146,6 @@ def test_the_page_of_plugins_has_every_public_module_and_kind():
     assert f"`mmgen plugin new NAME --kind {'|'.join(KINDS_TO_WRITE)}`" in text
 
 
-def test_the_page_of_suites_has_all_that_testing_offers():
-    listed = re.search(r"<!-- made: modules (.+) -->", (DOCS / "suites.md").read_text(encoding="utf-8"))[1].split()
-    homes = {getattr(testing, name).__module__ for name in testing.__all__ if inspect.isclass(getattr(testing, name))}
-    assert homes <= {f"mmgen.{name}" for name in listed}
-
-
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory) -> Path:
     """A folder with the files that the guides print."""
@@ -190,84 +181,9 @@ def test_the_run_of_the_guide_is_loaded_from_python(desk, monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 4
 
 
-def extension(name: str) -> ModuleType:
-    """A module of the site's."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / "_ext" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_of_commands_has_each_with_its_options():
-    page = extension("pages").commands()
-    context = click.Context(main)
-    for name in main.list_commands(context):
-        command = main.get_command(context, name)
-        for told, below in (
-            (f"mmgen {name}", command),
-            *((f"mmgen {name} {one}", each) for one, each in getattr(command, "commands", {}).items()),
-        ):
-            assert re.search(rf"^##+ {told}$", page, re.MULTILINE)
-            section = re.split(rf"^##+ {told}$", page, flags=re.MULTILINE)[1]
-            for option in (option for option in below.params if getattr(option, "help", None)):
-                assert option.opts[0] in section.split("\n## ")[0], f"{told} {option.opts[0]}"
-
-
-def test_tables_of_options_keep_their_columns():
-    rows = [line for line in extension("pages").commands().split("\n") if line.startswith("|")]
-    assert any(r"[image\|question]" in row for row in rows)
-    assert [row for row in rows if len(re.split(r"(?<!\\)\|", row)) != 4] == []
-
-
 def test_long_lines_of_code_go_on_below():
     """On the site; else their comments are cut off."""
     assert re.search(r"\.highlight pre \{[^}]*white-space: pre-wrap;", (DOCS / "_static/style.css").read_text())
-
-
-def test_reference_pages_have_the_public_modules():
-    house = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
-    for tier in ("parts", "scripts"):
-        page = extension("pages").public(tier)
-        for name in set(house[tier]) - {"testing"}:
-            assert f"`mmgen.{name}`" in page and re.search(rf"automodule:: mmgen\.{name}\b", page), name
-
-
-def test_a_page_that_is_made_says_in_the_checkout_where_it_can_be_read():
-    for path in DOCS.glob("*.md"):
-        text = path.read_text(encoding="utf-8")
-        if "<!-- made: " in text:
-            assert re.search(r"\n> In the checkout [^\n]*made with the site", text), path.name
-    source = ["one\n\n> In the checkout this\n> and that\n\ntwo\n"]
-    extension("pages").fill(None, "keys", source)
-    assert source == ["one\n\ntwo\n"]
-
-
-def test_the_page_of_examples_has_every_recipe_and_no_link_into_nowhere():
-    page = extension("pages").examples()
-    assert page.count("```toml") == 3 and "](../" not in page and "](mmgen" not in page
-
-
-def test_links_into_the_examples_stay_on_the_site_and_absent_pages_leave_the_navigation():
-    source = ["[x](../examples) [y](../examples/mmgen_audio)"]
-    extension("pages").fill(None, "plugins", source)
-    assert source == ["[x](examples.md) [y](examples.md)"]
-    source = ["```{toctree}\nStart <self>\nOne <recipes>\nTwo <nowhere>\n```\n"]
-    extension("pages").fill(None, "index", source)
-    assert source == ["```{toctree}\nStart <self>\nOne <recipes>\n```\n"]
-
-
-def test_docstrings_keep_their_code_and_their_columns():
-    rst = extension("docstrings").rst
-    assert rst("A `part`s width, *E* of [a|b_]") == r"A ``part``\ s width, \*E\* of [a\|b\_]"
-    assert (
-        rst("Either:\n\n    if x:\n        y\n\n    z")
-        == "Either:\n\n.. code-block:: text\n\n    if x:\n        y\n\n    z"
-    )
-    assert (
-        rst("size   E, of words\n       and more\nmasks  any")
-        == ".. code-block:: text\n\n    size   E, of words\n           and more\n    masks  any"
-    )
-    assert rst("Two words. And more,\nover lines.") == "Two words. And more,\nover lines."
 
 
 def test_every_page_of_the_site_is_in_its_navigation():
