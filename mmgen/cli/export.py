@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ..commands import profile_option, quiet, recipe_argument, set_option
-from ..errors import MmgenError, did_you_mean
 from ..progress import Bars, tell
 from .runs import load
 
@@ -61,8 +60,7 @@ def _data(recipe: Recipe, step: str | None, labels: Sequence[str]) -> DatasetCon
     """The data set of the recipe, or of a step; of several, the first with these labels."""
     if step is None:
         return recipe.data
-    if step not in recipe.steps:
-        raise MmgenError(f"--step {step}: the recipe has no such step{did_you_mean(step, recipe.steps)}")
+    recipe.check_steps([step])
     step_data = recipe.steps[step].data
     datasets = [source.data for source in step_data] if isinstance(step_data, tuple) else [step_data or recipe.data]
     return next((data for data in datasets if set(labels) <= set(data.labels)), datasets[0])

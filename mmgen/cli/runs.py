@@ -63,8 +63,7 @@ def run(
 ) -> None:
     """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped."""
     loaded_recipe, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
-    if step is not None and step not in loaded_recipe.steps:
-        raise MmgenError(f"--step: the recipe has no step '{step}'; available: {', '.join(loaded_recipe.steps)}")
+    loaded_recipe.check_steps([step] if step is not None else [])
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars

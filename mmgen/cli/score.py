@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ..commands import quiet
 from ..errors import MmgenError
 from ..files import refuse_overwriting
 from ..progress import tell
 from . import score_table
-from .score_request import ONLY_FILES, ScoreRequest
+from .score_request import ScoreRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..tensors import Example
 
 
+OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only
 MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
@@ -114,7 +115,7 @@ def score(context: click.Context, **_: Any) -> None:
     quiet()
     request = ScoreRequest(**context.params)
     if request.references is None and request.predictions.is_dir():
-        _score_run(request)
+        _score_run(request, context)
     else:
         _score_files(request)
 
@@ -189,18 +190,18 @@ def _result_format(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles
     return next(iter(forms.values()), None)
 
 
-def _score_run(request: ScoreRequest) -> None:
+def _score_run(request: ScoreRequest, context: click.Context) -> None:
     """Score the texts and predictions of a run's steps, and print the tables."""
     from ..progress import Bars
     from ..runs.rescore import rescore
 
-    defaults = {option.name: option.default for option in dataclasses.fields(request)}
-    for name, flag in ONLY_FILES.items():
-        if getattr(request, name) != defaults[name]:
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in OF_RUNS and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             run = request.predictions
             raise MmgenError(
-                f"{flag}: only for files of predictions, such as {run}/steps/STEP/generations.jsonl --references "
-                f"{run}; a run folder accepts --metric, --set and --json"
+                f"{option.opts[0]}: only for files of predictions, such as {run}/steps/STEP/generations.jsonl "
+                f"--references {run}; a run folder accepts --metric, --set and --json"
             )
     if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
         raise MmgenError(f"--json {request.out}: is inside the run folder, which is read-only; name a file elsewhere")

@@ -23,6 +23,7 @@ from ..configs import (
     nested_kinds,
 )
 from ..decoding import Decoding
+from ..errors import RecipeError, did_you_mean
 from .training import NO_RESULT, Training
 
 NAME = r"\w[\w.-]*"  # of a name that becomes the name of a file or a folder: never a path
@@ -206,6 +207,13 @@ class Recipe(Config):
         """Those of these inputs that the data must have; the objectives may provide the others."""
         filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].provides()}
         return tuple(name for name in inputs if not set(self.inputs[name].fields) <= filled)
+
+    def check_steps(self, names: Iterable[str]) -> None:
+        """Raises RecipeError for a name in the option --step that no step has."""
+        for name in names:
+            if name not in self.steps:
+                hint, choices = did_you_mean(name, self.steps), ", ".join(self.steps)
+                raise RecipeError(f"--step {name}: the recipe has no such step{hint}; available: {choices}")
 
     def chain(self, step: str) -> list[str]:
         """The step and all steps before it along `start`, in order."""

@@ -3,7 +3,7 @@
 from .compare import compare
 from .page import SHOWN_EXAMPLES, try_page, write_page
 from .rendering import StepRenderer, step_renderer
-from .samples import prediction_samples, text_samples
+from .samples import samples
 from .table import average_seeds, gather_tables, markdown, remarks, tables_of_scores, write_tables
 
 __all__ = [
@@ -13,11 +13,10 @@ __all__ = [
     "compare",
     "gather_tables",
     "markdown",
-    "prediction_samples",
     "remarks",
+    "samples",
     "step_renderer",
     "tables_of_scores",
-    "text_samples",
     "try_page",
     "write_page",
     "write_tables",

@@ -6,31 +6,19 @@ from collections.abc import Sequence
 
 from ..data.seeds import resolve
 from ..progress import padded
-from ..tensors import Example, Generation, Prediction
-from .rendering import StepRenderer
+from ..tensors import Example, Generation
+from .rendering import Answer, StepRenderer
 
 
-def text_samples(
-    texts: Sequence[list[Generation]], examples: Sequence[Example], renderer: StepRenderer, count: int = 4
-) -> str:
-    """Some of the texts, next to the captions or the reference texts."""
+def samples(answers: Sequence[Answer], examples: Sequence[Example], renderer: StepRenderer, count: int = 4) -> str:
+    """Some of a step's answers, one per example: predictions next to their input texts, texts next to the captions or
+    the reference texts."""
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
-        example = examples[index]
-        line = renderer.line(resolve(example), texts[index][0])
-        lines.append(f"    {padded(line, 42)} <- {example.id}: {_caption(example)}")
-    return "\n".join([*lines[:count], *renderer.notes])
-
-
-def prediction_samples(
-    predictions: Sequence[Prediction], examples: Sequence[Example], renderer: StepRenderer, count: int = 4
-) -> str:
-    """Some of the predictions, next to their input texts."""
-    lines = []
-    for index in range(0, len(examples), max(1, len(examples) // count)):
-        example = examples[index]
-        line = renderer.line(resolve(example), predictions[index])
-        lines.append(f"    {padded(line, 42)} <- {example.id}: {_texts(example)}")
+        example, answer = examples[index], answers[index]
+        line = renderer.line(resolve(example), answer)
+        context = _caption(example) if isinstance(answer, Generation) else _texts(example)
+        lines.append(f"    {padded(line, 42)} <- {example.id}: {context}")
     return "\n".join([*lines[:count], *renderer.notes])
 
 

@@ -21,7 +21,7 @@ from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
 from ..recipe import choice
 from ..recipe.tables import Recipe
-from ..registry import Registry, did_you_mean, installed
+from ..registry import Registry, installed
 from ..storage import generations
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
@@ -63,12 +63,8 @@ def select_probes(
 def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
     """The steps, examples and pictures of a run, for its probes."""
     finished_steps = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    recipe.check_steps(steps)
     for name in steps:
-        if name not in recipe.steps:
-            raise RunError(
-                f"--step: the recipe has no step '{name}'{did_you_mean(name, recipe.steps)}; available: "
-                f"{', '.join(recipe.steps)}"
-            )
         if name not in finished_steps:
             raise RunError(f"{folder.path}: step '{name}' is not trained yet; continue with `mmgen run`")
     if not finished_steps:

@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
-from ..registry import did_you_mean, installed
+from ..registry import installed
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
@@ -115,13 +115,9 @@ def score_again(
 
 
 def _steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]:
-    """The steps to generate with, in the recipe's order. Raises RunError."""
+    """The steps to generate with, in the recipe's order. Raises RunError, RecipeError."""
+    recipe.check_steps(names)
     for name in names:
-        if name not in recipe.steps:
-            raise RunError(
-                f"--step: the recipe has no step '{name}'{did_you_mean(name, recipe.steps)}; available: "
-                f"{', '.join(recipe.steps)}"
-            )
         if not recipe.steps[name].evaluate:
             raise RunError(f"--step {name}: the step has no texts, because evaluate = false; choose another step")
         if not folder.finished(name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
@@ -18,6 +18,7 @@ from ..storage import decodings, generations, kept_start, predictions
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state
+from ..tensors import Generation, Prediction
 from ..training import train
 from ..training.context import StepContext
 from .prepare import init_objectives
@@ -73,15 +74,12 @@ def score_step(
     for decoding in decodings.folders(folder, name):  # before the step's scores.json, which marks the step as done
         score_again(decoding, decodings.label(name, decoding.name), test, judging, progress)
     if predicts[1] == "text":
-        texts = generations.read(place)
-        scores = score.score(name, texts, test, judging, place, progress)
-        samples = report.text_samples(texts, test, _renderer(recipe, name, progress))
+        answers: Sequence[Generation] | Sequence[Prediction] = [texts[0] for texts in generations.read(place)]
     else:
-        step_predictions = predictions.read(place)
-        scores = score.score_predictions(name, step_predictions, test, judging, place / predictions.FILE, progress)
-        samples = report.prediction_samples(step_predictions, test, _renderer(recipe, name, progress))
-    score.write_scores(place, scores)
-    progress.say(samples)
+        answers = predictions.read(place)
+    file = place / ("generations.jsonl" if predicts[1] == "text" else predictions.FILE)
+    score.write_scores(place, score.score_predictions(name, answers, test, judging, file, progress))
+    progress.say(report.samples(answers, test, _renderer(recipe, name, progress)))
 
 
 def _renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:

@@ -4,7 +4,6 @@ TSV, mmgen's own files, and the data set of a recipe."""
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Any, Literal
 from ..configs import DatasetConfig
 from ..data.datasets import build_split
 from ..errors import DataError
-from ..files import image_key, read_bytes
+from ..files import image_key
 from ..parts import Dataset
 from ..reading.results import ResultFiles
 from ..reading.tables import BETWEEN, is_table, rows
-from ..reading.text import LONGEST
+from ..reading.text import LONGEST, read_text
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
@@ -118,11 +117,10 @@ def split_references(references: References) -> References:
 
 def _data_config(recipe: Recipe, step: str | None) -> DatasetConfig:
     """The config of the data set on which a step is scored; without a step, of the recipe's [data]. Raises
-    DataError."""
+    RecipeError."""
     if step is None:
         return recipe.data
-    if step not in recipe.steps:
-        raise DataError(f"--step {step}: {recipe.name} has no such step; its steps are: {', '.join(recipe.steps)}")
+    recipe.check_steps([step])
     return recipe.own_data(step) or recipe.data
 
 
@@ -197,15 +195,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if is_table(path):
         yield from _table_rows(path)
         return
-    try:
-        text = read_bytes(path, "predictions or references").decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        reason = (
-            "no such file"
-            if isinstance(error, FileNotFoundError)
-            else f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        )
-        raise DataError(f"{path}: {reason}") from None
+    text = read_text(path)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -9,7 +9,7 @@ from mmgen.cards import Bar, Card
 from mmgen.errors import PluginError
 from mmgen.recipe.load import load
 from mmgen.registry import collect, installed
-from mmgen.report import prediction_samples, text_samples
+from mmgen.report import samples
 from mmgen.report.rendering import StepRenderer, step_renderer
 from mmgen.tensors import Example, Generation, Prediction, ResolvedExample
 
@@ -155,7 +155,7 @@ def test_a_failing_renderer_is_named_and_loses_only_its_card(recipe, package, ca
 def test_a_renderer_without_a_line_is_named(recipe, package):
     package(datasets=("asked_answers",), line="return 3")
     renderer = step_renderer(recipe, "answers")
-    lines = prediction_samples([LABEL], [Example("test-0", {"question": "what is it?"})], renderer)
+    lines = samples([LABEL], [Example("test-0", {"question": "what is it?"})], renderer)
     shown = '{"label": "red", "probabilities": {"red": 0.7}}'
     assert lines.split("\n") == [
         f"    {shown} <- test-0: what is it?",
@@ -165,10 +165,10 @@ def test_a_renderer_without_a_line_is_named(recipe, package):
 
 
 def test_text_samples_with_and_without_a_renderer(recipe, package):
-    texts = [[Generation("a", "what is it?", (), -1.0)]]
+    texts = [Generation("a", "what is it?", (), -1.0)]
     examples = [Example("a", {"caption": ("a dog", "a cat")})]
-    plain = text_samples(texts, examples, StepRenderer())
+    plain = samples(texts, examples, StepRenderer())
     assert plain == f"    {'what is it?':42} <- a: a dog"
     config = installed().get("renderer", "vqa_card").config
-    failed = text_samples(texts, examples, StepRenderer(config))
+    failed = samples(texts, examples, StepRenderer(config))
     assert failed.startswith(f"{plain}\nrenderer (vqa_card, mmgen-framework ")

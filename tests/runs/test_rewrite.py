@@ -137,7 +137,7 @@ def test_changed_metrics_score_it_anew(written, tmp_path):
         ),
         (
             (*BEAMS, "--step", "secnd"),
-            "--step: the recipe has no step 'secnd'; did you mean 'second'?; available: first, second",
+            "--step secnd: the recipe has no such step; did you mean 'second'?; available: first, second",
         ),
         (
             (*BEAMS, "--name", "../up"),

@@ -262,7 +262,10 @@ def test_mismatched_files_are_refused_and_partial_scores_the_matches(tmp_path):
     result = score(unmatched, "--references", references, *FAST, "--partial")
     assert result.output == f"error: {unmatched}: no id (x) is among the references (0, 1, 2, ...)\n"
     result = score(tmp_path / "none.json", "--references", references)
-    assert result.exit_code == 1 and result.output == f"error: {tmp_path}/none.json: no such file\n"
+    assert (
+        result.exit_code == 1
+        and result.output == f"error: {tmp_path}/none.json: cannot be read: No such file or directory\n"
+    )
 
 
 # --- metrics

@@ -717,7 +717,7 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
     [
         (
             ["--step", "bth"],
-            "error: --step: the recipe has no step 'bth'; did you mean 'both'?; available: words, both",
+            "error: --step bth: the recipe has no such step; did you mean 'both'?; available: words, both",
         ),
         (
             ["--probe", "head"],
