@@ -196,10 +196,9 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_bytes(path: Path, what: str) -> bytearray:
+def read_bytes(path: Path) -> bytearray:
     """The bytes of a file, unpacked if it is gzipped, at most `MOST_BYTES`, since a small file may unpack to more than
-    fits into memory. `what`: the expected content, for the error. Raises DataError, and the errors of reading: OSError,
-    EOFError and zlib.error."""
+    fits into memory. Raises DataError, and the errors of reading: OSError, EOFError and zlib.error."""
     data = bytearray()
     with regular(path).open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -207,9 +206,7 @@ def read_bytes(path: Path, what: str) -> bytearray:
         reader = gzip.GzipFile(fileobj=file) if packed else file
         while piece := reader.read(PIECE):
             if len(data) + len(piece) > MOST_BYTES:
-                raise DataError(
-                    f"{path}: over {MOST_BYTES >> 20:,} MB of text, which is too large for a file of {what}"
-                )
+                raise DataError(f"{path}: over {MOST_BYTES >> 20:,} MB of text, which is too large for a data set")
             data += piece
     return data
 

@@ -12,7 +12,7 @@ from ..errors import DataError, shown
 from ..files import image_key
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
-from .images import SUFFIXES, image_files, open_image
+from .images import SUFFIXES, images_by_key, open_image
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two checks whether another process still writes the store
@@ -118,13 +118,7 @@ def folder_pictures(folder: str | Path) -> list[Picture]:
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")
-    pictures: dict[str, Path] = {}
-    for path in image_files(folder):
-        first_path = pictures.setdefault(image_key(path.name), path)
-        if first_path is not path:
-            raise DataError(
-                f"{path}: duplicate key '{image_key(path.name)}', also the key of {first_path}; rename one of the files"
-            )
+    pictures = images_by_key(folder)
     if not pictures:
         raise DataError(f"{folder}: contains no images ({', '.join(SUFFIXES)})")
     return [Picture(key, partial(open_image, path)) for key, path in pictures.items()]

@@ -45,7 +45,7 @@ def read_text(path: Path) -> str:
 def read_unpacked(path: Path) -> bytearray:
     """The bytes of a file, unpacked if gzipped. Raises DataError."""
     try:
-        return read_bytes(path, "a published data set")
+        return read_bytes(path)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); the file may be cut short: get it again") from None
     except OSError as error:
