@@ -72,11 +72,15 @@ class Output:
 
 
 class Bars(Progress):
-    """A progress line in a terminal; elsewhere (a log file) a line every `EVERY` seconds and at the end of a task."""
+    """A progress line in a terminal; elsewhere (a log file) a line every `EVERY` seconds and at the end of a task.
 
-    def __init__(self) -> None:
+    transient  leave nothing in a terminal, and elsewhere no line of a task that took less than `EVERY` seconds
+    """
+
+    def __init__(self, transient: bool = False) -> None:
         from rich.console import Console
 
+        self.transient = transient
         self.console = Console(file=cast(TextIO, Output()))
 
     def say(self, text: str) -> None:
@@ -94,7 +98,7 @@ class Bars(Progress):
         from rich.progress import Progress
 
         shown = _columns(unit, self.console.width)
-        with Progress(*shown, console=self.console, speed_estimate_period=300.0) as bars:
+        with Progress(*shown, console=self.console, transient=self.transient, speed_estimate_period=300.0) as bars:
             task = bars.add_task(label, total=total, completed=done, text="")
 
             def advance(steps: int = 1, text: str = "") -> None:
@@ -123,7 +127,8 @@ class Bars(Progress):
                 say()
 
         yield advance
-        say()
+        if not self.transient or time.monotonic() - began > EVERY:
+            say()
 
 
 def _columns(unit: str, width: int) -> list[ProgressColumn]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from .runs import load
 if TYPE_CHECKING:
     from ..configs import DatasetConfig
     from ..recipe.tables import Recipe
+    from ..runs.export import Summary
 
 
 @click.command("export")
@@ -51,9 +51,16 @@ def export_(
     tell(f"{folder}: examples: {counts}; {summary.pictures:,} pictures")
     if summary.features:
         tell(f"{folder / FEATURES}: features of {summary.features:,} pictures; `mmgen features import` reads them")
-    tell("to use the export, put this into a recipe:\n[data]")
-    for key, value in {**summary.data, "folder": str(folder)}.items():
-        tell(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    tell("to use the export, put this into a recipe:")
+    tell(data_table(summary, folder), wrap=False)
+
+
+def data_table(summary: Summary, folder: Path) -> str:
+    """The recipe's table `[data]` that reads an export, as TOML."""
+    from ..recipe.show import toml_key, toml_value
+
+    data = {**summary.data, "folder": str(folder)}
+    return "\n".join(["[data]", *(f"{toml_key(key)} = {toml_value(value)}" for key, value in data.items())])
 
 
 def _data(recipe: Recipe, step: str | None, labels: Sequence[str]) -> DatasetConfig:

@@ -167,14 +167,21 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     refuse_overwriting("--list-missing", missing_file, [recipe])
     loaded_recipe, _ = load(recipe, profile, sets)
     quiet()
+    from ..progress import Bars
     from ..runs.data_summary import DataSummary
 
-    summary = DataSummary(loaded_recipe)
-    for line in summary.lines():
-        tell(line)
-    if missing_file:
+    summary = DataSummary(loaded_recipe, Bars(transient=True))
+    failure: MmgenError | None = None
+    try:
+        for line in summary.lines():
+            tell(line)
+    except MmgenError as error:
+        failure = error
+    if missing_file and (summary.missing or failure is None):
         rows = [("split", "what", "image or example"), *summary.missing]
         write_text(missing_file, "".join("\t".join(row) + "\n" for row in rows))
         tell(f"\n{missing_file}: {len(summary.missing):,} missing")
+    if failure is not None:
+        raise failure
     if summary.problems:
         raise MmgenError("\n  ".join(["missing data would stop a run:", *summary.problems]))

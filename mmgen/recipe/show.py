@@ -24,9 +24,9 @@ def toml(values: dict[str, Any], layers: Layered) -> str:
 def _table(values: dict[str, Any], path: Key, layers: Layered, lines: list[tuple[str, str]]) -> None:
     plain = {name: value for name, value in values.items() if not isinstance(value, dict) and value is not None}
     if path and plain:
-        lines += [("", ""), (f"[{'.'.join(map(_key, path))}]", "")]
+        lines += [("", ""), (f"[{'.'.join(map(toml_key, path))}]", "")]
     for name, value in plain.items():
-        lines.append((f"{_key(name)} = {_value(value)}", _origin(layers, (*path, name))))
+        lines.append((f"{toml_key(name)} = {toml_value(value)}", _origin(layers, (*path, name))))
     for name, value in values.items():
         if isinstance(value, dict):
             _table(value, (*path, name), layers, lines)
@@ -42,17 +42,19 @@ def _origin(layers: Layered, path: Key) -> str:
     return layers.origins.get(inherited, "default")
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """A key, in quotation marks where TOML needs them."""
     return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else _quoted(name)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value on one line; tables in it are inline tables."""
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, dict):
         return (
             "{"
-            + ", ".join(f"{_key(name)} = {_value(inner)}" for name, inner in value.items() if inner is not None)
+            + ", ".join(f"{toml_key(name)} = {toml_value(inner)}" for name, inner in value.items() if inner is not None)
             + "}"
         )
     return _quoted(value) if isinstance(value, str) else json.dumps(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -11,35 +12,44 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..errors import DataError, MmgenError
 from ..features.multi_file import open_store
-from ..parts import Backbone
-from ..progress import table
+from ..parts import Backbone, Dataset
+from ..progress import Progress, table
 from ..recipe.tables import Recipe
 from ..tensors import All, Example
 
 MOST_NAMED = 3  # ids of missing items in one line
+TEXTS = 10_000  # texts that are split into tokens at a time
 
 
 class DataSummary:
     """Summarises a recipe's data, and collects what a run would lack. `lines` fills the other attributes.
 
     problems  problems that would stop a run, one line each
-    missing   (split, what, image or example) of every missing item, including items that a run does not need
+    missing   (split, what, image or example) of every item that is missing where it is read
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, progress: Progress) -> None:
         """Raises the errors of the data sets when they are built."""
-        self.recipe, self.datasets = recipe, Datasets(recipe)
+        self.recipe, self.datasets, self.progress = recipe, Datasets(recipe), progress
         self.problems: list[str] = []
         self.missing: list[tuple[str, str, str]] = []
 
     def lines(self) -> Iterator[str]:
-        """The lines of the summary. Raises the errors of reading a split. Without the encoder, only the lengths in
-        tokens are left out."""
+        """The lines of the summary. Raises the errors of reading a split, after what is missing in all splits. Without
+        the encoder, only the lengths in tokens are left out."""
         recipe, dataset = self.recipe, self.datasets.main
-        splits = {name: dataset.split(name) for name in dataset.splits()}
+        splits, unreadable = self._read_splits(dataset)
+        if unreadable is not None:
+            for name in dataset.splits():
+                yield name
+                with contextlib.suppress(DataError):  # a damaged file, of which nothing is known
+                    for what, images in dataset.lacking(name).items():
+                        yield self._missing_line(name, what.replace("_", " "), images)
+            raise unreadable
         yield from _description(dataset.describe(), splits)
         for name, examples in splits.items():
-            yield from self._split(name, examples, self._query_inputs(), self._required_inputs(name))
+            required = self._required_inputs(name)
+            yield from self._split(name, examples, [*required, *self._unread_inputs()], required)
             for what, images in dataset.lacking(name).items():
                 yield self._missing_line(name, what.replace("_", " "), images)
         step_examples = {}
@@ -56,6 +66,17 @@ class DataSummary:
         yield from self._lengths(splits, step_examples)
         yield from _example_lines(splits[recipe.data.train_split][:3])
 
+    def _read_splits(self, dataset: Dataset) -> tuple[dict[str, Sequence[Example]], DataError | None]:
+        """The splits of a data set, and the first error if some cannot be read."""
+        splits, errors = {}, list[DataError]()
+        for name in dataset.splits():
+            with self.progress.task(f"reading {name}", None):
+                try:
+                    splits[name] = dataset.split(name)
+                except DataError as error:
+                    errors.append(error)
+        return splits, next(iter(errors), None)
+
     def _required_inputs(self, split: str) -> dict[str, str]:
         """Inputs that a run needs in this split of the recipe's data -> a step that reads the input there."""
         data, readers = self.recipe.data, {}
@@ -67,9 +88,11 @@ class DataSummary:
                 readers.update({read: f"step '{name}'" for read in input_names if read not in readers})
         return readers
 
-    def _query_inputs(self) -> tuple[str, ...]:
-        """Inputs that examples must provide, because no objective fills them."""
-        return self.recipe.required_inputs(self.recipe.inputs, self.recipe.objectives)
+    def _unread_inputs(self) -> list[str]:
+        """Inputs that no step reads, except those that an objective fills."""
+        recipe = self.recipe
+        read = {name for step in recipe.steps.values() for name in step.inputs}
+        return [name for name in recipe.required_inputs(recipe.inputs, recipe.objectives) if name not in read]
 
     def _split(
         self, name: str, examples: Sequence[Example], inputs: Iterable[str], stops: Mapping[str, str]
@@ -141,16 +164,33 @@ class DataSummary:
         rows = [["tokens per text", "min", "median", "max", "truncated", "unknown"]]
         for name, examples in [*splits.items(), *step_examples.items()]:
             texts = [text for example in examples for text in example.targets]
-            rows.append([f"{name}: targets", *_length_cells(backbone, texts, limit and limit - 1)])
+            rows.append(self._length_row(f"{name}: targets", backbone, texts, limit and limit - 1))
             for input_, config in self.recipe.inputs.items():
                 texts = [text for example in examples for text in config.texts(resolve(example))]
                 if texts and not isinstance(config, FeaturesConfig):
-                    rows.append(
-                        [f"{name}: {input_}", *_length_cells(backbone, texts, getattr(config, "max_tokens", None))]
-                    )
+                    max_tokens = getattr(config, "max_tokens", None)
+                    rows.append(self._length_row(f"{name}: {input_}", backbone, texts, max_tokens))
         yield table(rows)
         yield "truncated: texts longer than max_tokens, whose end is cut off (for targets, the end token counts)"
         yield "unknown: texts with words or characters that are not in the tokenizer's vocabulary"
+
+    def _length_row(self, label: str, backbone: Backbone, texts: Sequence[str], limit: int | None) -> list[str]:
+        """Table cells: the label, min, median and max tokens, and the numbers of truncated texts and of texts with
+        unknown tokens."""
+        if not texts:
+            return [label, *["-"] * 5]
+        unknown = getattr(backbone.tokenizer, "unk_token_id", None)
+        lengths, unknown_count = [], 0
+        with self.progress.task(f"lengths of {label}", len(texts), "texts") as advance:
+            for first in range(0, len(texts), TEXTS):
+                part = list(texts[first : first + TEXTS])
+                tokens = backbone.tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+                lengths += [len(ids) for ids in tokens]
+                unknown_count += sum(unknown in ids for ids in tokens)
+                advance(len(part))
+        truncated = "-" if limit is None else f"{sum(length > limit for length in lengths):,}"
+        shortest_to_longest = [str(min(lengths)), f"{median(lengths):g}", str(max(lengths))]
+        return [label, *shortest_to_longest, truncated, "-" if unknown is None else f"{unknown_count:,}"]
 
 
 def _description(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
@@ -208,17 +248,6 @@ def _example_lines(examples: Sequence[Example]) -> Iterator[str]:
             yield f"  {name} = {value}"
         for target in example.targets:
             yield f"  -> {target}"
-
-
-def _length_cells(backbone: Backbone, texts: list[str], limit: int | None) -> list[str]:
-    """Table cells: min, median and max tokens, and the numbers of truncated texts and of texts with unknown tokens."""
-    if not texts:
-        return ["-"] * 5
-    tokens = backbone.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-    lengths, unknown = [len(ids) for ids in tokens], getattr(backbone.tokenizer, "unk_token_id", None)
-    truncated_count = "-" if limit is None else f"{sum(length > limit for length in lengths):,}"
-    unknown_count = "-" if unknown is None else f"{sum(unknown in ids for ids in tokens):,}"
-    return [str(min(lengths)), f"{median(lengths):g}", str(max(lengths)), truncated_count, unknown_count]
 
 
 def _count(things: Iterable[Any], name: str) -> str:

@@ -129,7 +129,7 @@ class Running:
         if self.resting and not order.early:
             process = self.resting.pop()
         else:
-            self.started.append(process := Process(order))
+            self.started.append(process := _start(step, order))
         process.train(step)
         self.training[step] = process
 
@@ -140,6 +140,19 @@ class Running:
             self.resting.append(process)
         else:
             process.stop()
+
+
+def _start(step: str, order: Order) -> Process:
+    """A process for a step. Raises RunError if the fork server, which starts processes, has been killed."""
+    try:
+        return Process(order)
+    except (EOFError, OSError) as error:
+        reason = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
+        raise RunError(
+            f"step '{step}': its process could not be started{reason}: the process that starts the steps' processes "
+            "has ended; it may have been killed for lack of memory; run the same command again to resume, or use "
+            "--jobs 1"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmgen_vl.coco import Captions, read_captions
-from mmgen_vl.published import PublishedFiles, Split, counted
+from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
@@ -110,7 +110,7 @@ class QuestionFiles(PublishedFiles):
                 counts["captions"] += len(entry.captions)
                 examples += _examples(name, entry, self.config)
         counts.update({key: len(images) for key, images in lacking.items()})
-        self._check(name, examples, counts)
+        self._check(name, examples, counts, lacking)
         if question_file.unused_columns and self.release.format == "csv":
             log.info("%s: unused columns: %s", questions, join_names(question_file.unused_columns))
         return Split(tuple(examples), counts, lacking)
@@ -137,25 +137,28 @@ class QuestionFiles(PublishedFiles):
             lacking.setdefault(name, []).append(entry.image or entry.id)
         return not missing["without_question"] and (self.config.missing == "keep" or not any(missing.values()))
 
-    def _check(self, name: str, examples: Sequence[Example], counts: Counter) -> None:
+    def _check(
+        self, name: str, examples: Sequence[Example], counts: Counter, lacking: Mapping[str, Sequence[str]]
+    ) -> None:
         """Log what was left out. Raises DataError if no example remains, or if parts are missing and must not be."""
         questions, caption_files = self.files[name]
-        lacking, left_out = counted(counts, MISSING), counted(counts, LEFT_OUT)
+        incomplete, left_out = counted(counts, MISSING), counted(counts, LEFT_OUT)
         images = counted(counts, {"images": "image{s}"})
         place = f"{self.name} {name}" + (f" ({images})" if images else "")
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
-            partners = f"; check that {join_names(joined)} has the same images" if lacking else ""
-            raise DataError(
+            partners = f"; check that {join_names(joined)} has the same images" if incomplete else ""
+            raise EmptySplit(
                 f"{questions}: no examples remain for the split '{name}': "
-                f"{lacking or left_out or 'the file is empty'}{partners}"
+                f"{incomplete or left_out or 'the file is empty'}{partners}",
+                lacking,
             )
-        if lacking and self.config.missing == "error":
+        if incomplete and self.config.missing == "error":
             raise DataError(
-                f'{questions}: {lacking}; set missing = "drop" to leave their examples out, or "keep" to keep them'
+                f'{questions}: {incomplete}; set missing = "drop" to leave their examples out, or "keep" to keep them'
             )
-        if lacking:
-            log.warning("%s: %s %s", place, "kept" if self.config.missing == "keep" else "left out", lacking)
+        if incomplete:
+            log.warning("%s: %s %s", place, "kept" if self.config.missing == "keep" else "left out", incomplete)
         if left_out:
             log.warning("%s: left out %s", place, left_out)
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import abc
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen_vl.published import PublishedFiles, Split, counted
+from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example
+
+if TYPE_CHECKING:
+    from mmgen_vl.configs import Published
 
 REASONS = {  # why an example is left out of a split -> the words of the log
     "without_picture": "example{s} without a picture",
@@ -37,6 +41,10 @@ class PublishedDataset(PublishedFiles):
     """A task's data set. `boxed`: the noun, in messages, for what may lack a box."""
 
     boxed: str = "example"
+
+    def __init__(self, config: Published) -> None:
+        super().__init__(config)
+        self._split_of: dict[str, str] = {}  # id of an example -> the split that has it
 
     def main_file(self, split: str) -> Path:
         """The file that lists the examples of a split; the split's only file where `find` returns a path."""
@@ -66,14 +74,27 @@ class PublishedDataset(PublishedFiles):
             remaining = [example for example in examples if not absent.keys() & set(example.shown("image"))]
             counts["without_picture"] += len(examples) - len(remaining)
             examples = remaining
+        lacking = {"without_picture": [*absent]} if absent else {}
         left_out = counted(counts, {reason: REASONS[reason] for reason in counts}, self.boxed)
         if not examples:
-            raise DataError(
-                f"{self.main_file(name)}: no examples remain for the split '{name}': {left_out or 'the file is empty'}"
+            raise EmptySplit(
+                f"{self.main_file(name)}: no examples remain for the split '{name}': {left_out or 'the file is empty'}",
+                lacking,
             )
+        self._check_other_splits(name, examples)
         if left_out:
             log.warning("%s %s: left out %s", self.name, name, left_out)
-        return Split(examples, counts, {"without_picture": [*absent]} if absent else {})
+        return Split(examples, counts, lacking)
+
+    def _check_other_splits(self, name: str, examples: Sequence[Example]) -> None:
+        """Raises DataError for an example that is also in another split."""
+        for example in examples:
+            split = self._split_of.setdefault(example.id, name)
+            if split != name:
+                raise DataError(
+                    f"{self.main_file(name)}: '{example.id}' is also in the split '{split}' ({self.main_file(split)}); "
+                    "an example must be in one split only"
+                )
 
 
 def read_images(path: Path) -> set[str]:

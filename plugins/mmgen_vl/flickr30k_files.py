@@ -19,6 +19,7 @@ SENTENCES, ANNOTATIONS = "Sentences", "Annotations"  # folders, each with one fi
 PHRASE = re.compile(r"\[/EN#(\d+)((?:/[^\s/\[\]]+)+)\s+([^\[\]]*)\]")
 MOST_BYTES = 1 << 22  # of an annotation file
 MOST_LEVELS = 16
+MOST_CAPTIONS = 1000  # of an image; the published files have five
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -52,8 +53,12 @@ class Annotation(NamedTuple):
 
 def read_sentences(path: Path) -> list[tuple[str, list[Phrase]]]:
     """Read the captions of an image, each with its phrases. Raises DataError."""
-    sentences = []
+    sentences: list[tuple[str, list[Phrase]]] = []
     for number, line in enumerate(read_text(path).split("\n"), 1):
+        if len(sentences) == MOST_CAPTIONS:
+            raise DataError(
+                f"{path}:{number}: over {MOST_CAPTIONS:,} captions; expected the captions of one image, one per line"
+            )
         try:
             if sentence := tidy(line, "the caption"):
                 sentences.append(parse_sentence(sentence))

@@ -33,6 +33,14 @@ class Split(NamedTuple):
     lacking: Mapping[str, Sequence[str]]
 
 
+class EmptySplit(DataError):
+    """No example remains in a split. `lacking`: as in `Split`."""
+
+    def __init__(self, message: str, lacking: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(message)
+        self.lacking = lacking
+
+
 class PublishedFiles(Dataset, abc.ABC):
     """The data set of a `Published` config. Raises DataError at once if files are missing, and on first use of a split
     if its files are invalid.
@@ -66,7 +74,7 @@ class PublishedFiles(Dataset, abc.ABC):
 
     @abc.abstractmethod
     def load(self, name: str) -> Split:
-        """Read a split. Raises DataError."""
+        """Read a split. Raises DataError; EmptySplit if no example remains."""
 
     def boxes(self, key: str) -> tuple[Sequence[Box], Sequence[str]] | None:
         """The boxes of a picture and their labels, or None if not published."""
@@ -79,7 +87,11 @@ class PublishedFiles(Dataset, abc.ABC):
         return self._loaded(name).examples
 
     def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
-        return self._loaded(split).lacking
+        """As for all data sets; also of a split in which no example remains."""
+        try:
+            return self._loaded(split).lacking
+        except EmptySplit as error:
+            return error.lacking
 
     def describe(self) -> dict[str, Any]:
         """A dict of name; examples: {split: number}; counts: {split: its counts}; licence; source."""

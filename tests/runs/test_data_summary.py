@@ -11,6 +11,7 @@ from kit import published, toys
 from mmgen.cli import main
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
+from mmgen.runs import data_summary
 
 LINES = [
     {"id": "1", "image": "1.jpg", "caption": "a dog on a beach", "questions": ["whose dog is it ?", "where is it ?"]},
@@ -154,3 +155,40 @@ def test_a_step_that_is_scored_on_data_of_its_own_reads_nothing_of_others(tmp_pa
     (tmp_path / "r.toml").write_text(text)
     done = check(tmp_path / "r.toml")
     assert done.exit_code == 0 and "6 examples" in done.output and "error" not in done.output
+
+
+def test_inputs_that_only_steps_with_separate_data_read_are_not_missing(tmp_path):
+    step_data = {"type": "scene_expressions", "train_size": 3, "val_size": 1, "test_size": 1}
+    text = toys.recipe(
+        inputs={"caption": {"type": "text"}, "expression": {"type": "text"}},
+        steps={
+            "words": {"inputs": ["caption"], "train": ["backbone"]},
+            "more": {"inputs": ["expression"], "train": ["backbone"], "data": step_data, "evaluate": False},
+        },
+        metrics=None,
+    )
+    (tmp_path / "r.toml").write_text(text)
+    done = check(tmp_path / "r.toml", "--list-missing", str(tmp_path / "missing.tsv"))
+    assert done.exit_code == 0
+    assert (tmp_path / "missing.tsv").read_text() == "split\twhat\timage or example\n"
+
+
+def test_the_list_is_also_written_where_a_split_is_empty(recipe):
+    Path("test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES[2:]))
+    (recipe.parent / "images").mkdir()
+    done = check(recipe, "--set", 'data.images="images"', "--list-missing", "missing.tsv")
+    assert done.exit_code == 1
+    empty = f"{Path('train.jsonl').resolve()}: no examples remain for the split 'train'"
+    assert f"missing.tsv: 8 missing\nerror: {empty}" in done.output
+    rows = [line.split("\t") for line in Path("missing.tsv").read_text().splitlines()[1:]]
+    assert rows == [
+        *(["train", "without picture", key] for key in "1234"),
+        *(["train", "without caption", key] for key in "34"),
+        *(["test", "without picture", key] for key in "34"),
+    ]
+
+
+def test_lengths_are_counted_in_parts(recipe, monkeypatch):
+    whole = check(recipe).output
+    monkeypatch.setattr(data_summary, "TEXTS", 2)
+    assert check(recipe).output == whole

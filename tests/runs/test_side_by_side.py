@@ -1,9 +1,12 @@
 """Steps that are learnt at the same time, in processes of their own: what they learn, and how they end."""
 
 import json
+import multiprocessing
 import os
 import signal
+import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +14,7 @@ import pytest
 from kit import forked, toys
 from kit.toys import PLACE, mmgen_here
 
+from mmgen.errors import RunError
 from mmgen.runs import side_by_side
 from mmgen.runs.learning_process import Order
 from mmgen.runs.side_by_side import Jobs
@@ -202,3 +206,27 @@ def test_what_has_learnt_a_step_learns_the_next(monkeypatch):
         (["fourth"], False),
     ]
     assert running.training.keys() == {"fourth"} and not running.resting
+
+
+def killed_while_it_starts(order):
+    """The fork server is killed after it was asked for a process, and before it has answered."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload([])
+    forkserver.ensure_running()
+    server = forkserver._forkserver._forkserver_pid
+    os.kill(server, signal.SIGSTOP)
+    threading.Timer(0.2, os.kill, (server, signal.SIGKILL)).start()
+    return Started(order)
+
+
+Started = side_by_side.Process
+
+
+@slow
+def test_a_fork_server_that_is_killed_is_a_line_with_the_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(side_by_side, "Process", killed_while_it_starts)
+    with pytest.raises(RunError) as error:
+        side_by_side.Running().train("both", Order("{}", tmp_path, None, 1, 2))
+    assert str(error.value) == (
+        "step 'both': its process could not be started: the process that starts the steps' processes has ended; it may "
+        "have been killed for lack of memory; run the same command again to resume, or use --jobs 1"
+    )

@@ -133,6 +133,11 @@ def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: Count
             "release"
         )
     thing = instances.things[annotation_id]
+    if "image_id" in ref and (image := image_id(ref["image_id"], "image_id", plain=True)) != thing.image:
+        raise DataError(
+            f"ann_id {annotation_id:.60} is of image_id {image:.60} here, but of {thing.image:.60} in instances.json; "
+            "use two files of the same release"
+        )
     facts = {"image": instances.keys[thing.image], "category": thing.name}
     if "ref_id" in ref:
         facts["ref"] = image_id(ref["ref_id"], "ref_id", plain=True)

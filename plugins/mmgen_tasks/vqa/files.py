@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = "{prefix}{kind}_mscoco_{year}_questions.json"
 ANNOTATIONS = "{prefix}mscoco_{year}_annotations.json"
+PEOPLE = 10  # most answers to a question
 RELEASES = {  # name, prefix of the files' names, kinds of question files, where to get the files
     "1.0": ("VQA 1.0", "", ("OpenEnded", "MultipleChoice"), "visualqa.org/vqa_v1_download.html"),
     "2.0": ("VQA 2.0", "v2_", ("OpenEnded",), "visualqa.org/download.html"),
@@ -48,6 +49,7 @@ class Annotation(NamedTuple):
 
     answers: tuple[str, ...]
     common: str  # the most common answer, as published
+    image: str | None  # the key of the picture, where the file has one
     facts: Mapping[str, str]
 
 
@@ -113,10 +115,16 @@ class VqaFiles(PublishedDataset):
             key, question = image_id(row["image_id"], "image_id"), tidy(row["question"], "question")
             if question_id in examples:
                 raise DataError(f"duplicate question_id {question_id:.60}")
+            known = annotated.get(question_id)
+            if known is not None and known.image not in (None, key):
+                raise DataError(
+                    f"question_id {question_id:.60} has image_id {key:.60} here, but {known.image:.60} in the "
+                    "annotations; use two files of the same release"
+                )
             if not question or (files.annotations and question_id not in annotated):
                 counts["without_answers" if question else "without_text"] += 1
             else:
-                examples[question_id] = self._example(split, question_id, key, question, annotated.get(question_id))
+                examples[question_id] = self._example(split, question_id, key, question, known)
 
         for path in files.questions:
             read_items(read_list(path, "questions", "VQA questions")[1], path, "questions", take)
@@ -189,6 +197,10 @@ def read_annotation(row: Any) -> Annotation:
     """The answers of people to a question. Raises DataError."""
     if not isinstance(row["answers"], list) or not row["answers"]:
         raise DataError(f"answers must be a list with the answers of people, not {row['answers']!r:.60}")
+    if len(row["answers"]) > PEOPLE:
+        raise DataError(
+            f"a question has {len(row['answers'])} answers; VQA has the answers of {PEOPLE} people or fewer"
+        )
     answers = tuple(_answers(row["answers"]))
     if row.get("multiple_choice_answer") is not None:
         common = intern(tidy(row["multiple_choice_answer"], "multiple_choice_answer"))
@@ -197,7 +209,8 @@ def read_annotation(row: Any) -> Annotation:
     facts = {
         name: intern(tidy(row[name], name)) for name in ("question_type", "answer_type") if row.get(name) is not None
     }
-    return Annotation(answers, common, facts)
+    image = None if row.get("image_id") is None else intern(image_id(row["image_id"], "image_id"))
+    return Annotation(answers, common, image, facts)
 
 
 def _answers(rows: list[Any]) -> Iterator[str]:

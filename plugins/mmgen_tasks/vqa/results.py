@@ -38,9 +38,7 @@ class VqaResults(ResultFiles):
             require_keys(row, "question_id", "answers")
             question_id = image_id(row["question_id"], "question_id", plain=True)
             known = read_annotation(row)
-            facts = {**known.facts}
-            if row.get("image_id") is not None:
-                facts["image"] = image_id(row["image_id"], "image_id")
+            facts = {**known.facts} if known.image is None else {**known.facts, "image": known.image}
             add_row(examples, question_id, Example(question_id, {}, known.answers, facts))
 
         read_items(read_list(path, "annotations", "VQA annotations")[1], path, "annotations", take)

@@ -1,6 +1,7 @@
 """Data sets exported and read again have the same ids, inputs, targets, labels, pictures and features."""
 
 import json
+import tomllib
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +25,7 @@ from mmgen_tasks import (
 )
 
 from mmgen.cli import main
+from mmgen.cli.export import data_table
 from mmgen.errors import DataError, MmgenError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
@@ -41,11 +43,13 @@ READERS = {
 
 
 def export_and_read(tmp_path, config, form: str):
-    """Export the data set of a config, and return a config that reads the exported files."""
+    """Export the data set of a config, and return the config of the table `[data]` that the command prints."""
     (tmp_path / "recipe.toml").write_text(recipe())
     loaded_recipe, _ = load(tmp_path / "recipe.toml", installed())
     result = export(loaded_recipe, config, find_exporter(form, installed()), tmp_path / "out", False, Progress())
-    return READERS[result.data["type"]].model_validate({**result.data, "folder": tmp_path / "out"})
+    (tmp_path / "data.toml").write_text(data_table(result, tmp_path / "out"))
+    data = tomllib.loads((tmp_path / "data.toml").read_text())["data"]
+    return READERS[data["type"]].model_validate(data)
 
 
 def close(first, second) -> bool:

@@ -67,3 +67,10 @@ def test_boxes_outside_of_the_picture_are_left_out():
 def test_pixels_of_boxes_count_from_0(tmp_path):
     folder = published.flickr30k(tmp_path)
     assert read_annotation(folder / "Annotations/1000.xml").pixels["2"] == [(60, 0, 80, 20)]
+
+
+def test_a_file_of_very_many_captions_is_refused_where_the_limit_is(tmp_path):
+    path = published.flickr30k(tmp_path) / "Sentences/1000.txt"
+    path.write_text("[/EN#1/people A man] in a hat .\n" * 1001)
+    message = f"{path}:1001: over 1,000 captions; expected the captions of one image, one per line"
+    assert refusal(read_by_task, tmp_path) == message

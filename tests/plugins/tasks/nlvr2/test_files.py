@@ -88,3 +88,16 @@ def test_an_example_needs_both_its_pictures(tmp_path, caplog, missing):
     assert len(dataset.split("dev")) == (1 if missing == "drop" else 2)
     assert dataset.lacking("dev") == {"without_picture": ["dev-850-1-img1"]}
     assert caplog.messages == ["NLVR2 dev: left out 1 example without a picture"] * (missing == "drop")
+
+
+def test_an_example_is_in_one_split_only(tmp_path):
+    published.nlvr2(tmp_path)
+    (tmp_path / "dev.json").write_text((tmp_path / "train.json").read_text())
+    dataset = Nlvr2(folder=tmp_path).build()
+    dataset.split("train")
+    with pytest.raises(DataError) as error:
+        dataset.split("dev")
+    assert str(error.value) == (
+        f"{tmp_path}/dev.json: 'train-850-0-0' is also in the split 'train' ({tmp_path}/train.json); an example must "
+        "be in one split only"
+    )

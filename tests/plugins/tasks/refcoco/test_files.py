@@ -180,3 +180,15 @@ def test_expressions_without_a_box_or_words_are_left_out_and_counted(tmp_path, c
     assert [example.id for example in dataset.split("train")] == ["7"]
     assert caplog.messages == ["RefCOCO+ train: left out 1 example without a text, 1 expression without a box"]
     assert dataset.describe()["counts"]["train"] == {"without_text": 1, "without_box": 1}
+
+
+def test_an_expression_whose_picture_is_not_that_of_its_thing(tmp_path):
+    published.refcoco(tmp_path)
+    refs = published.refs(7)
+    refs[0]["image_id"] = 12345
+    (tmp_path / "refs(unc).p").write_bytes(pickle.dumps(refs, 2))
+    ann_id, image = refs[0]["ann_id"], published.refs(7)[0]["image_id"]
+    assert load_error(Refcoco(folder=tmp_path)) == (
+        f"{tmp_path}/refs(unc).p: refs[0]: ann_id {ann_id} is of image_id 12345 here, but of {image} in "
+        "instances.json; use two files of the same release"
+    )

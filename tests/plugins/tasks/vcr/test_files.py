@@ -194,3 +194,16 @@ def test_metadata_that_cannot_be_used(tmp_path, change, message):
     with pytest.raises(DataError) as error:
         next(iter(Vcr(folder=tmp_path, images="vcr1images").build().pictures()))
     assert str(error.value) == f"{path}: {message}"
+
+
+def test_an_item_is_in_one_split_only(tmp_path):
+    folder = published.vcr(tmp_path)
+    (folder / "train.jsonl").write_text((folder / "val.jsonl").read_text())
+    dataset = Vcr(folder=folder).build()
+    dataset.split("train")
+    with pytest.raises(DataError) as error:
+        dataset.split("val")
+    assert str(error.value) == (
+        f"{folder}/val.jsonl: 'val-0-answer' is also in the split 'train' ({folder}/train.jsonl); an example must be "
+        "in one split only"
+    )

@@ -219,6 +219,17 @@ def test_answers_that_cannot_be_counted(tmp_path):
             {"image_id": 1.5},
             "questions[1]: image_id must be a number or a text, not a number with a point",
         ),
+        (
+            "questions",
+            {"image_id": 99},
+            "questions[1]: question_id 11 has image_id 99 here, but 11 in the annotations; use two files of the same "
+            "release",
+        ),
+        (
+            "annotations",
+            {"answers": [{"answer": "no"}] * 11},
+            "annotations[1]: a question has 11 answers; VQA has the answers of 10 people or fewer",
+        ),
         ("annotations", {"question_id": 10}, "annotations[1]: duplicate question_id 10"),
         ("annotations", {"answers": []}, "annotations[1]: answers must be a list with the answers of people, not []"),
         ("annotations", {"answers": [{}]}, "annotations[1]: answers[0]: has no 'answer'; its keys are: none"),
