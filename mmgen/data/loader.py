@@ -32,7 +32,7 @@ class MicroBatches(torch.utils.data.Dataset):
         self.places = [
             (update, micro)
             for update in range(start, len(plan))
-            for micro in share(len(plan.updates[update]), rank, world)
+            for micro in share(plan.updates.micro_batches(update), rank, world)
         ]
 
     def __len__(self) -> int:

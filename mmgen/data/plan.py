@@ -6,13 +6,16 @@ import bisect
 import itertools
 import math
 import random
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import overload
 
 from ..errors import DataError
 from ..tensors import Batch, Example
 from .collate import Collator
+from .measures import Measures
 from .seeds import RngKey
 from .sources import Source
 
@@ -28,6 +31,9 @@ class Sample:
     index: int
     epoch: int
     source: int = 0
+
+
+Update = tuple[tuple[Sample, ...], ...]  # its micro-batches
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,66 @@ class PlanOptions:
     length_bucket: int = 1  # updates that redistribute their examples by length
 
 
+@dataclass(eq=True)
+class Updates(Sequence[Update]):
+    """The updates of a plan as arrays, 9 bytes for a sample; `updates[u]` is a tuple of micro-batches, each a tuple of
+    samples of one source.
+
+    indices, epochs, sources  of every sample
+    micro_ends                where each micro-batch ends among the samples
+    ends                      where each update ends among the micro-batches
+    pairs                     of every update
+    """
+
+    indices: array[int]
+    epochs: array[int]
+    sources: array[int]
+    micro_ends: array[int]
+    ends: array[int]
+    pairs: array[int]
+
+    @classmethod
+    def empty(cls) -> Updates:
+        return cls(array("I"), array("I"), array("B"), array("Q"), array("Q"), array("Q"))
+
+    def add_micro_batch(self, samples: Sequence[int], source: int, examples: int) -> None:
+        """Append a micro-batch to the update that `close` ends. A sample is epoch * examples + index."""
+        self.indices.extend([sample % examples for sample in samples])
+        self.epochs.extend([sample // examples for sample in samples])
+        self.sources.extend([source] * len(samples))
+        self.micro_ends.append(len(self.indices))
+
+    def close(self, pairs: int) -> None:
+        """End an update."""
+        self.ends.append(len(self.micro_ends))
+        self.pairs.append(pairs)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, number: int) -> Update: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Update]: ...
+
+    def __getitem__(self, number: int | slice) -> Update | Sequence[Update]:
+        if isinstance(number, slice):
+            return tuple(self[place] for place in range(*number.indices(len(self))))
+        place = range(len(self))[number]
+        first = self.ends[place - 1] if place else 0
+        return tuple(self._micro_batch(micro) for micro in range(first, self.ends[place]))
+
+    def _micro_batch(self, micro: int) -> tuple[Sample, ...]:
+        first, end = self.micro_ends[micro - 1] if micro else 0, self.micro_ends[micro]
+        columns = (self.indices[first:end], self.epochs[first:end], self.sources[first:end])
+        return tuple(itertools.starmap(Sample, zip(*columns, strict=True)))
+
+    def micro_batches(self, number: int) -> int:
+        """How many micro-batches an update has."""
+        return self.ends[number] - (self.ends[number - 1] if number else 0)
+
+
 @dataclass(frozen=True)
 class Plan:
     """The examples of every optimiser update of a step: `updates[u]` lists micro-batches, each a list of visits to one
@@ -77,7 +143,7 @@ class Plan:
 
     seed: int
     step: str
-    updates: tuple[tuple[tuple[Sample, ...], ...], ...]
+    updates: Updates
     epochs: tuple[int, ...]  # updates done at the end of each epoch; examples with many questions make epochs differ
 
     @classmethod
@@ -89,20 +155,31 @@ class Plan:
             _Visits(pool, number, options, options.batch_size * pool.source.share / total_share)
             for number, pool in enumerate(pools)
         ]
-        updates, pairs, ends = [], [], []
+        groups: list[array[int]] = []
+        ends = []
         for epoch in range(options.epochs):
-            for group in _bucket_by_length(first, epoch, options.length_bucket):
-                updates.append(first.cut_micro_batches(group))
-                pairs.append(first.pairs(group))
-            ends.append(len(updates))
-        for source_visits in rest:
-            required_pairs = [count * source_visits.limit / first.limit for count in pairs]
-            for update, group in enumerate(_spread_over_updates(source_visits, required_pairs, options.length_bucket)):
-                updates[update] += source_visits.cut_micro_batches(group)
-        return cls(options.seed, options.step, tuple(updates), tuple(ends))
+            groups += map(_compact, _bucket_by_length(first, epoch, options.length_bucket))
+            ends.append(len(groups))
+        parts = [(first, groups)]
+        pairs = [*map(first.pairs, groups)]
+        for visits in rest:
+            required_pairs = [count * visits.limit / first.limit for count in pairs]
+            spread = _spread_over_updates(visits, required_pairs, options.length_bucket)
+            parts.append((visits, [*map(_compact, spread)]))
+        updates = Updates.empty()
+        for number in range(len(groups)):
+            for visits, of_updates in parts:
+                for micro_batch in visits.cut_micro_batches(of_updates[number]):
+                    updates.add_micro_batch(micro_batch, visits.number, visits.count)
+            updates.close(sum(visits.pairs(of_updates[number]) for visits, of_updates in parts))
+        return cls(options.seed, options.step, updates, tuple(ends))
 
     def __len__(self) -> int:
         return len(self.updates)
+
+    def pairs(self, first: int = 0, end: int | None = None) -> int:
+        """The pairs of the updates from `first` to before `end`."""
+        return sum(self.updates.pairs[first:end])
 
     def epoch(self, update: int) -> float:
         """Epochs completed when an update begins, with the fraction of the current one."""
@@ -115,88 +192,105 @@ class Plan:
         return RngKey(self.seed, self.step)
 
 
-class _Visits:
-    """The visits to one source: their order, and the pairs and slots of each.
+def _compact(samples: Sequence[int]) -> array[int]:
+    return array("Q", samples)
 
+
+class _Visits:
+    """The visits to one source: their order, and the pairs and slots of each. A visit is one integer, epoch * count +
+    index.
+
+    count  examples of the source
     limit  pairs of the source in an update
     """
 
     def __init__(self, pool: DataStream, number: int, options: PlanOptions, limit: float) -> None:
-        if not pool.examples:
+        if not len(pool.examples):
             raise DataError("there is nothing to train on: the split has no examples")
-        self.examples, self.number, self.options, self.limit = pool.examples, number, options, limit
-        self.measure = pool.collate if options.length_bucket > 1 or options.micro_batch_size < limit else None
-        self._pairs = [pool.collate.pairs(example) for example in pool.examples]
-        self._slots = lru_cache(max(2, CACHED_LENGTHS // len(pool.examples)))(self._slots_of)
+        self.pool, self.number, self.options, self.limit = pool, number, options, limit
+        sized = options.length_bucket > 1 or options.micro_batch_size < limit
+        self.measures = pool.source.measures or Measures.of(pool.examples, pool.collate, sized)
+        self.sized, self.count = sized, len(self.measures)
+        self._slots = lru_cache(max(2, CACHED_LENGTHS // self.count))(self._slots_of)
+        self._mean = lru_cache(2)(self._mean_slots)
 
     def draw(self, what: str, epoch: int) -> random.Random:
         """The random numbers of this source for one purpose (`what`) in one epoch."""
         source_number = [self.number] if self.number else []
         return random.Random("/".join(map(str, (self.options.seed, self.options.step, what, epoch, *source_number))))
 
-    def order(self, epoch: int, draw: random.Random) -> list[Sample]:
+    def order(self, epoch: int, draw: random.Random) -> list[int]:
         """One epoch of the source in random order."""
-        order = list(range(len(self.examples)))
+        order = list(range(epoch * self.count, (epoch + 1) * self.count))
         draw.shuffle(order)
-        return [Sample(index, epoch, self.number) for index in order]
+        return order
 
-    def endless(self) -> Iterator[Sample]:
+    def endless(self) -> Iterator[int]:
         """Epoch after epoch without end."""
-        if not any(self._pairs):
+        if not any(self.measures.pairs):
             raise DataError("there is nothing to train on: the examples have no pair of an input and a question")
         for epoch in itertools.count():
             yield from self.order(epoch, self.draw("order", epoch))
 
-    def pairs(self, visits: Sequence[Sample]) -> int:
-        return sum(self._pairs[visit.index] for visit in visits)
+    def pairs(self, visits: Sequence[int]) -> int:
+        pairs, count = self.measures.pairs, self.count
+        return sum([pairs[visit % count] for visit in visits])
 
-    def slots(self, visit: Sample) -> float:
-        return self._slots(visit.epoch)[visit.index]
+    def slots(self, visit: int) -> float:
+        return self._slots(visit // self.count)[visit % self.count]
 
     @cached_property
-    def _tails(self) -> Sequence[float]:
-        return self.measure.tails(self.examples) if self.measure else [1.0] * len(self.examples)
+    def _total_pairs(self) -> int:
+        return sum(self.measures.pairs)
 
-    def _slots_of(self, epoch: int) -> list[float]:
+    def _slots_of(self, epoch: int) -> Sequence[float]:
         """Slots of every example in one epoch, with one of each input's alternatives drawn."""
-        if not self.measure:
-            return [*self._tails]
         place = RngKey(self.options.seed, self.options.step)
-        resolved = (place.resolve(example, epoch) for example in self.examples)
-        return [self.measure.prefix(example) + tail for example, tail in zip(resolved, self._tails, strict=True)]
+        if not self.sized:
+            return array("d", [1.0]) * self.count
+        if self.measures.complete:
+            return self.measures.slots_in(epoch, place)
+        collate = self.pool.collate
+        resolved = (place.resolve(example, epoch) for example in self.pool.examples)
+        tails = collate.tails(self.pool.examples)
+        return array("d", [collate.prefix(example) + tail for example, tail in zip(resolved, tails, strict=True)])
 
-    def cut_micro_batches(self, group: Sequence[Sample]) -> tuple[tuple[Sample, ...], ...]:
+    def _mean_slots(self, epoch: int) -> float:
+        """The slots of a micro-batch of average examples, with some slack."""
+        return SLACK * self.options.micro_batch_size * sum(self._slots(epoch)) / max(1, self._total_pairs)
+
+    def cut_micro_batches(self, group: Sequence[int]) -> list[list[int]]:
         """Cuts an update's visits into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
         slots exceed a budget."""
         budget, max_pairs = math.inf, self.options.micro_batch_size
         if group and max_pairs < self.limit:
-            budget = SLACK * max_pairs * sum(self._slots(group[0].epoch)) / max(1, sum(self._pairs))
-        micro_batches: list[list[Sample]] = []
+            budget = self._mean(group[0] // self.count)
+        micro_batches: list[list[int]] = []
         slots_left, pairs_left = 0.0, 0
-        for visit in sorted(group, key=lambda visit: (self.slots(visit), visit.epoch, visit.index)):
-            if pairs_left <= 0 or self.slots(visit) > slots_left:
+        for slots, visit in sorted(zip(map(self.slots, group), group, strict=True)):
+            if pairs_left <= 0 or slots > slots_left:
                 micro_batches.append([])
                 slots_left, pairs_left = budget, max_pairs
             micro_batches[-1].append(visit)
-            slots_left, pairs_left = slots_left - self.slots(visit), pairs_left - self._pairs[visit.index]
-        return tuple(map(tuple, micro_batches))
+            slots_left, pairs_left = slots_left - slots, pairs_left - self.measures.pairs[visit % self.count]
+        return micro_batches
 
 
-def _cut_at_limit(order: Sequence[Sample], visits: _Visits) -> list[list[Sample]]:
+def _cut_at_limit(order: Sequence[int], visits: _Visits) -> list[list[int]]:
     """Cuts `order` into groups that end once their pairs reach the limit."""
-    groups: list[list[Sample]] = []
-    group: list[Sample] = []
-    count = 0
+    groups: list[list[int]] = []
+    group: list[int] = []
+    count, pairs, examples = 0, visits.measures.pairs, visits.count
     for visit in order:
         group.append(visit)
-        count += visits.pairs([visit])
+        count += pairs[visit % examples]
         if count >= visits.limit:
             groups.append(group)
             group, count = [], 0
     return groups + ([group] if group else [])
 
 
-def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[list[Sample]]:
+def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[list[int]]:
     """Cuts an epoch into updates. Every `length_bucket` updates (at most a quarter of all, so that epochs differ)
     redistribute their examples by length; rows of equal length keep their order. The remainder goes to the next
     updates."""
@@ -205,8 +299,8 @@ def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[l
     length_bucket = min(length_bucket, len(groups) // 4)
     if length_bucket < 2:
         return groups
-    bucketed: list[list[Sample]] = []
-    remaining: list[Sample] = []
+    bucketed: list[list[int]] = []
+    remaining: list[int] = []
     for first in range(0, len(groups), length_bucket):
         remaining += [visit for group in groups[first : first + length_bucket] for visit in group]
         cut = _cut_at_limit(sorted(remaining, key=visits.slots), visits)
@@ -217,7 +311,7 @@ def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[l
     return bucketed
 
 
-def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[Sample]]:
+def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[int]]:
     """Cuts a source that repeats without end into its part of every update, with the required number of pairs. Every
     `length_bucket` updates redistribute these parts by length."""
     groups = _deal(visits.endless(), visits, required_pairs)
@@ -233,15 +327,15 @@ def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], lengt
     return groups
 
 
-def _deal(order: Iterator[Sample], visits: _Visits, required_pairs: Sequence[float]) -> list[list[Sample]]:
+def _deal(order: Iterator[int], visits: _Visits, required_pairs: Sequence[float]) -> list[list[int]]:
     """Cuts `order` into one group per number of `required_pairs`. A group ends once the pairs of all groups so far
     reach the sum required so far."""
-    groups: list[list[Sample]] = []
+    groups: list[list[int]] = []
     required_so_far, taken = 0.0, 0
     for required in required_pairs:
         required_so_far += required
         groups.append([])
         while taken < required_so_far - 1e-6 and (visit := next(order, None)) is not None:
             groups[-1].append(visit)
-            taken += visits.pairs([visit])
+            taken += visits.measures.pairs[visit % visits.count]
     return groups

@@ -22,8 +22,12 @@ class RngKey:
 
     def draw(self, example: Example, epoch: object, *more: str) -> random.Random:
         """A generator for an example in one epoch (None: outside training)."""
+        return self.generator(example.id, epoch, *more)
+
+    def generator(self, id_: str, epoch: object, *more: str) -> random.Random:
+        """A generator for the example with this id."""
         epoch_name = "still" if epoch is None else epoch
-        return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, example.id, *more))))
+        return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, id_, *more))))
 
     def resolve(self, example: Example, epoch: object) -> ResolvedExample:
         """The example with one of each input's alternatives: drawn in training, else the first."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import DataError
 from ..tensors import Example
+from .measures import Measures
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Source:
     inputs      the step's inputs that its examples have; empty means all
     objectives  the step's objectives that train on it; empty means all
     name        for the log and for messages
+    measures    the sizes of `examples`, where a run has measured them
     """
 
     examples: Sequence[Example]
@@ -27,6 +29,7 @@ class Source:
     inputs: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
     name: str = ""
+    measures: Measures | None = None
 
 
 def check_ids(step: str, sources: Mapping[str, Source]) -> None:

@@ -20,7 +20,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache
 from torch import Tensor, nn
 
-from ..data.plan import DataStream, Plan, Sample
+from ..data.plan import DataStream, Plan
 from ..data.seeds import draw_from
 from ..errors import RunError
 from ..oom import ADVICE_SMALLER, halves, out_of_memory
@@ -66,10 +66,6 @@ class Material:
         """The number of the source of an update's micro-batch."""
         return self.plan.updates[number][micro][0].source
 
-    def pairs(self, visit: Sample) -> int:
-        pool = self.pools[visit.source]
-        return pool.collate.pairs(pool.examples[visit.index])
-
     def cut(self, number: int, micro: int, times: int) -> list[list[tuple[Example, int]]]:
         """The examples of an update's micro-batch, each with its epoch, halved `times` times. A single example is split
         by its questions; a single pair is not split."""
@@ -90,7 +86,7 @@ class Material:
 
     def passes(self, number: int, times: int, world: int) -> int:
         """The largest number of forward passes that a process makes in an update."""
-        pieces = [len(self.cut(number, micro, times)) for micro in range(len(self.plan.updates[number]))]
+        pieces = [len(self.cut(number, micro, times)) for micro in range(self.plan.updates.micro_batches(number))]
         return max(sum(pieces[rank::world]) for rank in range(world))
 
 
@@ -123,7 +119,7 @@ class Accumulator:
         losses, the means over all processes, and whether `stop()` was true in any process. Raises RunError if a single
         pair does not fit into memory."""
         spare = micros[-1]
-        if self.accelerator.process_index >= len(self.material.plan.updates[number]):
+        if self.accelerator.process_index >= self.material.plan.updates.micro_batches(number):
             micros = ()  # fewer micro-batches than processes
         counts = self._counts(number, micros)
         while True:

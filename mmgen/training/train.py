@@ -81,7 +81,7 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
 def _warn(context: StepContext, plan: Plan) -> None:
     """Report a number of processes that does not fit the settings."""
     processes = context.accelerator.num_processes
-    if processes > (most := max(map(len, plan.updates))):
+    if processes > (most := max(map(plan.updates.micro_batches, range(len(plan))))):
         context.progress.say(
             f"{context.name}: an update has {most} micro-batches for {processes} processes, so some are idle; lower "
             "training.micro_batch_size"
@@ -97,9 +97,9 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
     """Run the remaining updates. Returns a message about padding and waiting."""
     plan, cursor = learner.plan, learner.cursor
     validation = any(pool.source.validation for pool in learner.material.pools)
-    before = _pairs(plan.updates[: cursor.done], learner)
+    before = plan.pairs(end=cursor.done)
     name = learner.context.name
-    with learner.context.progress.task(f"{name}: training", _pairs(plan.updates, learner), "pairs", before) as advance:
+    with learner.context.progress.task(f"{name}: training", plan.pairs(), "pairs", before) as advance:
         waits: list[float] = []
         began = time.perf_counter()
         if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # stopped before
@@ -111,7 +111,7 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
             if cursor.done in plan.epochs:
                 _end_epoch(learner, stop)
             _save_checkpoint(learner)  # before any message, which fails if the terminal is gone
-            advance(_pairs(plan.updates[number : number + 1], learner), _summary(cursor.records))
+            advance(plan.pairs(number, number + 1), _summary(cursor.records))
     return _waste_summary(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
 
 
@@ -187,10 +187,6 @@ def clipping(records: Sequence[dict]) -> dict[str, float]:
         "epoch_grad_norm": median(record["grad_norm"] for record in of_epoch),
         "epoch_clipped": sum(clipped) / len(clipped),
     }
-
-
-def _pairs(updates: Sequence, learner: Learner) -> int:
-    return sum(learner.material.pairs(visit) for update in updates for micro in update for visit in micro)
 
 
 def _summary(records: Sequence[dict]) -> str:
