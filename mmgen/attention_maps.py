@@ -35,7 +35,7 @@ class DisplayUnits:
     pictures  index of the picture of each region; empty for a single picture
     """
 
-    labels: tuple[str, ...]
+    names: tuple[str, ...]
     places: tuple[tuple[int, ...], ...]
     boxes: tuple[tuple[float, ...], ...] = ()
     pictures: tuple[int, ...] = ()
@@ -157,17 +157,17 @@ def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
 def units(model: Any, name: str, example: ResolvedExample, count: int) -> DisplayUnits:
     """The display units of an input's `count` slots, from the description by its embedder."""
     described = model.embedders[name].describe(example)
-    labels = described.get("labels") or [f"{name} {place + 1}" for place in range(count)]
-    if described.get("boxes") or not described.get("labels"):
+    names = described.get("names") or [f"{name} {place + 1}" for place in range(count)]
+    if described.get("boxes") or not described.get("names"):
         boxes = tuple(tuple(float(number) for number in box) for box in described.get("boxes", ()))
-        places = tuple((place,) for place in range(len(labels)))
-        return DisplayUnits(tuple(labels), places, boxes, tuple(described.get("pictures", ())))
+        places = tuple((place,) for place in range(len(names)))
+        return DisplayUnits(tuple(names), places, boxes, tuple(described.get("pictures", ())))
     if described.get("spans"):
         text, spans = described["text"], described["spans"]
         words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])
     else:
         string = getattr(model.backbone.tokenizer, "convert_tokens_to_string", " ".join)
-        words = words_of(range(len(labels)), lambda count: string(labels[:count]))
+        words = words_of(range(len(names)), lambda count: string(names[:count]))
     return DisplayUnits(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
 
 

@@ -118,8 +118,8 @@ class ExtractorConfig(PartConfig):
 class FeaturesConfig(EmbedderConfig):
     """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or published.
 
-    `width`, `fingerprint` and `classes` are found in the file and kept by a run (`parts.Embedder.found_settings`), so
-    that the embedder can be built again where the file is not."""
+    `width`, `fingerprint` and `classes` come from the file, and a run saves them (`parts.Embedder.inferred_settings`),
+    so that the embedder can be built without the file."""
 
     features: Path | None = Field(
         None,
@@ -159,7 +159,7 @@ class ObjectiveConfig(PartConfig):
     """What a step learns, beside writing or in its place.
 
     gives            the kind of prediction it makes; None for what only trains
-    labels           names of the labels that examples must have
+    required_labels  names of the labels that examples must have
     makes_rows       whether an example becomes rows of its making (`objectives.TargetReader.rows`)
     pools            whether it reads `parts.Backbone.pooled`
     exports_weights  whether the head of an objective with a key `init_from` may begin with its
@@ -168,15 +168,16 @@ class ObjectiveConfig(PartConfig):
 
     kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
-    labels: ClassVar[tuple[str, ...]] = ()
+    required_labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
-    def build(self, backbone: "parts.Backbone", labels: Mapping[str, tuple[str, ...]]) -> "objectives.Objective":
-        """The objective. `labels`: what there is to choose from, by name (`parts.Dataset.labels`)."""
+    def build(self, backbone: "parts.Backbone", vocabularies: Mapping[str, tuple[str, ...]]) -> "objectives.Objective":
+        """The objective. `vocabularies`: what there is to choose from, by name; those of the data (`parts.Dataset`)
+        and of the inputs (`parts.Embedder`)."""
         raise NotImplementedError
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
@@ -229,13 +230,13 @@ class DatasetConfig(PartConfig):
 class MetricConfig(PartConfig):
     """Scores predictions against examples.
 
-    judges  the kinds of predictions that it scores
-    labels  names of the labels that it needs; of data without them it is left out
+    judges           the kinds of predictions that it scores
+    required_labels  names of the labels that it needs; for data without them the metric is left out
     """
 
     kind: ClassVar[str] = "metric"
     judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
-    labels: ClassVar[tuple[str, ...]] = ()
+    required_labels: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def result_files(cls) -> "ResultFiles | None":
@@ -259,12 +260,12 @@ class ProbeConfig(PartConfig):
 class RendererConfig(PartConfig):
     """Shows predictions to people: a card on the page and a line in the terminal, for one task.
 
-    renders   kinds of the predictions that it shows
-    labels    names of labels that the objective must need: what the prediction is about
-    datasets  `type`s of the data sets whose examples it knows; by default any
+    renders          the kinds of predictions that it shows
+    required_labels  names of labels that the objective must need: what the prediction is about
+    datasets         `type`s of the data sets whose examples it knows; by default any
 
-    Of the renderers that fit a step, one that names data sets wins, then the one that names more labels. Two that are
-    equal in this are an error once the step is shown.
+    If several renderers fit a step, one that names data sets wins, then the one that names more labels. Two equal
+    renderers are an error once the step is shown.
     """
 
     kind: ClassVar[str] = "renderer"
@@ -272,7 +273,7 @@ class RendererConfig(PartConfig):
     place: ClassVar[str] = "cards of report.html, lines of `mmgen run`"
     usage: ClassVar[str] = "It shows predictions in report.html and in the terminal; there is nothing to set."
     renders: ClassVar[frozenset[Gives]] = frozenset()
-    labels: ClassVar[tuple[str, ...]] = ()
+    required_labels: ClassVar[tuple[str, ...]] = ()
     datasets: ClassVar[tuple[str, ...]] = ()
 
     def build(self) -> "parts.Renderer":

@@ -205,14 +205,14 @@ class Model(nn.Module):
 
 @dataclass(frozen=True)
 class Objectives:
-    """The objectives of a model besides the generator, by name. `labels`: see `ObjectiveConfig.build`."""
+    """The objectives of a model besides the generator, by name. `vocabularies`: see `ObjectiveConfig.build`."""
 
     configs: Mapping[str, ObjectiveConfig]
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def build(self, backbone: Backbone, input_labels: Mapping[str, tuple[str, ...]]) -> dict[str, Objective]:
+    def build(self, backbone: Backbone, input_vocabularies: Mapping[str, tuple[str, ...]]) -> dict[str, Objective]:
         """Build all heads. Each head, and the pooler if a head reads it, has its own random seed, so that one more head
-        does not change the others. `input_labels`: class names of the inputs (`parts.Embedder.labels`)."""
+        does not change the others. `input_vocabularies`: those of the inputs (`parts.Embedder.vocabularies`)."""
         objectives = {}
         if any(config.pools for config in self.configs.values()):
             with torch.random.fork_rng([]):
@@ -222,7 +222,7 @@ class Objectives:
             with torch.random.fork_rng([]):
                 torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
                 try:
-                    objectives[name] = config.build(backbone, {**self.labels, **input_labels})
+                    objectives[name] = config.build(backbone, {**self.vocabularies, **input_vocabularies})
                 except DataError as error:
                     error.about = ("objectives", name)
                     raise
@@ -241,12 +241,12 @@ def compose(
     """Build a model from the configs of its parts, as a recipe does. `texts`, `folder`: see `BackboneConfig.build`."""
     built = backbone.build(texts=texts, folder=folder)
     embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
-    input_labels = {
-        f"{name}.{label}": classes
+    input_vocabularies = {
+        f"{name}.{classes_name}": classes
         for name, embedder in embedders.items()
-        for label, classes in embedder.labels().items()
+        for classes_name, classes in embedder.vocabularies().items()
     }
-    heads = objectives.build(built, input_labels) if objectives else None
+    heads = objectives.build(built, input_vocabularies) if objectives else None
     model = Model(built, embedders, generator.build(built), sequence, heads)
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model

@@ -222,8 +222,9 @@ class Objective(Part, abc.ABC):
 
     reader: TargetReader
 
-    def begin(self, model: Sequencer) -> None:
-        """Runs once: in the first step that learns it, when the weights that the step starts from are in the model."""
+    def init_from_model(self, model: Sequencer) -> None:
+        """Initialises parameters from other parts of the model. Called once, in the first step that trains the
+        objective, after the weights that the step starts from are loaded. By default nothing changes."""
         return
 
     def hidden_layer(self) -> nn.Linear | None:

@@ -83,18 +83,19 @@ class Embedder(Part, abc.ABC):
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
         """What is added to the state of everything that is written behind the rows: (B, E); by default nothing."""
 
-    def found_settings(self) -> dict[str, Any]:
-        """Fields of its config found while building (a file's width). A run keeps them, to do without the files."""
+    def inferred_settings(self) -> dict[str, Any]:
+        """Fields of the config whose values come from files, such as the width of features. A run saves them, so
+        that it can be loaded without the files."""
         return {}
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """What there is to choose from where parts of the input are hidden, by name: "classes" of regions. Objectives
-        have it among their labels, as "<input>.<name>"."""
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
+        """What masked parts of the input can be, by name: "classes" of regions. Objectives get them as
+        "<input>.<name>" (`ObjectiveConfig.build`)."""
         return {}
 
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
-        """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N, relative],
-        "scores": [N], "regions": [N bool], or all}; of a text also "text", "spans": [N [first character, end]]."""
+        """How reports and probes show the N slots; all keys are optional: {"names": [N texts], "boxes": [N, relative],
+        "scores": [N], "regions": [N bool]}; for a text also "text", "spans": [N [first character, end]]."""
         return {}
 
 
@@ -169,7 +170,7 @@ class Picture:
     key: str
     load: Any  # () -> PIL.Image.Image, RGB
     boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
-    labels: Sequence[str] | None = None  # R texts, where known
+    region_names: Sequence[str] | None = None  # R texts, if known
     classes: Classes | None = None  # of the R boxes, where known
 
 
@@ -180,7 +181,7 @@ class Record:
     key: str
     features: np.ndarray  # (R, D) float
     boxes: np.ndarray | None = None  # (R, 4) float32 (x0, y0, x1, y1), relative to the image's size
-    labels: tuple[str, ...] | None = None
+    region_names: tuple[str, ...] | None = None  # R texts
     scores: np.ndarray | None = None  # (R,) float32, the detector's confidence
     classes: Classes | None = None  # the surest classes of each region, with probabilities
 
@@ -221,8 +222,8 @@ class Dataset(abc.ABC):
     def split(self, name: str) -> Sequence[Example]:
         """The examples of a split. Raises DataError for a name there is not."""
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """What there is to choose from, by the name of a label: the 3,129 answers of VQA. A run keeps it."""
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
+        """What there is to choose from, by the name of a label: the 3,129 answers of VQA. A run saves them."""
         return {}
 
     @abc.abstractmethod

@@ -3,8 +3,8 @@
     python -m tools.fuzz       spoil everything that mmgen reads
     python -m tools.gpu        check and measure mmgen on a GPU
     python -m tools.kills      kill runs at any moment, and compare what they end with
-    python -m tools.leaving    start several processes, and count how they leave
-    python -m tools.flips      turn bits in files without checksums
+    python -m tools.exits    start several processes, and count how they leave
+    python -m tools.bit_flips      turn bits in files without checksums
     python -m tools.hub        compare every published VisualBERT checkpoint (needs a network)
     python -m tools.house      print the sizes of the house
 

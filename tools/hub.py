@@ -16,7 +16,7 @@ from transformers import BertConfig, BertForMaskedLM, VisualBertModel
 
 from mmgen.errors import MmgenError
 from mmgen.sequence import lay_out
-from mmgen.storage.published import read_published
+from mmgen.storage.published_weights import read_published
 from mmgen.tensors import Segment
 
 WIDTHS = {"vqa": 2048, "nlvr2": 1024, "vcr": 512}

@@ -214,7 +214,7 @@ def same_features(left: Path, right: Path) -> bool:
     return all(
         store.fingerprint == stores[0].fingerprint and list(store) == list(stores[0]) for store in stores
     ) and all(
-        (a.features == b.features).all() and (a.boxes == b.boxes).all() and a.labels == b.labels
+        (a.features == b.features).all() and (a.boxes == b.boxes).all() and a.region_names == b.region_names
         for a, b in zip(*(store.records() for store in stores), strict=True)
     )
 

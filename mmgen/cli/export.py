@@ -46,7 +46,9 @@ def export_(
     from ..runs.export import FEATURES, export, find_exporter
 
     writer = find_exporter(form, installed())
-    summary = export(loaded_recipe, _data(loaded_recipe, step, writer.labels), writer, folder, features, Bars())
+    summary = export(
+        loaded_recipe, _data(loaded_recipe, step, writer.required_labels), writer, folder, features, Bars()
+    )
     counts = ", ".join(f"{count:,} in {split}" for split, count in summary.examples.items())
     tell(f"{folder}: examples: {counts}; {summary.pictures:,} pictures")
     if summary.features:

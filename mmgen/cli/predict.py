@@ -12,7 +12,7 @@ import click
 from ..commands import jsonl_option, query_arguments, quiet
 from ..errors import MmgenError
 from ..progress import tell
-from .asking import answer_all
+from .answer_output import answer_all
 
 SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 

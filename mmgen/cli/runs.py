@@ -21,7 +21,7 @@ from ..commands import (
 )
 from ..errors import MmgenError
 from ..progress import tell
-from .asking import answer_all
+from .answer_output import answer_all
 
 
 @click.command()

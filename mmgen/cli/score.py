@@ -224,16 +224,16 @@ def _systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
     if not shared:
         raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
     pairs = [[(example, texts) for example, texts in file_pairs if example.id in shared] for file_pairs in pairs]
-    labels = _system_names(files)
+    system_names = _system_names(files)
     systems = [
-        System(label, [texts for _, texts in file_pairs]) for label, file_pairs in zip(labels, pairs, strict=True)
+        System(name, [texts for _, texts in file_pairs]) for name, file_pairs in zip(system_names, pairs, strict=True)
     ]
     return systems, [example for example, _ in pairs[0]]
 
 
 def _system_names(files: list[Path]) -> list[str]:
     """Names of the systems: the file, or the parts in which two paths differ."""
-    from ..report.labels import tell_apart
+    from ..report.short_paths import tell_apart
 
     if len(files) == 1:
         return [str(files[0])]

@@ -16,7 +16,7 @@ from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
 from ..tensors import Batch, Example, Hiding, ResolvedExample
-from .checked import check_targets
+from .part_checks import check_targets
 from .seeds import RngKey, resolve, share_a_picture
 
 if TYPE_CHECKING:

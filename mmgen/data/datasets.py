@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
 from ..tensors import Example
-from .checked import Examples
+from .part_checks import Examples
 from .sources import Source, check_ids
 
 
@@ -30,7 +30,7 @@ class Datasets:
         self.recipe = recipe
         self.main = recipe.data.build()
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_key(recipe.data): (recipe.data, self.main)}
-        scored = {_key(data) for name in recipe.steps if (data := recipe.own_data(name)) is not None}
+        scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
         for name, step in recipe.steps.items():
             for config in step.data_sets:
                 if (key := _key(config)) not in self._built:
@@ -77,7 +77,7 @@ class Datasets:
     def scored_by(self, step: str) -> Sequence[Example]:
         """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if
         there are none."""
-        if (step_data := self.recipe.own_data(step)) is None:
+        if (step_data := self.recipe.scored_data(step)) is None:
             return self.scored
         if not (examples := self._split(self.dataset_of(step), step_data.test_split)):
             raise DataError(
@@ -88,7 +88,7 @@ class Datasets:
 
     def dataset_of(self, step: str) -> Dataset:
         """The data set that a step is scored on."""
-        step_data = self.recipe.own_data(step)
+        step_data = self.recipe.scored_data(step)
         return self.main if step_data is None else self._built[_key(step_data)][1]
 
     def texts(self) -> Iterator[str]:
@@ -102,11 +102,11 @@ class Datasets:
                 for value in example.labels.values():  # choices, which are read as inputs
                     yield from (text for text in value if isinstance(text, str)) if isinstance(value, tuple) else ()
 
-    def labels(self) -> dict[str, tuple[str, ...]]:
+    def vocabularies(self) -> dict[str, tuple[str, ...]]:
         """The vocabularies of all data sets, by the name of the label. Raises DataError if two data sets disagree."""
         vocabularies: dict[str, tuple[str, ...]] = {}
         for config, dataset in self._built.values():
-            for name, values in dataset.labels().items():
+            for name, values in dataset.vocabularies().items():
                 if vocabularies.setdefault(name, values) != values:
                     raise DataError(
                         f"data ({config.type}): '{name}' differs between two data sets of this recipe, but a head "
@@ -136,7 +136,7 @@ class Datasets:
         recipe, read = self.recipe, list[DatasetConfig]()
         for name, step in recipe.steps.items():
             sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
-            scored = [(recipe.own_data(name) or recipe.data, step.inputs)] if step.evaluate else []
+            scored = [(recipe.scored_data(name) or recipe.data, step.inputs)] if step.evaluate else []
             for config, inputs in [*sources, *scored]:
                 if any(isinstance(recipe.inputs[input_name], FeaturesConfig) for input_name in inputs):
                     read.append(config)

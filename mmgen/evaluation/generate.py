@@ -10,8 +10,8 @@ from functools import partial
 
 import torch
 
-from ..data.checked import check_texts
 from ..data.collate import Collator, by_length
+from ..data.part_checks import check_texts
 from ..data.seeds import seed_from
 from ..decoding import Decoding
 from ..errors import DataError
@@ -21,7 +21,7 @@ from ..oom import ADVICE_FEWER_TEXTS, OomRetry
 from ..tensors import Example, Generation
 from ..training.context import StepContext
 from ..training.precision import precision
-from .shared_out import run_distributed
+from .sharding import run_distributed
 
 
 @torch.inference_mode()

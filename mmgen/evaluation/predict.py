@@ -9,8 +9,8 @@ from functools import partial
 
 import torch
 
-from ..data.checked import check_predictions
 from ..data.collate import Collator, by_length
+from ..data.part_checks import check_predictions
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_SMALLER, OomRetry
@@ -18,7 +18,7 @@ from ..storage import predictions
 from ..tensors import Example, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
-from .shared_out import run_distributed
+from .sharding import run_distributed
 
 
 @torch.inference_mode()

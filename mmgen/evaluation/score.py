@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..data.checked import score_with
+from ..data.part_checks import score_with
 from ..errors import RunError
 from ..files import read_table, write_json
 from ..parts import Metric

@@ -28,7 +28,12 @@ from .regions import Regions, check_picture_count
 from .store import FeatureStore
 
 FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
-REGIONS = ("features", "boxes", "labels", "scores")  # fields of a record with a row per region, except the classes
+REGIONS = (
+    "features",
+    "boxes",
+    "region_names",
+    "scores",
+)  # fields of a record with a row per region, except the classes
 BOX_SHARE = 0.2  # share of a box in the variance of the output of the untrained W
 
 
@@ -250,22 +255,22 @@ class StoredEmbedder(Embedder):
         """The position values of boxes (B, N, 4) that W reads besides the features."""
         return boxes
 
-    def found_settings(self) -> dict[str, Any]:
+    def inferred_settings(self) -> dict[str, Any]:
         classes = {"classes": list(self.reader.classes)} if self.reader.classes else {}
         return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes}
 
-    def labels(self) -> dict[str, tuple[str, ...]]:
+    def vocabularies(self) -> dict[str, tuple[str, ...]]:
         """The class names of masked regions; empty if the store has no classes."""
         return {} if self.reader.hides is None else {"classes": self.reader.classes or ()}
 
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
-        """labels, boxes and scores of the example's slots; for several pictures also "pictures", the picture of each
+        """names, boxes and scores of the example's slots; for several pictures also "pictures", the picture of each
         slot."""
-        described: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
+        described: dict[str, Any] = {"names": [], "boxes": [], "scores": [], "pictures": []}
         records = self.reader.records(example)
         for place, record in enumerate(records):
             count = len(record.features)
-            described["labels"] += record.labels or self.names(count)
+            described["names"] += record.region_names or self.slot_names(count)
             described["pictures"] += [place] * count
         for name in ("boxes", "scores"):  # for all pictures, or for none
             known = [getattr(record, name) for record in records]
@@ -275,8 +280,8 @@ class StoredEmbedder(Embedder):
             del described["pictures"]
         return described
 
-    def names(self, count: int) -> list[str]:
-        """Names of slots without labels."""
+    def slot_names(self, count: int) -> list[str]:
+        """Names of slots whose regions have none."""
         return [f"region {place + 1}" for place in range(count)]
 
     def _normalised(self, visual: Tensor) -> Tensor:

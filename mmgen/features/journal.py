@@ -89,7 +89,7 @@ class Journal:
         from safetensors.numpy import save
 
         arrays = {"features": record.features, "boxes": record.boxes, "scores": record.scores}
-        metadata = {"key": record.key, "labels": json.dumps(record.labels)}
+        metadata = {"key": record.key, "labels": json.dumps(record.region_names)}
         classes = self.classes
         if record.classes is not None:
             arrays |= {"class_ids": record.classes.ids, "class_probabilities": record.classes.probabilities}
@@ -119,13 +119,13 @@ class Journal:
         if zlib.crc32(frame) != checksum:
             raise DataError(f"{self.path}: damaged at byte {entry.offset}; delete the file and start over")
         metadata = _header(frame[8 : 8 + int.from_bytes(frame[:8], "little")])["__metadata__"]
-        arrays, labels = load(frame), json.loads(metadata["labels"])
+        arrays, names = load(frame), json.loads(metadata["labels"])
         boxes, scores = arrays.get("boxes"), arrays.get("scores")
         classes = None
         if "class_ids" in arrays and self.classes is not None:
             classes = Classes(self.classes[0], arrays["class_ids"], arrays["class_probabilities"])
-        labels = None if labels is None else tuple(labels)
-        return Record(metadata["key"], arrays["features"], boxes, labels, scores, classes)
+        region_names = None if names is None else tuple(names)
+        return Record(metadata["key"], arrays["features"], boxes, region_names, scores, classes)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -64,7 +64,7 @@ class RowWriter:
         self.file, self.layout, self.classes = file, layout, classes
         self.keys: list[bytes] = []
         self.ends: list[int] = []
-        self.labels: dict[str, int] = {}
+        self.name_ids: dict[str, int] = {}
         self.buffer: list[dict[str, np.ndarray]] = []
         self.buffered_rows = self.written = 0
         self.known: set[str] = set()
@@ -81,13 +81,13 @@ class RowWriter:
         from .classes import Classes
 
         count = len(record.features)
-        self.known |= {name for name in PER_REGION if count and getattr(record, name) is not None}
-        labels = (
-            [self.labels.setdefault(label, len(self.labels)) for label in record.labels]
-            if record.labels is not None
+        name_ids = (
+            [self.name_ids.setdefault(name, len(self.name_ids)) for name in record.region_names]
+            if record.region_names is not None
             else None
         )
-        columns = {"boxes": record.boxes, "scores": record.scores, "labels": labels}
+        columns = {"boxes": record.boxes, "scores": record.scores, "labels": name_ids}
+        self.known |= {name for name in PER_REGION if count and columns[name] is not None}
         arrays = {"features": record.features}
         for name, (kind, row) in PER_REGION.items():
             unknown = np.full((count, *row), np.nan if kind == "f" else -1, f"{kind}4")
@@ -114,7 +114,7 @@ class RowWriter:
                 del self.file[name]
         texts = {"keys": self.keys}
         if "labels" in self.known:
-            texts["label_names"] = [label.encode() for label in self.labels]
+            texts["label_names"] = [name.encode() for name in self.name_ids]
         if self.classes is not None:
             texts["class_names"] = [name.encode() for name in self.classes[0]]
         for name, values in texts.items():

@@ -152,12 +152,12 @@ class FeatureStore:
             raise DataError(
                 f"{self.path}: image '{key}' cannot be read: {first_line(error)}; the file is damaged; create it again"
             ) from None
-        boxes, scores, labels = (rows.get(name) for name in PER_REGION)
+        boxes, scores, name_ids = (rows.get(name) for name in PER_REGION)
         return Record(
             key,
             rows["features"],
             None if boxes is None or _unknown(boxes) else boxes,
-            None if labels is None or (labels < 0).any() else self._label_texts(key, labels),
+            None if name_ids is None or (name_ids < 0).any() else self._region_names(key, name_ids),
             None if scores is None or _unknown(scores) else scores,
             self._classes(key, rows) if self.class_names else None,
         )
@@ -171,13 +171,13 @@ class FeatureStore:
             raise DataError(f"{self.path}: image '{key}': {error}; the file is damaged")
         return classes if classes.known.any() else None
 
-    def _label_texts(self, key: str, labels: np.ndarray) -> tuple[str, ...]:
-        if labels.max(initial=-1) >= len(self._label_names):
+    def _region_names(self, key: str, name_ids: np.ndarray) -> tuple[str, ...]:
+        if name_ids.max(initial=-1) >= len(self._label_names):
             raise DataError(
-                f"{self.path}: image '{key}' has label {labels.max()}, but there are only "
+                f"{self.path}: image '{key}' has label {name_ids.max()}, but there are only "
                 f"{len(self._label_names)} label names; the file is damaged"
             )
-        return tuple(self._label_names[label] for label in labels)
+        return tuple(self._label_names[name_id] for name_id in name_ids)
 
     def _find(self, key: str) -> int | None:
         import numpy as np

@@ -41,8 +41,8 @@ def check(
             f"a feature of {np.abs(features).max():.3g} is too large for {dtype}; store the features as float32"
         )
     regions, clipped = len(stored), False
-    if record.labels is not None and len(record.labels) != regions:
-        raise error(f"got {len(record.labels)} labels for {regions} regions")
+    if record.region_names is not None and len(record.region_names) != regions:
+        raise error(f"got {len(record.region_names)} region names for {regions} regions")
     for values in (record.boxes, record.scores):
         if values is not None and np.asarray(values).dtype.kind not in "fiu":
             raise error(f"boxes and scores must be real numbers, but got {np.asarray(values).dtype}")
@@ -58,14 +58,14 @@ def check(
             raise error("a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1")
         clipped = bool((boxes < -1e-4).any() or (boxes > 1 + 1e-4).any())
         boxes = boxes.clip(0, 1)
-    labels = None if record.labels is None else tuple(map(str, record.labels))
+    region_names = None if record.region_names is None else tuple(map(str, record.region_names))
     classes_to_store = None if record.classes is None else _as_stored(record.classes)
     if classes_to_store is not None and (
         problem := classes_to_store.error(regions) or _class_mismatch(classes_to_store, classes)
     ):
         raise error(problem)
     return replace(
-        record, features=stored, boxes=boxes, scores=scores, labels=labels, classes=classes_to_store
+        record, features=stored, boxes=boxes, scores=scores, region_names=region_names, classes=classes_to_store
     ), clipped
 
 

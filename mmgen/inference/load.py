@@ -76,7 +76,7 @@ def load_run(
         inputs[name] = restore_config(config, saved[name], inputs_file, name).model_copy(update=features)
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
     for name, embedder in model.embedders.items():
-        if json.loads(json.dumps(embedder.found_settings())) != saved[name]:
+        if json.loads(json.dumps(embedder.inferred_settings())) != saved[name]:
             raise RunError(
                 f"{inputs_file}: damaged: settings of '{name}' from training are missing; copy the file from the "
                 "original run"

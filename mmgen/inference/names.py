@@ -54,11 +54,11 @@ class StepNames:
         objective = _objective(recipe, step)
         self.filled = frozenset(objective.provides() if objective else ())
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
-        self.labels = tuple(name for name in objective.labels if name not in fields) if objective else ()
+        self.labels = tuple(name for name in objective.required_labels if name not in fields) if objective else ()
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         self.pictures = [name for name, config in self.inputs.items() if isinstance(config, FeaturesConfig)]
         objectives = filter(None, (_objective(recipe, name) for name in recipe.steps))
-        labels = [label for objective in objectives for label in objective.labels if label not in fields]
+        labels = [label for objective in objectives for label in objective.required_labels if label not in fields]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
         self._known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
 

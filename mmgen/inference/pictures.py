@@ -25,7 +25,7 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
     """A value as a picture; None for any other value, such as a key or features.
 
     value   a path, the bytes of an image file, a file opened for reading, a PIL image, an array (H, W, 3) of uint8, a
-            `Picture`, or a dict {"picture": any of these, "boxes", "labels"}
+            `Picture`, or a dict {"picture": any of these, "boxes", "region_names"}
     name    the key of a picture without a path
     folder  the base of relative paths
 
@@ -61,28 +61,28 @@ def _open_bytes(content: bytes, name: str) -> Image.Image:
 
 def _from_mapping(value: Mapping[str, Any], name: str, folder: Path) -> Picture:
     """A picture with boxes, from a JSON object."""
-    if unknown := [key for key in value if key not in ("picture", "boxes", "labels")]:
-        raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes" and "labels"')
-    if value.get("labels") is not None and value.get("boxes") is None:
-        raise ValueError("labels without boxes; give one box per label, or leave out the labels")
+    if unknown := [key for key in value if key not in ("picture", "boxes", "region_names")]:
+        raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes" and "region_names"')
+    if value.get("region_names") is not None and value.get("boxes") is None:
+        raise ValueError("region names without boxes; give one box per region name, or leave out the region names")
     image = as_picture(value["picture"], name, folder)
     if image is None:
         raise ValueError(f"{value['picture']}: no such file")
-    return _check_picture(Picture(image.key, image.load, value.get("boxes"), value.get("labels")))
+    return _check_picture(Picture(image.key, image.load, value.get("boxes"), value.get("region_names")))
 
 
 def as_record(value: Any, name: str) -> Record | None:
-    """Features, from a `Record` or a JSON object {"features", "boxes", "labels"}; None for any other value. Raises
-    ValueError for invalid features."""
+    """Features, from a `Record` or a JSON object {"features", "boxes", "region_names"}; None for any other value.
+    Raises ValueError for invalid features."""
     if isinstance(value, Record):
         return _check_record(value)
     if not isinstance(value, Mapping):
         return None
-    if unknown := [key for key in value if key not in ("features", "boxes", "labels")]:
-        raise ValueError(f'unknown key "{unknown[0]}"; use "picture", "features", "boxes" and "labels"')
+    if unknown := [key for key in value if key not in ("features", "boxes", "region_names")]:
+        raise ValueError(f'unknown key "{unknown[0]}"; use "picture", "features", "boxes" and "region_names"')
     if "features" not in value:
         raise ValueError('"picture" or "features" is missing')
-    return _check_record(Record(name, value["features"], value.get("boxes"), value.get("labels")))
+    return _check_record(Record(name, value["features"], value.get("boxes"), value.get("region_names")))
 
 
 def _check_record(record: Record) -> Record:
@@ -94,16 +94,16 @@ def _check_record(record: Record) -> Record:
     boxes = None if record.boxes is None else _check_boxes(record.boxes)
     if boxes is not None and len(boxes) != len(features):
         raise ValueError(f"got {len(boxes)} boxes for {len(features)} rows of features; give one box per row")
-    labels = None if record.labels is None else _check_labels(record.labels, len(features))
-    return Record(record.key, features, boxes, labels, record.scores)
+    region_names = None if record.region_names is None else _check_names(record.region_names, len(features))
+    return Record(record.key, features, boxes, region_names, record.scores)
 
 
 def _check_picture(image: Picture) -> Picture:
     if image.boxes is None:
         return image
     boxes = _check_boxes(image.boxes)
-    labels = None if image.labels is None else _check_labels(image.labels, len(boxes))
-    return Picture(image.key, image.load, boxes.tolist(), labels)
+    region_names = None if image.region_names is None else _check_names(image.region_names, len(boxes))
+    return Picture(image.key, image.load, boxes.tolist(), region_names)
 
 
 def _check_boxes(value: Any) -> np.ndarray:
@@ -122,11 +122,11 @@ def _check_boxes(value: Any) -> np.ndarray:
     return boxes.clip(0, 1)
 
 
-def _check_labels(value: Any, count: int) -> tuple[str, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(label, str) for label in value):
-        raise ValueError(f'got labels {_preview(value)}; give one string per box, such as ["dog"]')
+def _check_names(value: Any, count: int) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f'got region names {_preview(value)}; give one string per box, such as ["dog"]')
     if len(value) != count:
-        raise ValueError(f"got {len(value)} labels for {count} box{'es' * (count != 1)}; give one label per box")
+        raise ValueError(f"got {len(value)} region names for {count} box{'es' * (count != 1)}; give one name per box")
     return tuple(value)
 
 

@@ -10,8 +10,8 @@ from typing import Any, overload
 
 import torch
 
-from ..data.checked import check_predictions, check_texts
 from ..data.collate import Collator, ReadExample
+from ..data.part_checks import check_predictions, check_texts
 from ..data.unread_text import remarks
 from ..decoding import Decoding
 from ..errors import DataError, MissingInput, MissingLabel, RunError

@@ -56,8 +56,8 @@ def result_file(
             raise RunError(
                 f"{path}: step '{step}' predicts {kind}, but {form} needs {' or '.join(sorted(judge.judges))}"
             )
-        config = data_recipe.own_data(step) or data_recipe.data
-        if missing_labels := [label for label in judge.labels if label not in config.labels]:
+        config = data_recipe.scored_data(step) or data_recipe.data
+        if missing_labels := [label for label in judge.required_labels if label not in config.labels]:
             raise RunError(
                 f"{path}: the data of step '{step}' have no label '{missing_labels[0]}', which {form} needs; choose "
                 "another step with --step"
@@ -94,8 +94,8 @@ def _is_data_setting(setting: str) -> bool:
 def _last_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> str:
     """The last trained step whose predictions and data suit the metric. Raises RunError if no step does."""
     for step in reversed(recipe.steps):
-        predicts, known = recipe.predicts(step), {*(recipe.own_data(step) or recipe.data).labels}
-        fits = predicts and predicts[1] in judge.judges and known >= {*judge.labels}
+        predicts, known = recipe.predicts(step), {*(recipe.scored_data(step) or recipe.data).labels}
+        fits = predicts and predicts[1] in judge.judges and known >= {*judge.required_labels}
         if fits and folder.finished(step, "weights.safetensors"):
             return step
     raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")

@@ -24,7 +24,7 @@ class ExportedPicture:
     width: int
     height: int
     boxes: Sequence[Box] = ()
-    labels: Sequence[str] = ()
+    region_names: Sequence[str] = ()
 
     def pixels(self, box: Box) -> tuple[float, float, float, float]:
         """A box in pixels."""
@@ -37,20 +37,20 @@ class Exported:
     """The data to write: the examples of each split, the vocabularies, and the pictures by key."""
 
     splits: Mapping[str, Sequence[Example]]
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vocabularies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pictures: Mapping[str, ExportedPicture] = field(default_factory=dict)
 
 
 class Exporter(abc.ABC):
     """Writes the files of one format. The config of the data set that reads them lists it (`DatasetConfig.exporters`).
 
-    name    of the format in `mmgen data export --as`
-    labels  names of the labels that examples must have
-    images  the subfolder for pictures
+    name             of the format in `mmgen data export --as`
+    required_labels  names of the labels that examples must have
+    images           the subfolder for pictures
     """
 
     name: ClassVar[str]
-    labels: ClassVar[tuple[str, ...]] = ()
+    required_labels: ClassVar[tuple[str, ...]] = ()
     images: ClassVar[str] = "images"
 
     def config(self, config: DatasetConfig, split: str) -> DatasetConfig:

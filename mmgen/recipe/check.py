@@ -13,10 +13,10 @@ from ..configs import Config, DatasetConfig, FeaturesConfig, PartConfig, nested_
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
-from .learnt import objective_errors, unscored_metrics
 from .messages import describe_mistake
 from .paths import resolve_paths
-from .renamed import new_name, with_new_names
+from .renamed_keys import new_name, with_new_names
+from .step_objectives import objective_errors, unscored_metrics
 from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..configs import Config
 from ..errors import did_you_mean
-from .renamed import new_name
+from .renamed_keys import new_name
 from .tables import NAME, NAME_IN_WORDS
 
 KINDS = {  # the first word of an error's type -> what the value must be

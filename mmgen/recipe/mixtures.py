@@ -88,7 +88,7 @@ def _evaluate_errors(
     data: DatasetConfig | None,
 ) -> Iterator[Wrong]:
     """An error if the step is scored on its first data set, which lacks an input or a label."""
-    needed = [label for objective, config in objectives.items() if config.gives for label in config.labels]
+    needed = [label for objective, config in objectives.items() if config.gives for label in config.required_labels]
     lacks = data is not None and not set(needed) <= set(data.labels)
     if not step.evaluate or not (step.evaluate == "own" or lacks):
         return

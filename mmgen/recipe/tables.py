@@ -174,25 +174,29 @@ class Recipe(Config):
                 return name, config.gives
         return None
 
-    def own_data(self, step: str) -> DatasetConfig | None:
+    def scored_data(self, step: str) -> DatasetConfig | None:
         """The step's first data set if the step is scored on it: with evaluate = "own", or if the recipe's [data] lacks
         labels that the step needs."""
         config = self.steps[step]
-        needed = {label for name in config.objectives if name != GENERATOR for label in self.objectives[name].labels}
+        needed = {
+            label for name in config.objectives if name != GENERATOR for label in self.objectives[name].required_labels
+        }
         scored = config.evaluate == "own" or not needed <= set(self.data.labels)
         return config.data_sets[0] if scored and config.data_sets else None
 
     def judging(self, step: str) -> dict[str, MetricConfig]:
         """The metrics that score a step, by name: those for its kind of predictions whose labels the examples have."""
-        predicts, known = self.predicts(step), set((self.own_data(step) or self.data).labels)
+        predicts, known = self.predicts(step), set((self.scored_data(step) or self.data).labels)
         kind = predicts[1] if predicts else None
         return {
-            name: config for name, config in self.metrics.items() if kind in config.judges and known >= {*config.labels}
+            name: config
+            for name, config in self.metrics.items()
+            if kind in config.judges and known >= {*config.required_labels}
         }
 
     def writes(self, step: str) -> bool:
         """Whether a step writes texts for the recipe's [data]: a row of the table that generators share."""
-        return bool(self.steps[step].evaluate) and self.makes_texts(step) and self.own_data(step) is None
+        return bool(self.steps[step].evaluate) and self.makes_texts(step) and self.scored_data(step) is None
 
     def makes_texts(self, step: str) -> bool:
         """Whether a step predicts texts. A step that only trains counts too, since its generator can write."""

@@ -19,7 +19,7 @@ LAYER_CHOICES = {"last": last_layer, "all": all_layers}
 class AttentionPanel:
     """The attention of all steps for one example.
 
-    units     input -> labels of its regions, or its words
+    units     input -> names of its regions, or its words
     boxes     input -> its regions' boxes, if the input has boxes
     pictures  input -> index of each region's picture, from 0; empty for a single picture
     words     step -> the generated words
@@ -61,7 +61,7 @@ def attention_panel(
 def _add(panel: AttentionPanel, step: str, attention: WordAttention) -> None:
     panel.words[step] = list(attention.words)
     for name, units in attention.units.items():
-        panel.units[name] = list(units.labels)
+        panel.units[name] = list(units.names)
         if units.boxes:
             panel.pictures[name] = list(units.pictures)
             panel.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]

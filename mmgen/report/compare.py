@@ -14,7 +14,7 @@ from ..progress import table
 from ..storage.run_folder import RunFolder, differences
 from .compare_intervals import METHOD
 from .compare_intervals import differences as differences_between
-from .labels import tell_apart
+from .short_paths import tell_apart
 from .table import Values, cell, describe_seeds, spread
 
 

@@ -11,8 +11,8 @@ from ..errors import MmgenError
 from ..evaluation import score
 from ..registry import installed
 from ..scoring.intervals import Interval, bootstrap, groups_of, interval, means_over_examples
-from ..storage.kept_examples import ScoredExamples
 from ..storage.run_folder import RunFolder
+from ..storage.scored_examples import ScoredExamples
 from ..tensors import Example, Scores
 
 RESAMPLES = 1000

@@ -127,7 +127,7 @@ def _galleries(
     """One gallery per data set on which steps are scored, with `shown` examples in total."""
     steps: dict[str, list[str]] = {}
     for name in (step for run_table in tables for step in run_table.steps):
-        dataset_config = recipe.own_data(name)
+        dataset_config = recipe.scored_data(name)
         steps.setdefault(dataset_config.model_dump_json() if dataset_config else "", []).append(name)
     galleries = []
     for number, names in enumerate(steps.values()):

@@ -7,7 +7,7 @@ from typing import cast
 
 from ..cards import Card, as_json, checked_card
 from ..configs import RendererConfig
-from ..data.checked import Owned
+from ..data.part_checks import Qualified
 from ..errors import PluginError
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
@@ -60,7 +60,7 @@ class StepRenderer:
             text = " ".join(str(error).split())
             reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
             self.notes.append(
-                f"{Owned('renderer', 'renderer', self.config)}: {method} of '{example.id}': {reason}; "
+                f"{Qualified('renderer', 'renderer', self.config)}: {method} of '{example.id}': {reason}; "
                 "answers that the renderer cannot show are shown as JSON"
             )
 
@@ -68,13 +68,13 @@ class StepRenderer:
 def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -> StepRenderer:
     """The renderer that fits a step best (`RendererConfig`). Raises PluginError if two fit equally well."""
     objective, kind = recipe.predicts(step) or (GENERATOR, "text")
-    labels = () if objective == GENERATOR else recipe.objectives[objective].labels
-    data = (recipe.own_data(step) or recipe.data).type
+    labels = () if objective == GENERATOR else recipe.objectives[objective].required_labels
+    data = (recipe.scored_data(step) or recipe.data).type
     ranks: dict[Part, tuple[bool, int]] = {}
     for part in (registry or installed()).of_kind("renderer"):
         config = cast(type[RendererConfig], part.config)
-        if kind in config.renders and {*config.labels} <= {*labels} and data in (config.datasets or [data]):
-            ranks[part] = (bool(config.datasets), len(config.labels))
+        if kind in config.renders and {*config.required_labels} <= {*labels} and data in (config.datasets or [data]):
+            ranks[part] = (bool(config.datasets), len(config.required_labels))
     best = [part for part, rank in ranks.items() if rank == max(ranks.values())]
     if len(best) > 1:
         names = " and ".join(f"'{part.name}' ({part.source})" for part in best)

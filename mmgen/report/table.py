@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import MetricConfig
-from ..data.checked import references_of
 from ..data.datasets import ScoredOn
+from ..data.part_checks import references_of
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
@@ -71,7 +71,7 @@ def groups(recipe: Recipe) -> list[list[str]]:
     for name, step in recipe.steps.items():
         if step.evaluate and name not in text_steps and (predicts := recipe.predicts(name)):
             steps_by_group.setdefault(
-                (predicts[1], (recipe.own_data(name) or recipe.data).model_dump_json()), []
+                (predicts[1], (recipe.scored_data(name) or recipe.data).model_dump_json()), []
             ).append(name)
     return [steps for steps in (text_steps, *steps_by_group.values()) if steps]
 
@@ -86,7 +86,7 @@ def _title(recipe: Recipe, step: str, dataset: Dataset) -> str:
 
 def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
     """The name of the data set on which a step is scored."""
-    return str(dataset.describe().get("name") or (recipe.own_data(step) or recipe.data).type)
+    return str(dataset.describe().get("name") or (recipe.scored_data(step) or recipe.data).type)
 
 
 def gather_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[Table]:

@@ -82,7 +82,7 @@ class DataSummary:
         data, readers = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
             trained_on = not step.data_sets and split in (data.train_split, data.validation_split)
-            scored_on = step.evaluate and split == data.test_split and self.recipe.own_data(name) is None
+            scored_on = step.evaluate and split == data.test_split and self.recipe.scored_data(name) is None
             if trained_on or scored_on:
                 input_names = self.recipe.required_inputs(step.inputs, step.objectives)
                 readers.update({read: f"step '{name}'" for read in input_names if read not in readers})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import DatasetConfig, FeaturesConfig
-from ..data.checked import Examples
+from ..data.part_checks import Examples
 from ..errors import DataError, MmgenError, RunError, did_you_mean
 from ..features.multi_file import open_store
 from ..features.tsv import write_tsv
@@ -67,7 +67,7 @@ def export(
 def _check_labels(splits: dict[str, Any], form: Exporter, config: DatasetConfig) -> None:
     for split, examples in splits.items():
         for example in examples:
-            if missing := [name for name in form.labels if name not in example.labels]:
+            if missing := [name for name in form.required_labels if name not in example.labels]:
                 raise DataError(
                     f"data ({config.type}): example '{example.id}' of '{split}' has no label '{missing[0]}', which "
                     f"{form.name} needs"
@@ -93,7 +93,7 @@ def _write(
             f"data ({config.type}): the data set has no picture of '{min(missing_keys)}' and "
             f"{len(missing_keys) - 1} others"
         )
-    data = form.write(Exported(splits, dataset.labels(), pictures), folder)
+    data = form.write(Exported(splits, dataset.vocabularies(), pictures), folder)
     sizes = {key: (picture.width, picture.height) for key, picture in pictures.items()}
     source = next(
         (input_config for input_config in recipe.inputs.values() if isinstance(input_config, FeaturesConfig)), None
@@ -121,7 +121,7 @@ def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) ->
             image = picture.load()
             image.save(folder / file)
             width, height = image.size
-            saved[picture.key] = ExportedPicture(file, width, height, picture.boxes or (), picture.labels or ())
+            saved[picture.key] = ExportedPicture(file, width, height, picture.boxes or (), picture.region_names or ())
             advance()
     return saved
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from ..data.checked import check_reads
 from ..data.datasets import Datasets
+from ..data.part_checks import check_reads
 from ..data.seeds import resolve
 from ..errors import DataError, RunError
 from ..model import Model

@@ -10,8 +10,8 @@ import torch
 from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
-from ..data.checked import references_of
 from ..data.datasets import Datasets
+from ..data.part_checks import references_of
 from ..features import extract
 from ..features.store import FeatureStore
 from ..model import Model
@@ -134,4 +134,4 @@ def init_objectives(recipe: Recipe, step: str, model: Model, given: Collection[s
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in given):
             with torch.random.fork_rng(), torch.no_grad():
-                model.objective(name).begin(model)
+                model.objective(name).init_from_model(model)

@@ -16,7 +16,7 @@ from ..progress import Progress
 from ..recipe.choice import select_parts
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage import decodings, generations, kept_examples, predictions
+from ..storage import decodings, generations, predictions, scored_examples
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Scores
 from .rewrite import same_data
@@ -76,7 +76,7 @@ def _check_metrics(recipe: Recipe, steps: Sequence[str], named: bool) -> None:
         name, config = next(iter(idle.items()))
         step_kind_set = {predicts[1] for step in steps if (predicts := recipe.predicts(step))}
         metric_kinds, step_kinds = " or ".join(sorted(config.judges)), " and ".join(sorted(step_kind_set))
-        needs = f" of examples with {' and '.join(config.labels)}" if config.labels else ""
+        needs = f" of examples with {' and '.join(config.required_labels)}" if config.required_labels else ""
         raise RecipeError(
             f"metric {name}: judges {metric_kinds}{needs}, but the steps of this run predict {step_kinds}; choose "
             "another metric"
@@ -113,4 +113,4 @@ def _scored_data(recipe: Recipe, folder: RunFolder) -> ScoredOn:
     try:
         return same_data(recipe, folder)
     except DataError:
-        return kept_examples.ScoredExamples(recipe, folder.path)
+        return scored_examples.ScoredExamples(recipe, folder.path)

@@ -24,7 +24,7 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage import kept_examples
+from ..storage import scored_examples
 from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
@@ -160,8 +160,8 @@ def _finish_steps(
 def _keep(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
     """Save the files that loading the run needs besides the steps' files, and the environment."""
     folder.note_environment(recipe)
-    keep_parts(model, folder, datasets.labels())
-    kept_examples.keep(recipe, datasets, folder.path)
+    keep_parts(model, folder, datasets.vocabularies())
+    scored_examples.keep(recipe, datasets, folder.path)
 
 
 def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
@@ -196,7 +196,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    datasets = kept_examples.ScoredExamples(recipe, folder.path)
+    datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
     return report.write_page(
         recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device), progress, shown

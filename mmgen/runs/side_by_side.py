@@ -35,9 +35,9 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import save_weights
 from ..training.threads import cores
-from .learning_process import TRAINED, Order, train_steps
 from .prepare import inputs_without_features
 from .step import WEIGHTS
+from .training_process import TRAINED, Order, train_steps
 
 SEARCH_MODULE = "mmgen.search"  # a name, because the import takes seconds
 

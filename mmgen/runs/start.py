@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.checked import Owned, part_calls
+from ..data.part_checks import Qualified, part_calls
 from ..errors import DataError, MmgenError, PluginError, RunError
 from ..files import write_json
 from ..model import Model
@@ -23,8 +23,8 @@ from ..parts import Part
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
-from ..storage import kept_start
-from ..storage.published import PublishedWeights, read_published
+from ..storage import start_weights
+from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, state, write_tensors
 
@@ -33,7 +33,7 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # not qu
 
 
 @dataclass(frozen=True)
-class Owner(Owned):
+class StepPart(Qualified):
     """A part of a step that may take weights: its module, and the prefix of its parameter names in the model."""
 
     prefix: str
@@ -54,7 +54,7 @@ def save_starts(
     weights_by_source: dict[str, PublishedWeights] = {}
     for name in steps:
         source = recipe.steps[name].weights
-        started = folder.finished(name, "weights.safetensors") or folder.finished(name, kept_start.WEIGHTS)
+        started = folder.finished(name, "weights.safetensors") or folder.finished(name, start_weights.WEIGHTS)
         if source is None or started:
             continue
         try:
@@ -66,15 +66,15 @@ def save_starts(
             raise type(error)(f"{layers.opening(('steps', name, 'start'))}{error}") from None
         starts[name] = tensors, _record(recipe, name, model, weights, tensors)
     for name, (tensors, record) in starts.items():
-        path = folder.step(name) / kept_start.RECORD
+        path = folder.step(name) / start_weights.RECORD
         write_json(path, record)
-        write_tensors(path.with_name(kept_start.WEIGHTS), tensors)
+        write_tensors(path.with_name(start_weights.WEIGHTS), tensors)
         progress.say(_describe(name, record, path))
 
 
 def load_start(model: Model, folder: RunFolder, step: str) -> set[str]:
     """Load the saved initial tensors of a step into an untrained model; return their names. Raises RunError."""
-    path = folder.step(step) / kept_start.WEIGHTS
+    path = folder.step(step) / start_weights.WEIGHTS
     tensors = read_tensors(path)[0]
     load_state(model, {**state(model), **tensors}, path)
     return set(tensors)
@@ -110,26 +110,26 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
     return tensors
 
 
-def step_parts(recipe: Recipe, step: str, model: Model) -> list[Owner]:
+def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
     """The parts of a step that may take published weights."""
     settings = recipe.steps[step]
-    parts = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
+    parts = [StepPart("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
     for name in settings.inputs:
         if name in model.inputs:
             embedder_class = type(recipe.inputs[name])
             parts.append(
-                Owner(f"input '{name}'", "embedder", embedder_class, f"embedders.{name}.", model.embedders[name])
+                StepPart(f"input '{name}'", "embedder", embedder_class, f"embedders.{name}.", model.embedders[name])
             )
     for name in settings.objectives:
         if name == GENERATOR:
-            parts.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
+            parts.append(StepPart("the generator", "generator", type(recipe.generator), "generator.", model.generator))
         else:
             config, head = type(recipe.objectives[name]), model.objective(name)
-            parts.append(Owner(f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
+            parts.append(StepPart(f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
     return parts
 
 
-def _published_tensors(owner: Owner, weights: PublishedWeights) -> Mapping[str, Tensor]:
+def _published_tensors(owner: StepPart, weights: PublishedWeights) -> Mapping[str, Tensor]:
     """The tensors that a part selects. Raises PluginError unless they are a mapping of names to tensors."""
     with part_calls(owner, "published"):
         tensors = owner.module.published(weights)
@@ -142,7 +142,7 @@ def _published_tensors(owner: Owner, weights: PublishedWeights) -> Mapping[str, 
     return tensors
 
 
-def _check_tensor(owner: Owner, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
+def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
     """The tensor with the dtype of `parameter`. Raises DataError for another shape, quantised or non-finite values."""
     tensor_name = weights.name_of(tensor)
     source_name = f"'{tensor_name}'" if tensor_name else "the converted tensor"
@@ -193,7 +193,7 @@ def _describe(step: str, record: Mapping[str, Any], path: Path) -> str:
 
 def _check_same_files(weights: PublishedWeights, recipe: Recipe, folder: RunFolder) -> None:
     """Raises RunError if a step of this run started from the same source with different files."""
-    for name, files in kept_start.digests(folder.path).items():
+    for name, files in start_weights.digests(folder.path).items():
         source = recipe.steps[name].weights if name in recipe.steps else None
         same = source is not None and os.path.realpath(source) == os.path.realpath(weights.source)
         if same and files != weights.files:

@@ -14,7 +14,7 @@ from ..model import Model
 from ..parts import Metric
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..storage import decodings, generations, kept_start, predictions
+from ..storage import decodings, generations, predictions, start_weights
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state
@@ -50,7 +50,7 @@ def train_step(
         init_objectives(recipe, name, model, loaded)
         train.train(model, context, [*datasets.sources(name).values()])
         if context.accelerator.is_main_process:
-            (place / kept_start.WEIGHTS).unlink(missing_ok=True)
+            (place / start_weights.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
         return
     predicts, test = recipe.predicts(name), datasets.scored_by(name)

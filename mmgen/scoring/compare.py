@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..configs import MetricConfig
-from ..data.checked import score_with
+from ..data.part_checks import score_with
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import merge
 from ..progress import Progress

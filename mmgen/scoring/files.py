@@ -20,8 +20,8 @@ from ..reading.text import LONGEST, read_text
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
-from ..storage.kept_examples import ScoredExamples, dataset_of
 from ..storage.run_folder import RunFolder
+from ..storage.scored_examples import ScoredExamples, dataset_of
 from ..tensors import Example
 
 Per = Literal["image", "question"]
@@ -121,7 +121,7 @@ def _data_config(recipe: Recipe, step: str | None) -> DatasetConfig:
     if step is None:
         return recipe.data
     recipe.check_steps([step])
-    return recipe.own_data(step) or recipe.data
+    return recipe.scored_data(step) or recipe.data
 
 
 def _build(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:

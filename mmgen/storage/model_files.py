@@ -14,18 +14,18 @@ from ..data.seeds import seeded
 from ..errors import MmgenError, RunError
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
-from ..recipe.renamed import with_old_names
+from ..recipe.renamed_keys import with_old_names
 from ..recipe.tables import SOURCE_KEYS, Recipe
 from .run_folder import RunFolder, differences
 
 INPUTS = "inputs.json"  # in a run folder: the features that its inputs are trained on
-LABELS = "labels.json"  # in a run folder: the classes of its heads
+VOCABULARIES = "labels.json"  # in a run folder: the classes of its heads
 
 
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
     """The initial model: from the recipe and its seed, or from the files in a run's `folder`."""
     texts = list(datasets.texts()) if datasets else None
-    labels = datasets.labels() if datasets else read_labels(folder.parent) if folder else {}
+    vocabularies = datasets.vocabularies() if datasets else read_vocabularies(folder.parent) if folder else {}
     with seeded(recipe.seed, "model"):
         return compose(
             recipe.backbone,
@@ -34,13 +34,13 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
             texts=texts,
             folder=folder,
             sequence=recipe.sequence,
-            objectives=Objectives(recipe.objectives, labels),
+            objectives=Objectives(recipe.objectives, vocabularies),
         )
 
 
-def read_labels(folder: Path) -> dict[str, tuple[str, ...]]:
+def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:
     """The classes of a run's heads; empty for a run without the file. Raises RunError for a damaged file."""
-    path = folder / LABELS
+    path = folder / VOCABULARIES
     if not path.exists():
         return {}
     tables = read_table(path, labels=dict)["labels"]
@@ -51,17 +51,19 @@ def read_labels(folder: Path) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in tables.items()}
 
 
-def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, ...]]) -> None:
+def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple[str, ...]]) -> None:
     """Save what is needed to load the run without its original files."""
-    if labels:
-        if (folder.path / LABELS).exists() and read_labels(folder.path) != labels:
+    if vocabularies:
+        if (folder.path / VOCABULARIES).exists() and read_vocabularies(folder.path) != vocabularies:
             raise RunError(
-                f"{folder.path}: the labels of the data differ from those the heads were trained on; use --fresh "
-                "to start over"
+                f"{folder.path}: the vocabularies of the data differ from those of the trained heads; use --fresh to "
+                "start over"
             )
-        write_json(folder.path / LABELS, {"labels": {name: list(values) for name, values in labels.items()}})
+        write_json(
+            folder.path / VOCABULARIES, {"labels": {name: list(values) for name, values in vocabularies.items()}}
+        )
     write_folder(folder.backbone, model.backbone.save)
-    settings = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
+    settings = {name: embedder.inferred_settings() for name, embedder in model.embedders.items()}
     path, earlier = folder.path / INPUTS, {}
     if any(folder.path.glob("steps/*/*.safetensors")):
         earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})

@@ -25,7 +25,7 @@ from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
-from . import kept_recipe, kept_start
+from . import recipe_file, start_weights
 from .environment import environment
 
 log = logging.getLogger("mmgen")
@@ -80,7 +80,7 @@ class RunFolder:
             beside = RunFolder(path.parent)
             try:
                 recipe, mismatch = beside.identity(), "it used different data" * (beside.fingerprint() != data)
-                mismatch = mismatch or kept_start.unlike(beside.path, self.path)
+                mismatch = mismatch or start_weights.unlike(beside.path, self.path)
             except RunError as error:  # damage to another run must not prevent this run's table
                 log.warning("%s; this run is left out of the results over seeds", error)
                 continue
@@ -110,7 +110,7 @@ class RunFolder:
         try:
             return with_real_paths(self.recipe(installed())).identity()
         except (RecipeError, PluginError):
-            return {name: table for name, table in saved.items() if name not in ("description", kept_recipe.STARTED)}
+            return {name: table for name, table in saved.items() if name not in ("description", recipe_file.STARTED)}
 
     def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
         """The recipe of the run. Without `probes`, probes whose plugin is missing are left out, since nothing else
@@ -123,8 +123,8 @@ class RunFolder:
         saved = read_json(path)
         base = Path()
         if isinstance(saved, dict):
-            base = kept_recipe.base(self.path, saved)
-            saved = saved if probes else kept_recipe.without_lost_probes(saved, registry)
+            base = recipe_file.base(self.path, saved)
+            saved = saved if probes else recipe_file.without_lost_probes(saved, registry)
         return from_json(json.dumps(saved), registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
@@ -164,10 +164,10 @@ class RunFolder:
         path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
         table = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
-        if saved.pop(kept_recipe.STARTED, None) and saved.get("description", "") == recipe.description:
+        if saved.pop(recipe_file.STARTED, None) and saved.get("description", "") == recipe.description:
             saved = table if self.identity() == with_real_paths(recipe).identity() else saved  # paths may differ
         if saved != table:
-            write_json(path, table | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
+            write_json(path, table | {recipe_file.STARTED: recipe_file.started_in(self.path)})
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
         """Which of the tables "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend
@@ -243,7 +243,7 @@ class RunFolder:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
         for weights in self.path.glob("steps/*/weights.safetensors"):
-            for spent in ("checkpoint.safetensors", "best.safetensors", kept_start.WEIGHTS):
+            for spent in ("checkpoint.safetensors", "best.safetensors", start_weights.WEIGHTS):
                 weights.with_name(spent).unlink(missing_ok=True)
 
     def _environments(self, recipe: Recipe) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from ..parts import Backbone
 from ..tensors import MASK
 from .caching import CacheSuite
 from .rows import last, prefix, some_ids
-from .sight import SightSuite
 from .suite import assert_close, assert_published, explained, skip
 from .toy import TEXTS
+from .visibility import SightSuite
 
 
 class BackboneSuite(SightSuite, CacheSuite):

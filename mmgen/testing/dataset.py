@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from ..configs import DatasetConfig
-from ..data.checked import Examples
+from ..data.part_checks import Examples
 from ..errors import DataError
 from ..parts import Dataset
 from ..tensors import All, Example
@@ -75,15 +75,15 @@ class DatasetSuite(Suite[DatasetConfig]):
         label_sets = [
             (f"example '{example.id}' of '{name}'", example.labels) for name, example in self.examples(dataset)
         ]
-        for owner, labels in (("labels()", dataset.labels()), *label_sets):
+        for owner, labels in (("vocabularies()", dataset.vocabularies()), *label_sets):
             message = (
                 f"{owner} has {_some(set(labels) - config_labels)}, but the config's labels are "
                 f"{_some(config_labels) or 'none'}"
             )
             assert set(labels) <= config_labels, message
-        for label, values in dataset.labels().items():
+        for label, values in dataset.vocabularies().items():
             texts = isinstance(values, tuple) and all(isinstance(value, str) for value in values)
-            message = f"labels() gives {values!r:.60} for '{label}'; expected a tuple of different texts"
+            message = f"vocabularies() gives {values!r:.60} for '{label}'; expected a tuple of different texts"
             assert texts and len(set(values)) == len(values) > 0, message
 
     def test_is_deterministic(self) -> None:

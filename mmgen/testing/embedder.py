@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..configs import BackboneConfig, EmbedderConfig
-from ..data.checked import check_reads
+from ..data.part_checks import check_reads
 from ..data.seeds import resolve
 from ..parts import Backbone, Embedder
 from ..sequence import lay_out, segment_problem, sharing_problem, terms_problem
@@ -134,7 +134,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         embedder, config = self.embedder(), self.reading()
         reader = embedder.reader
         assert config.hides == reader.hides, f"the config hides {config.hides}, but its reader hides {reader.hides}"
-        if reader.hides is None or not all(embedder.labels().values()):
+        if reader.hides is None or not all(embedder.vocabularies().values()):
             skip("hides nothing, or has no vocabulary for what is hidden")
         for example in self.examples():
             item = reader.read(resolve(example))
@@ -242,10 +242,12 @@ class EmbedderSuite(Suite[EmbedderConfig]):
 
     def test_settings_and_weights_restore_it(self) -> None:
         embedder, restored = self.embedder(), self.embedder()
-        settings = embedder.found_settings()
-        assert_json(settings, "the result of found_settings()")
+        settings = embedder.inferred_settings()
+        assert_json(settings, "the result of inferred_settings()")
         unknown = ", ".join(sorted(settings.keys() - type(self.config()).model_fields.keys()))
-        assert not unknown, f"found_settings() names {unknown}, which are not fields of {type(self.config()).__name__}"
+        assert not unknown, (
+            f"inferred_settings() names {unknown}, which are not fields of {type(self.config()).__name__}"
+        )
         restored.load_state_dict(embedder.state_dict())
         collated = self.collated(embedder, self.examples())
         message = "with the same weights, states differ; store everything that changes states in parameters or buffers"

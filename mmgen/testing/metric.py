@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import MetricConfig
-from ..data.checked import references_of, score_with
+from ..data.part_checks import references_of, score_with
 from ..parts import Metric
 from ..tensors import Example, Generation, Prediction, Scores
 from .suite import Suite, explained

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import torch
 
 from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
-from ..data.checked import check_predictions
 from ..data.collate import Collator
+from ..data.part_checks import check_predictions
 from ..data.seeds import RngKey
 from ..model import Objectives, compose
 from ..tensors import Batch, Example, Loss
@@ -103,19 +103,19 @@ class LearningSuite(Suite[Tried]):
 
 class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
     """What training relies on. `config()` returns an `ObjectiveConfig`. The suite tests it on the tiny backbone with
-    the toy data set's captions as input; override `inputs()`, `examples()` and `labels()` for others."""
+    the toy data set's captions as input; override `inputs()`, `examples()` and `vocabularies()` for others."""
 
     name = "own"
 
     def examples(self) -> Sequence[Example]:
         return Toy().build().split("train")[::3]
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """The vocabularies, as `Dataset.labels` gives them."""
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
+        """The vocabularies, as `Dataset.vocabularies` gives them."""
         return {}
 
     def model(self) -> Any:
-        objectives = Objectives({self.name: self.config()}, self.labels())
+        objectives = Objectives({self.name: self.config()}, self.vocabularies())
         return self.seeded(
             compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=objectives
         ).eval()

@@ -48,7 +48,7 @@ class RendererSuite(Suite[RendererConfig]):
         config, kinds = self.config(), typing.get_args(Gives)
         known = isinstance(config.renders, frozenset) and bool(config.renders) and config.renders <= set(kinds)
         assert known, f"renders is {config.renders!r:.60}; expected a frozenset of some of {', '.join(kinds)}"
-        for name in ("labels", "datasets"):
+        for name in ("required_labels", "datasets"):
             value = getattr(config, name)
             texts = isinstance(value, tuple) and all(isinstance(text, str) for text in value)
             assert texts, f"{name} is {value!r:.60}; expected a tuple of strings"

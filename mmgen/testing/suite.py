@@ -1,7 +1,7 @@
 """The base of all suites: tests that cannot be overridden, and assertions that say what to do.
 
-Checks that a run makes too (`mmgen.data.checked`, `mmgen.sequence`) are the same functions, which raise PluginError.
-The rest are plain assertions.
+Checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.sequence`), which raise
+PluginError. The rest are plain assertions.
 """
 
 from __future__ import annotations

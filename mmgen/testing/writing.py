@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from ..configs import EmbedderConfig, GeneratorConfig
-from ..data.checked import check_texts
 from ..data.collate import Collator
+from ..data.part_checks import check_texts
 from ..decoding import Decoding
 from ..errors import UnavailableError
 from ..model import compose

@@ -21,7 +21,7 @@ from torch import Tensor, distributed
 
 from ..commands import LEARNING
 from ..errors import RunError
-from .meeting import leave_at_exit, meet, world_size
+from .rendezvous import leave_at_exit, meet, world_size
 
 PATIENCE = timedelta(hours=12)  # the other processes wait while the first extracts features or scores
 CHUNK_BYTES = 64 << 20  # tensors are sent in chunks of this size

@@ -8,8 +8,8 @@ from mmgen.features.embedder import StoredEmbedder
 class GridEmbedder(StoredEmbedder):
     """features (B, N, D), boxes (B, N, 4) -> states (B, N, E), N cells row by row."""
 
-    def names(self, count: int) -> list[str]:
+    def slot_names(self, count: int) -> list[str]:
         side = round(count**0.5)
         if side * side != count:
-            return super().names(count)
+            return super().slot_names(count)
         return [f"row {index // side + 1}, column {index % side + 1}" for index in range(count)]

@@ -11,10 +11,10 @@ from mmgen.errors import RunError
 from mmgen.parts import Dataset
 from mmgen.recipe.tables import Recipe
 from mmgen.registry import Registry
-from mmgen.report.labels import tell_apart
+from mmgen.report.short_paths import tell_apart
 from mmgen.storage import generations
-from mmgen.storage.kept_examples import dataset_of
 from mmgen.storage.run_folder import RunFolder
+from mmgen.storage.scored_examples import dataset_of
 from mmgen.tensors import Example
 
 HUMAN = "human"

@@ -26,7 +26,7 @@ class MaskedWords(mmgen.ObjectiveConfig):
     )
     whole_word_mask: bool = Field(False, description="hide all word pieces of a word, or none of them")
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .masked_words import MaskedWordsObjective
 
         return MaskedWordsObjective(self)
@@ -65,7 +65,7 @@ class SentenceImage(mmgen.ObjectiveConfig):
     second: str = Field("second", description="field for the second caption")
     negative_ratio: float = Field(0.5, gt=0, lt=1, description="share of second captions from another picture")
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .sentence_image import SentenceImageObjective
 
         return SentenceImageObjective(self, backbone)
@@ -91,10 +91,10 @@ class MaskedRegions(mmgen.ObjectiveConfig):
     mask_probability: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
     mask_replace_prob: Share = Field(0.9, description="of those, the share that is hidden; the rest stays unchanged")
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .masked_regions import MaskedRegionsObjective
 
-        return MaskedRegionsObjective(self, backbone, labels.get(f"{self.input}.classes"))
+        return MaskedRegionsObjective(self, backbone, vocabularies.get(f"{self.input}.classes"))
 
     def hidden(self, inputs):
         return (self.input,) if self.input in inputs and inputs[self.input].hides == "regions" else ()

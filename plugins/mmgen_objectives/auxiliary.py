@@ -16,7 +16,7 @@ class RegionClasses(mmgen.ObjectiveConfig):
     """
 
     type: Literal["region_classes"] = "region_classes"
-    labels = ("objects",)
+    required_labels = ("objects",)
 
     input: str = Field("image", description="input with the classified regions: first the objects, in order")
     first_object: int = Field(
@@ -27,10 +27,10 @@ class RegionClasses(mmgen.ObjectiveConfig):
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout after the hidden layer, in training")
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .region_classes import RegionClassesObjective
 
-        return RegionClassesObjective(self, backbone, labels.get("objects"))
+        return RegionClassesObjective(self, backbone, vocabularies.get("objects"))
 
     def errors(self, inputs):
         return without_regions(self.input, inputs, "classifies")

@@ -48,7 +48,7 @@ class MaskedRegionsObjective(Objective):
         if not classes:
             raise DataError(
                 f"masked_regions predicts region classes, but the features of '{config.input}' have none; delete the "
-                "store and extract features with a detector, or import published features with class names (labels)"
+                "store and extract features with a detector, or import published features with 'class_names'"
             )
         dense, logits = region_layers(backbone.hidden_size, len(classes))
         self.head = nn.Sequential(OrderedDict(dense=dense, activation=nn.GELU(), classes=logits))

@@ -62,7 +62,7 @@ class RegionClassesObjective(Objective):
         layers = OrderedDict(dense=dense, activation=nn.GELU(), dropout=nn.Dropout(config.dropout), classes=logits)
         self.head = nn.Sequential(layers)
 
-    def begin(self, model: Sequencer) -> None:
+    def init_from_model(self, model: Sequencer) -> None:
         init_layer_from(self.head[0], model, self.config.init_from)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

@@ -125,7 +125,7 @@ class AttentionProbe(Probe):
             for name, reading in by_id.items():
                 example = examples.setdefault(name, {"inputs": {}, "steps": {}})
                 for part, units in reading.units.items():
-                    labels = [label.strip() for label in units.labels]
+                    labels = [label.strip() for label in units.names]
                     example["inputs"][part] = {
                         "labels": labels,
                         "boxes": [[round(corner, 4) for corner in box] for box in units.boxes],
@@ -164,7 +164,7 @@ def _shares_table(readings: Mapping[str, Mapping[str, WordAttention]]) -> list[l
     for step, by_id in readings.items():
         parts = []
         for reading in by_id.values():
-            sizes = [len(units.labels) for units in reading.units.values()]
+            sizes = [len(units.names) for units in reading.units.values()]
             pieces = reading.weights[""].split([*sizes, 1, 1], 1)
             shares = dict(zip([*reading.units, "marks", "written"], (piece.sum(1) for piece in pieces), strict=True))
             parts.append(

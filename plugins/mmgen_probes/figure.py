@@ -114,7 +114,7 @@ class _Sheet:
                         (left + x - 0.01, top + 0.01), word_width + 0.02, LINE - 0.01, facecolor=look, linewidth=0
                     )
                 )
-                self.axes.text(left + x, top + 0.78 * LINE, units.labels[unit].strip(), fontsize=SIZE, parse_math=False)
+                self.axes.text(left + x, top + 0.78 * LINE, units.names[unit].strip(), fontsize=SIZE, parse_math=False)
             top += LINE
         return top
 
@@ -123,8 +123,8 @@ def _weights_by_input(reading: WordAttention, weights: Sequence[float]) -> list[
     """A word's attention weights, split by input."""
     shares, start = [], 0
     for units in reading.units.values():
-        shares.append((units, weights[start : start + len(units.labels)]))
-        start += len(units.labels)
+        shares.append((units, weights[start : start + len(units.names)]))
+        start += len(units.names)
     return shares
 
 
@@ -132,7 +132,7 @@ def _lines(units: DisplayUnits) -> list[list[tuple[int, float, float]]]:
     """Words in lines as wide as a panel: (unit, left edge, width), in inches."""
     lines: list[list[tuple[int, float, float]]] = [[]]
     end = 0.0
-    for unit, label in enumerate(units.labels):
+    for unit, label in enumerate(units.names):
         word_width = _text_width(label.strip())
         start = end + (0.04 if label[:1].isspace() and lines[-1] else 0)
         if lines[-1] and start + word_width > PANEL:

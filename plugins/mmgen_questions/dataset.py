@@ -13,7 +13,7 @@ from mmgen_vl.coco import Captions, read_captions
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.reading.text import join_names
 from mmgen.tensors import Example
 

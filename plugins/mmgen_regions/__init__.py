@@ -97,7 +97,7 @@ class Published(mmgen.ExtractorConfig):
     model: str = Field(
         "unknown", description="name of the model that made the features; files of one model are compatible"
     )
-    labels: Path | None = Field(
+    class_names: Path | None = Field(
         None, description="text file with one class name per line, for files with class numbers (objects_vocab.txt)"
     )
 

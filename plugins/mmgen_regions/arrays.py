@@ -23,7 +23,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
-from .published import class_names, distributions, existing_path, names_of, relative_boxes, single_classes
+from .published import distributions, existing_path, names_of, read_class_names, relative_boxes, single_classes
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
 DAMAGE_ERRORS = (
@@ -49,7 +49,7 @@ class ArrayFolder(Extractor):
     """Reads a folder of arrays. A file that cannot be read is reported as a failed image; reading continues."""
 
     def __init__(self, config: NpzFolder) -> None:
-        self.names = class_names(config)
+        self.names = read_class_names(config)
         self.fingerprint = {"extractor": "npz_folder", "model": config.model}
 
     def count(self, source: Iterable[Picture] | Path) -> int:

@@ -33,15 +33,15 @@ def decode(text: bytes, kind: str, name: str) -> np.ndarray:
     return np.frombuffer(raw, kind)
 
 
-def class_names(config: Published) -> Sequence[str]:
+def read_class_names(config: Published) -> Sequence[str]:
     """Class names, one per line; of several names on a line, the first."""
-    if config.labels is None:
+    if config.class_names is None:
         return ()
     try:
-        return [line.split(",")[0].strip() for line in config.labels.read_text(encoding="utf-8").splitlines()]
+        return [line.split(",")[0].strip() for line in config.class_names.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{config.labels}: cannot be read: {error}; 'labels' must be a text file with one class per line"
+            f"{config.class_names}: cannot be read: {error}; 'class_names' must be a text file with one class per line"
         ) from None
 
 

@@ -70,7 +70,7 @@ class RoiFeatures(Extractor):
         has_boxes = picture.boxes is not None
         picture_boxes = self.default_boxes if picture.boxes is None else picture.boxes
         boxes = torch.tensor([list(box) for box in picture_boxes], dtype=torch.float32).reshape(-1, 4)
-        class_names = tuple(picture.labels) if has_boxes and picture.labels is not None else None
+        class_names = tuple(picture.region_names) if has_boxes and picture.region_names is not None else None
         classes = picture.classes if has_boxes else None
         return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), class_names, classes=classes)
 

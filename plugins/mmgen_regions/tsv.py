@@ -16,7 +16,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
-from .published import class_names, decode, existing_path, names_of, relative_boxes, single_classes
+from .published import decode, existing_path, names_of, read_class_names, relative_boxes, single_classes
 
 COLUMNS = {
     6: ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features"),
@@ -41,7 +41,7 @@ class TsvFile(Extractor):
     DataError with file and line."""
 
     def __init__(self, config: BottomUpTsv) -> None:
-        self.names = class_names(config)
+        self.names = read_class_names(config)
         self.fingerprint = {"extractor": "bottom_up_tsv", "model": config.model}
 
     def records(

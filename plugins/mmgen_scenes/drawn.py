@@ -77,14 +77,14 @@ class DrawnDataset(SampledDataset):
 
     def pictures(self) -> Iterator[Picture]:
         """One picture per scene, with the class probabilities that a detector might give to its boxes."""
+        from .detector_classes import detector_classes
         from .draw import draw
-        from .taken_for import detector_classes
 
         for name in SPLITS:
             for scene in (scene for scene_set in self.scene_sets(name) for scene in scene_set.scenes):
-                boxes, labels = self.boxes(scene)
+                boxes, region_names = self.boxes(scene)
                 loads = partial(draw, scene, self.config.image_size)
-                yield Picture(scene.id, loads, boxes, labels, detector_classes(scene, labels))
+                yield Picture(scene.id, loads, boxes, region_names, detector_classes(scene, region_names))
 
 
 def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:

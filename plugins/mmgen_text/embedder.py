@@ -138,7 +138,7 @@ class TextEmbedder(Embedder):
         """The tokens as labels; with a fast tokenizer also each slot's span [first character, end] in the text."""
         tokenizer = self.reader.tokenizer
         ids = self.reader.read(example).tolist()
-        description: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
+        description: dict[str, Any] = {"names": tokenizer.convert_ids_to_tokens(ids)}
         ids = ids[: len(ids) - len(self.reader.suffix)]
         if getattr(tokenizer, "is_fast", False):
             text = self.reader.text(example)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mmgen.errors import DataError
 from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.tensors import Example
 
 from .boxes import Box
@@ -77,7 +77,7 @@ class PublishedFiles(Dataset, abc.ABC):
         """Read a split. Raises DataError; EmptySplit if no example remains."""
 
     def boxes(self, key: str) -> tuple[Sequence[Box], Sequence[str]] | None:
-        """The boxes of a picture and their labels, or None if not published."""
+        """The boxes of a picture and their names, or None if not published."""
         return None
 
     def splits(self) -> tuple[str, ...]:
@@ -110,8 +110,8 @@ class PublishedFiles(Dataset, abc.ABC):
         keys = (key for split in self.files for example in self.split(split) for key in example.shown("image"))
         for key in dict.fromkeys(keys):
             if key in self.pictures_at:
-                boxes, labels = self.boxes(key) or (None, None)
-                yield Picture(key, partial(open_image, self.pictures_at[key]), boxes, labels)
+                boxes, region_names = self.boxes(key) or (None, None)
+                yield Picture(key, partial(open_image, self.pictures_at[key]), boxes, region_names)
 
     @cached_property
     def pictures_at(self) -> dict[str, Path]:

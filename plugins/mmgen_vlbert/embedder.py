@@ -205,11 +205,11 @@ class VlBertRegionEmbedder(StoredEmbedder):
         """labels, boxes and scores of the example's slots: each whole picture before its regions, the end slot last;
         "regions": whether each slot is a region; for several pictures also "pictures": the picture of each slot."""
         described = super().describe(example)
-        of = described.get("pictures") or [0] * len(described["labels"])
+        of = described.get("pictures") or [0] * len(described["names"])
         starts = [place for place, picture in enumerate(of) if picture not in of[:place]]
         described["regions"] = [self.reader.adds_whole or place not in starts for place in range(len(of))]
         for name, whole_value, last in (
-            ("labels", "the whole picture", "the end"),
+            ("names", "the whole picture", "the end"),
             ("boxes", WHOLE[0].tolist(), [0.0] * 4),
             ("scores", 1.0, 1.0),
             ("pictures", None, of[-1]),

@@ -135,7 +135,7 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
         embedders.append(Regions(features=path, fields=("image",), normalize="standard").build(backbone))
     several_files, single_file = embedders
     assert (
-        several_files.found_settings() == single_file.found_settings()
+        several_files.inferred_settings() == single_file.inferred_settings()
         and torch.equal(several_files.projection.weight, single_file.projection.weight)
         and torch.equal(several_files.mean, single_file.mean)
     )

@@ -50,7 +50,7 @@ def test_keys_of_images(name, key):
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     regions=st.lists(st.integers(0, 9), min_size=1, max_size=12),
-    parts=st.lists(st.sets(st.sampled_from(["boxes", "labels", "scores"])), min_size=12, max_size=12),
+    parts=st.lists(st.sets(st.sampled_from(["boxes", "region_names", "scores"])), min_size=12, max_size=12),
     keys=st.lists(
         st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=9),
         min_size=12,
@@ -62,7 +62,7 @@ def test_what_goes_in_comes_out(tmp_path_factory, regions, parts, keys):
     path = tmp_path_factory.mktemp("store") / "s.h5"
     records = []
     for number, count in enumerate(regions):
-        absent = dict.fromkeys({"boxes", "labels", "scores"} - parts[number])
+        absent = dict.fromkeys({"boxes", "region_names", "scores"} - parts[number])
         records.append(record(keys[number], count, seed=number, **absent))
     store = fill(path, records)
     assert list(store) == [expected.key for expected in records]
@@ -154,7 +154,7 @@ def test_missing_image_and_missing_file(tmp_path):
             {"boxes": np.array([[0.5, 0, 0.2, 1]] * 3)},
             "image 'b': a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1",
         ),
-        ({"labels": ("one",)}, "image 'b': got 1 labels for 3 regions"),
+        ({"region_names": ("one",)}, "image 'b': got 1 region names for 3 regions"),
         (
             {"scores": np.full(3, np.inf)},
             "image 'b': scores of shape (3,) for 3 regions; expected a finite number per region",

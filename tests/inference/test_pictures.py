@@ -34,7 +34,7 @@ def test_every_form_of_a_picture_gives_the_same_pixels(photo):
         PIXELS,
         Picture("own", lambda: Image.fromarray(PIXELS)),
         {"picture": content},
-        {"picture": PIXELS, "boxes": [[0, 0, 1, 1]], "labels": ["all"]},
+        {"picture": PIXELS, "boxes": [[0, 0, 1, 1]], "region_names": ["all"]},
     ]
     for form in forms:
         picture = as_picture(form, "query")
@@ -66,7 +66,7 @@ def test_what_is_no_picture_is_none():
         (io.BytesIO(), "the picture's file has no more bytes; call seek(0) if the file was read before"),
         (io.StringIO("text"), "open the picture's file in binary mode: open(path, 'rb')"),
         ({"picture": "gone.jpg"}, "gone.jpg: no such file"),
-        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes" and "labels"'),
+        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes" and "region_names"'),
     ],
 )
 def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
@@ -89,8 +89,8 @@ def test_features_that_no_model_can_compute_with_are_refused(features):
 
 
 def test_features_are_those_of_json_or_of_a_record():
-    features = {"features": [[1, 2], [3, 4]], "boxes": [[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], "labels": ["a", "b"]}
+    features = {"features": [[1, 2], [3, 4]], "boxes": [[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], "region_names": ["a", "b"]}
     record = as_record(features, "q")
-    assert record.features.dtype == np.float32 and record.boxes.max() == 1 and record.labels == ("a", "b")
+    assert record.features.dtype == np.float32 and record.boxes.max() == 1 and record.region_names == ("a", "b")
     again = as_record(Record("r", record.features, record.boxes), "q")
     assert again.key == "r" and np.array_equal(again.features, record.features) and as_record("key", "q") is None

@@ -461,7 +461,7 @@ def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
         {"image": {"features": [[1, 2]], "boxes": [[0, 0, 1, 1]]}},
     )
     assert complete["texts"] == same["texts"] and len(boxes["texts"]) == 1
-    assert odd["error"] == 'image: unknown key "feature"; use "picture", "features", "boxes" and "labels"'
+    assert odd["error"] == 'image: unknown key "feature"; use "picture", "features", "boxes" and "region_names"'
     assert wide["error"].startswith("image of '5': features have width 2, but the model ")
 
 
@@ -518,7 +518,7 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
     ]
 
 
-def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
+def test_boxes_and_region_names_of_a_query_are_checked(seeing, monkeypatch):
     good, rows = (
         [0, 0, 0.5, 1],
         "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as ",
@@ -530,9 +530,12 @@ def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
         ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1]; {rows}"),
         ({"boxes": [["a", 0, 0, 1]]}, f'got boxes [["a", 0, 0, 1]]; {rows}'),
         ({"boxes": good}, f"got boxes [0, 0, 0.5, 1]; {rows}"),
-        ({"boxes": [good], "labels": ["a", "b"]}, "got 2 labels for 1 box; give one label per box"),
-        ({"boxes": [good], "labels": "a"}, 'got labels "a"; give one string per box, such as ["dog"]'),
-        ({"labels": ["a"]}, "labels without boxes; give one box per label, or leave out the labels"),
+        ({"boxes": [good], "region_names": ["a", "b"]}, "got 2 region names for 1 box; give one name per box"),
+        ({"boxes": [good], "region_names": "a"}, 'got region names "a"; give one string per box, such as ["dog"]'),
+        (
+            {"region_names": ["a"]},
+            "region names without boxes; give one box per region name, or leave out the region names",
+        ),
     ]
     lines = [{"image": {"picture": "pictures/0.png", **fields}} for fields, _ in wrong]
     nan_box = {"features": [[1.0, 2.0]], "boxes": [[0, 0, float("nan"), 1]]}
@@ -654,7 +657,7 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
         writer.finish()
     with pytest.raises(DataError, match=r"other.h5: features have width 7, but the model was trained on width \d+"):
         run = load_run(seeing / PLACE)
-        settings = run.model.embedders["image"].found_settings()
+        settings = run.model.embedders["image"].inferred_settings()
         config = run.recipe.inputs["image"].model_copy(update={"features": tmp_path / "other.h5", **settings})
         config.build(run.model.backbone).reader.store  # noqa: B018
 

@@ -66,7 +66,7 @@ class TaskDataset(Dataset):
         scenes = self.scenes.split("test")
         return scenes[i], scenes[(i + 1) % SCENES]
 
-    def labels(self):
+    def vocabularies(self):
         return {"answers": ("red", "blue", "green", "yes", "no"), "truth": ("False", "True")}
 
     def describe(self):

@@ -87,7 +87,7 @@ def objective(cls):
         type: Literal["judge"] = "judge"
         gives = "label"
 
-        def build(self, backbone, labels):
+        def build(self, backbone, vocabularies):
             return cls(backbone)
 
     return type("Suite", (mmgen.testing.ObjectiveSuite,), {"config": lambda self: Config()})
@@ -624,7 +624,7 @@ class HasLabelsThatItDoesNotName(ToyDataset):
 class ChoosesFromAList(ToyDataset):
     named = ("truth",)
 
-    def labels(self):
+    def vocabularies(self):
         return {"truth": ["False", "True"]}
 
 
@@ -897,7 +897,7 @@ BROKEN = [
     (
         dataset(ChoosesFromAList),
         "test_labels",
-        "labels() gives ['False', 'True'] for 'truth'; expected a tuple of different texts",
+        "vocabularies() gives ['False', 'True'] for 'truth'; expected a tuple of different texts",
     ),
     (metric(LosesExamples), "test_per_example", "hits has 15 values for 16 examples"),
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "raises ZeroDivisionError"),

@@ -93,7 +93,7 @@ class TaskObjectiveSuite(mmgen.testing.ObjectiveSuite):
     def examples(self):
         return examples()
 
-    def labels(self):
+    def vocabularies(self):
         return {"answers": KNOWN}
 
 

@@ -16,7 +16,7 @@ def record(key, regions=3, width=4, seed=0, **changes):
     values = {
         "features": rng.standard_normal((regions, width)).astype(np.float32),
         "boxes": corners.astype(np.float32),
-        "labels": tuple(f"thing {i % 2}" for i in range(regions)),
+        "region_names": tuple(f"thing {i % 2}" for i in range(regions)),
         "scores": rng.random(regions).astype(np.float32),
     }
     return Record(key, **{**values, **changes})
@@ -42,7 +42,7 @@ def fill(path, records, dtype="float32", fingerprint=FINGERPRINT):
 
 
 def assert_same_record(a, b):
-    assert (a.key, a.labels) == (b.key, b.labels)
+    assert (a.key, a.region_names) == (b.key, b.region_names)
     for name in ("features", "boxes", "scores"):
         ours, theirs = getattr(a, name), getattr(b, name)
         assert (ours is None) == (theirs is None), name

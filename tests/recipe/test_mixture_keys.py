@@ -75,7 +75,7 @@ def test_what_is_not_written_follows_from_the_step(tmp_path):
     assert [*recipe.sources("pre")] == ["jsonl", "jsonl 2"]
     assert (pictures.share, pictures.inputs, pictures.objectives) == (3, ("caption", "image"), ("words",))
     assert (texts.share, texts.inputs, texts.objectives) == (1, ("caption",), ("words",))
-    assert pictures.data.folder == tmp_path / "pictures" and recipe.own_data("pre") is None
+    assert pictures.data.folder == tmp_path / "pictures" and recipe.scored_data("pre") is None
     assert layers.place(("steps", "pre", "data", "1", "folder")) == f"{tmp_path}/toy.toml:26"
     assert [part.type for part in recipe.parts()].count("jsonl") == 2
 
@@ -83,7 +83,7 @@ def test_what_is_not_written_follows_from_the_step(tmp_path):
 def test_a_step_is_scored_on_its_first_data_set(tmp_path):
     words = ('objectives = ["words"]\nevaluate = false', 'objectives = ["generator"]\nevaluate = "own"')
     recipe, _ = read(tmp_path, two(), words)
-    assert recipe.own_data("pre").folder == tmp_path / "pictures" and not recipe.writes("pre")
+    assert recipe.scored_data("pre").folder == tmp_path / "pictures" and not recipe.writes("pre")
 
 
 def test_an_objective_is_left_out_where_its_inputs_are_not(tmp_path):

@@ -23,7 +23,7 @@ PACKAGE = """
         "Theirs."
         type: Literal["mine"] = "mine"
         renders = frozenset({"label"})
-        labels = LABELS
+        required_labels = LABELS
         datasets = DATASETS
 
         def build(self):

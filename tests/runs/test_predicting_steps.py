@@ -23,7 +23,7 @@ from mmgen.registry import Part, Registry, Source, installed
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.storage import predictions
-from mmgen.storage.kept_examples import KeptExamples, keep
+from mmgen.storage.scored_examples import SavedExamples, keep
 from mmgen.tensors import All, Example, Loss, Prediction, Scores, Targets
 from mmgen.testing.toy import COLORS, ToyDataset
 
@@ -44,7 +44,7 @@ class ColouredDataset(ToyDataset):
     def split(self, name):
         return [self._labelled(example) for example in super().split(name)]
 
-    def labels(self):
+    def vocabularies(self):
         return {"color": tuple(COLORS)}
 
     def _labelled(self, example):
@@ -57,10 +57,10 @@ class WhichColor(mmgen.ObjectiveConfig):
 
     type: Literal["which_color"] = "which_color"
     gives = "label"
-    labels = ("color",)
+    required_labels = ("color",)
 
-    def build(self, backbone, labels):
-        return WhichColorObjective(backbone, labels["color"])
+    def build(self, backbone, vocabularies):
+        return WhichColorObjective(backbone, vocabularies["color"])
 
 
 class ColorReader(TargetReader):
@@ -96,7 +96,7 @@ class Right(mmgen.MetricConfig):
 
     type: Literal["right"] = "right"
     judges = frozenset({"label"})
-    labels = ("color",)
+    required_labels = ("color",)
 
     def build(self):
         return RightMetric()
@@ -106,7 +106,7 @@ class Shaped(Right):
     """Needs a label that no data here have."""
 
     type: Literal["shaped"] = "shaped"
-    labels = ("shape",)
+    required_labels = ("shape",)
 
 
 class RightMetric(Metric):
@@ -310,13 +310,13 @@ def test_predictions_are_scored_from_the_examples_that_the_run_keeps(done, known
     ],
 )
 def test_inputs_and_labels_are_kept_as_they_were(tmp_path, inputs, labels):
-    from mmgen.data.checked import example_problem
+    from mmgen.data.part_checks import example_problem
 
     example = Example("one", inputs, ("a",), {"group": "g"}, labels)
     assert not example_problem(example)
     recipe, scored = recipe_of(tmp_path, RECIPE), OneSplit([example])
     keep(recipe, scored, tmp_path)
-    examples = KeptExamples("test", tmp_path / "examples/colors.jsonl", "gone")
+    examples = SavedExamples("test", tmp_path / "examples/colors.jsonl", "gone")
     assert list(examples.split("test")) == [example]
 
 

@@ -16,7 +16,7 @@ from mmgen.data.datasets import Datasets
 from mmgen.registry import installed
 from mmgen.report import compare_intervals
 from mmgen.report.compare import _group_steps, _without_repeats
-from mmgen.report.labels import tell_apart
+from mmgen.report.short_paths import tell_apart
 from mmgen.report.table import Spread, cell, spread
 from mmgen.scoring.intervals import means_over_examples
 from mmgen.storage.run_folder import RunFolder, differences

@@ -16,8 +16,8 @@ from kit.toys import PLACE, mmgen_here
 
 from mmgen.errors import RunError
 from mmgen.runs import side_by_side
-from mmgen.runs.learning_process import Order
 from mmgen.runs.side_by_side import Jobs
+from mmgen.runs.training_process import Order
 
 slow = pytest.mark.slow  # starts processes
 pytestmark = pytest.mark.usefixtures("no_page")

@@ -161,7 +161,7 @@ def test_visualberts_head_is_an_objectives(published_bert, place):
     loaded = load_start(model, folder, "pre")
     assert torch.equal(state(model)["objectives.fits.head.weight"], theirs["cls.seq_relationship.weight"])
     began = []
-    model.objective("fits").begin = began.append
+    model.objective("fits").init_from_model = began.append
     recipe, _ = load(Path("toy.toml"), installed())
     init_objectives(recipe, "pre", model, loaded)
     assert not began  # the head has its weights

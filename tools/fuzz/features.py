@@ -70,7 +70,7 @@ def _stores(folder: Path) -> Any:
                     {}
                     if plain
                     else {
-                        "labels": tuple(f"thing {n % 2}" for n in range(REGIONS[number])),
+                        "region_names": tuple(f"thing {n % 2}" for n in range(REGIONS[number])),
                         "scores": boxes[:, 0],
                         "classes": classes(number),
                     }
@@ -163,8 +163,8 @@ def _check_store(path: Path, content: Any, _) -> None:
                 f"rows of {key}: {rows.shape}"
             )
         if "labels" in held and (held["labels"][first:last] >= 0).all():
-            assert record.labels == tuple(held["label_names"][n].decode() for n in held["labels"][first:last]), (
-                f"labels of {key}"
+            assert record.region_names == tuple(held["label_names"][n].decode() for n in held["labels"][first:last]), (
+                f"region names of {key}"
             )
         if record.classes is not None:
             assert [name.encode() for name in record.classes.names] == held["class_names"].tolist()
@@ -187,8 +187,8 @@ def _read_journal(path: Path, _) -> Any:
     with StoreWriter(path, {"extractor": "toy", "settings": {"a": 1}}, "float32") as writer:
         for number, key in enumerate(KEYS):
             features, boxes = arrays(number)
-            labels = tuple(f"thing {n % 2}" for n in range(REGIONS[number]))
-            writer.add(Record(key, features, boxes, labels, boxes[:, 0], classes(number)))
+            region_names = tuple(f"thing {n % 2}" for n in range(REGIONS[number]))
+            writer.add(Record(key, features, boxes, region_names, boxes[:, 0], classes(number)))
         writer.finish()
     return {record.key: record for record in FeatureStore(path).records()}
 

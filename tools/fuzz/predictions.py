@@ -309,7 +309,7 @@ def _command(draw: Random, folder: Path, prepared: Any) -> Path:
             "metrics.a=1",
             "type=3",
             "model=3",
-            "labels='missing'",
+            "class_names='missing'",
             "index='texts.json'",
             "profile=1",
             "steps.words=2",

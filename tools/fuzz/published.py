@@ -58,7 +58,7 @@ def _spoil(draw: Random, folder: Path, _) -> Path:
 
 def _read(path: Path, _) -> Any:
     """What a step's parts would be handed: of the index, where one of its files is spoilt."""
-    from mmgen.storage.published import read_published
+    from mmgen.storage.published_weights import read_published
 
     return read_published(str(path if path.suffix in (".bin", ".pt") else path.with_name(INDEX)))
 

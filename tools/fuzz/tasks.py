@@ -216,7 +216,7 @@ def _boxes(path: Path) -> Any:
 
     dataset = Vcr(folder=path.parents[2], images="vcr1images", test_split="train", validation_split="").build()
     (picture,) = dataset.pictures()
-    return list(picture.boxes), list(picture.labels)
+    return list(picture.boxes), list(picture.region_names)
 
 
 def _refcoco(path: Path) -> Any:

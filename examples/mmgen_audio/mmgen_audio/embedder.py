@@ -85,4 +85,4 @@ class AudioEmbedder(Embedder):
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """When each slot begins and ends."""
         count = len(self.reader.read(example))
-        return {"labels": [f"{n * self.seconds:.1f}-{(n + 1) * self.seconds:.1f} s" for n in range(count)]}
+        return {"names": [f"{n * self.seconds:.1f}-{(n + 1) * self.seconds:.1f} s" for n in range(count)]}

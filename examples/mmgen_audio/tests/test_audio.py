@@ -74,8 +74,8 @@ def test_slots_and_their_times(sounds):
     config = Audio(folder=sounds, sample_rate=8000, frames=10, fields=("sound",))
     example = Example("e", {"sound": "long"})
     assert AudioReader(config).read(example).shape == (7, 640)  # 5000 / 80 + 1 = 63 frames
-    labels = config.build(Tiny().build()).describe(example)["labels"]
-    assert labels[0] == "0.0-0.1 s" and labels[-1] == "0.6-0.7 s"
+    names = config.build(Tiny().build()).describe(example)["names"]
+    assert names[0] == "0.0-0.1 s" and names[-1] == "0.6-0.7 s"
     short = config.model_copy(update={"max_seconds": 0.2})
     assert AudioReader(short).read(example).shape == (3, 640)
 

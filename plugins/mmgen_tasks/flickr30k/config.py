@@ -39,13 +39,13 @@ class PhraseRegions(mmgen.ObjectiveConfig):
 
     type: Literal["phrase_regions"] = "phrase_regions"
     gives = "boxes"
-    labels = ("phrases",)
+    required_labels = ("phrases",)
 
     caption: str = Field("caption", description="the input with the phrases")
     image: str = Field("image", description="the input whose regions are the candidates")
     width: int = Field(64, ge=1, description="width of the queries and keys; BERT's heads have 64")
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .objective import PhraseRegionsObjective
 
         return PhraseRegionsObjective(self, backbone)
@@ -71,7 +71,7 @@ class PhraseRecall(mmgen.MetricConfig):
 
     type: Literal["phrase_recall"] = "phrase_recall"
     judges = frozenset({"boxes"})
-    labels = ("phrases",)
+    required_labels = ("phrases",)
 
     by_phrase_type: bool = Field(False, description="add a column of R@1 for each type of phrase")
 
@@ -109,7 +109,7 @@ class PhraseBoxes(mmgen.RendererConfig):
 
     type: Literal["flickr30k_card"] = "flickr30k_card"
     renders = frozenset({"boxes"})
-    labels = ("phrases",)
+    required_labels = ("phrases",)
 
     def build(self):
         from .card import PhraseCard

@@ -25,7 +25,7 @@ class Flickr30k(Exporter):
     """Sentences with marked phrases, annotations in XML, and the images of every split."""
 
     name = "flickr30k"
-    labels = ("phrases",)
+    required_labels = ("phrases",)
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
         for name in (SENTENCES, ANNOTATIONS):

@@ -13,7 +13,7 @@ from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, rea
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example
 

@@ -42,12 +42,12 @@ class TrueOrFalse(mmgen.ObjectiveConfig):
 
     type: Literal["true_or_false"] = "true_or_false"
     gives = "label"
-    labels = ("truth",)
+    required_labels = ("truth",)
     pools = True
 
     dropout: float = Dropout
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .objective import TrueOrFalseObjective
 
         return TrueOrFalseObjective(self, backbone)
@@ -58,7 +58,7 @@ class PairAccuracy(mmgen.MetricConfig):
 
     type: Literal["pair_accuracy"] = "pair_accuracy"
     judges = frozenset({"label"})
-    labels = ("truth",)
+    required_labels = ("truth",)
 
     @classmethod
     def result_files(cls):
@@ -97,7 +97,7 @@ class TruthBars(mmgen.RendererConfig):
 
     type: Literal["nlvr2_card"] = "nlvr2_card"
     renders = frozenset({"label"})
-    labels = ("truth",)
+    required_labels = ("truth",)
 
     def build(self):
         from .card import TruthCard

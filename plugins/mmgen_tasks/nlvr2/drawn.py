@@ -50,5 +50,5 @@ class DrawnPairs(DrawnDataset):
         )
         return SceneSet(scenes, examples)
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": ("False", "True")}

@@ -23,7 +23,7 @@ class Nlvr2(Exporter):
     """JSON lines. Examples and pictures must have NLVR2's ids."""
 
     name = "nlvr2"
-    labels = ("truth",)
+    required_labels = ("truth",)
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
         for split, examples in exported.splits.items():

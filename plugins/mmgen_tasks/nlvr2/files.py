@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.reading.text import json_lines, kind, require_keys, tidy
 from mmgen.tensors import All, Example
 
@@ -46,7 +46,7 @@ class Nlvr2Files(PublishedDataset):
             return finder.file([name, Path(name).name], f"{self.source}/{name}")
         return finder.file([f"{split}.json"], f"{self.source}/{split}.json")
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": ("False", "True")}
 
     def read(self, split: str) -> CountedExamples:

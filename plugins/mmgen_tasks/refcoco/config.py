@@ -64,7 +64,7 @@ class RegionChoice(mmgen.ObjectiveConfig):
 
     type: Literal["region_choice"] = "region_choice"
     gives = "region"
-    labels = ("box",)
+    required_labels = ("box",)
 
     image: str = Field("image", description="the input whose regions are the candidates")
     loss: Literal["bce", "softmax"] = Field(
@@ -88,7 +88,7 @@ class RegionChoice(mmgen.ObjectiveConfig):
             )
         return self
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .objective import RegionChoiceObjective
 
         return RegionChoiceObjective(self, backbone)
@@ -102,7 +102,7 @@ class BoxAccuracy(mmgen.MetricConfig):
 
     type: Literal["box_accuracy"] = "box_accuracy"
     judges = frozenset({"region"})
-    labels = ("box",)
+    required_labels = ("box",)
 
     @classmethod
     def result_files(cls):
@@ -140,7 +140,7 @@ class ChosenRegion(mmgen.RendererConfig):
 
     type: Literal["refcoco_card"] = "refcoco_card"
     renders = frozenset({"region"})
-    labels = ("box",)
+    required_labels = ("box",)
 
     def build(self):
         from .card import RegionCard

@@ -26,7 +26,7 @@ class RefcocoPlus(Exporter):
     """`refs(unc).p` and `instances.json`: every box of a picture is a thing."""
 
     name = "refcoco"
-    labels = ("box",)
+    required_labels = ("box",)
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
         images: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ class RefcocoPlus(Exporter):
             size = {"width": picture.width, "height": picture.height}
             images.append({"id": number_or_text(key), "file_name": picture.file, **size})
             for place, box in enumerate(picture.boxes):
-                annotate(key, picture, box, picture.labels[place] if picture.labels else "thing")
+                annotate(key, picture, box, picture.region_names[place] if picture.region_names else "thing")
         for split, examples in exported.splits.items():
             for example in examples:
                 key, box, text = (

@@ -62,7 +62,7 @@ class RegionChoiceObjective(Objective):
             OrderedDict(layers)
         )  # numbered so that the weights keep their names from when dropout came first
 
-    def begin(self, model: Sequencer) -> None:
+    def init_from_model(self, model: Sequencer) -> None:
         if self.config.transform:
             init_layer_from(self.head[0], model, self.config.init_from)
 

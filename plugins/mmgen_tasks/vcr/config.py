@@ -62,7 +62,7 @@ class MultipleChoice(mmgen.ObjectiveConfig):
 
     type: Literal["multiple_choice"] = "multiple_choice"
     gives = "choice"
-    labels = ("choices", "choice")
+    required_labels = ("choices", "choice")
     makes_rows = True
     pools = True
 
@@ -72,7 +72,7 @@ class MultipleChoice(mmgen.ObjectiveConfig):
     )
     dropout: float = Dropout
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .objective import MultipleChoiceObjective
 
         return MultipleChoiceObjective(self, backbone)
@@ -93,7 +93,7 @@ class ChoiceAccuracy(mmgen.MetricConfig):
 
     type: Literal["choice_accuracy"] = "choice_accuracy"
     judges = frozenset({"choice"})
-    labels = ("choice",)
+    required_labels = ("choice",)
 
     @classmethod
     def result_files(cls):
@@ -141,7 +141,7 @@ class Choices(mmgen.RendererConfig):
 
     type: Literal["vcr_card"] = "vcr_card"
     renders = frozenset({"choice"})
-    labels = ("choices", "choice")
+    required_labels = ("choices", "choice")
 
     def build(self):
         from .card import ChoiceCard

@@ -31,7 +31,7 @@ class DrawnChoices(DrawnDataset):
     name = "drawn scenes with choices"
     config: SceneChoices
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"objects": tuple(KINDS) if self.config.tags == "kinds" else (PERSON,)}
 
     def make(self, split: str, i: int) -> SceneSet:

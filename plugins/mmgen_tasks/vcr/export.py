@@ -20,7 +20,7 @@ class Vcr(Exporter):
     """Needs examples of answers and rationales. A picture's objects are its boxes, without a last box of the whole."""
 
     name = "vcr"
-    labels = ("choices", "choice_mentions")
+    required_labels = ("choices", "choice_mentions")
     images = "vcr1images"
 
     def config(self, config: DatasetConfig, split: str) -> DatasetConfig:

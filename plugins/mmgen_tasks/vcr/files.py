@@ -15,7 +15,7 @@ from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, require_keys, tidy
 from mmgen.tensors import All, Example
 
@@ -68,7 +68,7 @@ class VcrFiles(PublishedDataset):
     def finder(self) -> Finder:
         return Finder(self.name, self.config.folder, ("vcr1annots",))
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         """The classes of objects: COCO's 80, and the other classes of the training split."""
         class_names = {name for example in self.split(self.config.train_split) for name in example.labels["objects"]}
         if len(other_classes := sorted(class_names.difference(CLASSES))) > MOST_CLASSES:
@@ -119,7 +119,7 @@ class VcrTextFiles(VcrFiles):
 
     name = "VCR's texts"
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         """No vocabularies: examples have no objects."""
         return {}
 

@@ -76,7 +76,7 @@ class AnswerClasses(mmgen.ObjectiveConfig):
 
     type: Literal["answer_classes"] = "answer_classes"
     gives = "label"
-    labels = ("answers",)
+    required_labels = ("answers",)
 
     question: str = Field(
         "question", description="the input whose last slot predicts the answer: a text with append_mask = true"
@@ -89,10 +89,10 @@ class AnswerClasses(mmgen.ObjectiveConfig):
     dropout: float = Dropout
     top_k: int = Field(10, ge=1, description="how many of the most probable answers a prediction lists")
 
-    def build(self, backbone, labels):
+    def build(self, backbone, vocabularies):
         from .objective import AnswerClassesObjective
 
-        return AnswerClassesObjective(self, backbone, labels["answers"])
+        return AnswerClassesObjective(self, backbone, vocabularies["answers"])
 
     def errors(self, inputs):
         if not getattr(inputs.get(self.question), "append_mask", False):
@@ -106,7 +106,7 @@ class VqaAccuracy(mmgen.MetricConfig):
 
     type: Literal["vqa_accuracy"] = "vqa_accuracy"
     judges = frozenset({"text", "label"})
-    labels = ("answers",)
+    required_labels = ("answers",)
 
     by_question_type: bool = Field(False, description="add a column for every question type; VQA 2.0 has 65")
 
@@ -147,7 +147,7 @@ class AnswerBars(mmgen.RendererConfig):
 
     type: Literal["vqa_card"] = "vqa_card"
     renders = frozenset({"label"})
-    labels = ("answers",)
+    required_labels = ("answers",)
 
     def build(self):
         from .card import AnswerCard

@@ -29,7 +29,7 @@ class DrawnAnswers(DrawnDataset):
     name = "drawn scenes with answers"
     config: SceneAnswers
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"answers": questions.ANSWERS}
 
     def make(self, split: str, i: int) -> SceneSet:

@@ -27,7 +27,7 @@ class Vqa2(Exporter):
     """Questions, annotations (also of the test split, where known), and the answer vocabulary."""
 
     name = "vqa2"
-    labels = ("answers",)
+    required_labels = ("answers",)
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
         _, prefix, (kind,), _ = RELEASES["2.0"]
@@ -38,7 +38,7 @@ class Vqa2(Exporter):
             if rows := [_answers(example) for example in examples if example.targets]:
                 save_json(folder / ANNOTATIONS.format_map(names), {"annotations": rows})
         (folder / VOCABULARY).write_text(
-            "".join(f"{answer}\n" for answer in exported.labels["answers"]), encoding="utf-8"
+            "".join(f"{answer}\n" for answer in exported.vocabularies["answers"]), encoding="utf-8"
         )
         return {"type": "vqa_answers", "vocabulary": VOCABULARY, **split_roles([*exported.splits], {})}
 

@@ -15,7 +15,7 @@ from mmgen_vl.answers import tidy as on_one_line
 from mmgen_vl.coco import YEARS
 
 from mmgen.errors import DataError
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
 from mmgen.tensors import Example
 
@@ -96,7 +96,7 @@ class VqaFiles(PublishedDataset):
     def main_file(self, split: str) -> Path:
         return self.files[split].questions[0]
 
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"answers": self._vocabulary}
 
     def describe(self) -> dict[str, Any]:

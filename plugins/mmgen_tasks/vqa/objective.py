@@ -61,7 +61,7 @@ class AnswerClassesObjective(Objective):
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(backbone.hidden_size, len(known))
 
-    def begin(self, model: Sequencer) -> None:
+    def init_from_model(self, model: Sequencer) -> None:
         """Initialise the transform from that of the masked-LM head (VL-BERT's code, for VQA)."""
         if self.config.transform:
             self.transform.load_state_dict(head_transform(model.backbone).state_dict())

@@ -19,7 +19,7 @@ from transformers import (
 
 from mmgen.attention import prefix_layout
 from mmgen.errors import DataError
-from mmgen.storage.published import PublishedWeights
+from mmgen.storage.published_weights import PublishedWeights
 from mmgen.storage.weights import load_state, state
 from mmgen.tensors import Slots
 

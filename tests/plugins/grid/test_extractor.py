@@ -80,7 +80,7 @@ def test_through_the_store(tmp_path):
     assert segment.states.shape == (1, 4, 32) and segment.mask.all()
     assert [tuple(parameter.shape) for parameter in model.parameters()] == [(32, 576 + 4), (32,)]
     described = model.describe(example)
-    assert described["labels"] == ["row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"]
+    assert described["names"] == ["row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"]
     assert described["boxes"][3] == [0.5, 0.5, 1, 1]
 
 
@@ -89,7 +89,7 @@ def test_regions_features_are_refused_by_name(tmp_path):
     extract(TimmGrid(image_size=64, grid=3).build(), [picture("a")], tmp_path / "b.h5")
     model = Grid(features=tmp_path / "a.h5", fields=("image",)).build(Words())
     with pytest.raises(DataError) as error:
-        Grid(features=tmp_path / "b.h5", fields=("image",), **model.found_settings()).build(Words()).reader.store  # noqa: B018
+        Grid(features=tmp_path / "b.h5", fields=("image",), **model.inferred_settings()).build(Words()).reader.store  # noqa: B018
     assert "(settings.grid: 3 here, 2 in training)" in str(error.value)
 
 

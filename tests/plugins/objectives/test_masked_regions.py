@@ -247,7 +247,7 @@ def test_features_without_classes_are_refused_when_the_head_is_built():
         MaskedRegions().build(backbone, {"image.classes": ()})
     assert str(error.value) == (
         "masked_regions predicts region classes, but the features of 'image' have none; delete the store and extract "
-        "features with a detector, or import published features with class names (labels)"
+        "features with a detector, or import published features with 'class_names'"
     )
 
 
@@ -331,7 +331,7 @@ def test_a_store_without_classes_is_refused_before_training(tmp_path):
     message = (
         f"error: toy.toml:{line}: objectives.regions: masked_regions predicts region classes, but the features of "
         "'image' have none; delete the store and extract features with a detector, or import published features with "
-        "class names (labels)\n"
+        "'class_names'\n"
     )
     assert done.returncode == 1 and done.stderr == message
     assert not list((tmp_path / toys.PLACE).glob("steps/*/*.safetensors"))

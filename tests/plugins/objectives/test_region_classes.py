@@ -83,7 +83,7 @@ class TestRegionClasses(mmgen.testing.ObjectiveSuite):
     def inputs(self):
         return {"question": Text(), "image": regions()}
 
-    def labels(self):
+    def vocabularies(self):
         return {"objects": NAMES}
 
     def examples(self):
@@ -147,11 +147,11 @@ def test_the_hidden_layer_is_initialised_from_masked_regions():
     model = compose_model(RegionClasses(init_from="regions"))
     layer, source = model.objective("own").head.dense, model.objective("regions").hidden_layer()
     assert not torch.equal(layer.weight, source.weight)
-    model.objective("own").begin(model)
+    model.objective("own").init_from_model(model)
     assert torch.equal(layer.weight, source.weight) and torch.equal(layer.bias, source.bias)
     before = compose_model().objective("own").head.dense.weight
     alone = compose_model()
-    alone.objective("own").begin(alone)
+    alone.objective("own").init_from_model(alone)
     assert torch.equal(alone.objective("own").head.dense.weight, before)
 
 

@@ -28,7 +28,7 @@ def test_npz_with_distributions(tmp_path, background):
     distributions = np.concatenate([1 - chances.sum(1, keepdims=True), chances], 1)[:, 1 - background :]
     np.savez(tmp_path / "a.npz", x=FEATURES[0], cls_prob=distributions)
     np.savez(tmp_path / "b.npz", x=FEATURES[0], cls_prob=np.ones((3, 7)) / 7)
-    first, second = outcomes(NpzFolder(labels=tmp_path / "vocab.txt"), tmp_path)
+    first, second = outcomes(NpzFolder(class_names=tmp_path / "vocab.txt"), tmp_path)
     assert first.classes.ids.tolist() == [[0, 1], [1, 0], [1, 0]]
     assert np.allclose(first.classes.probabilities, [[0.6, 0.3], [0.2, 0.1], [1, 0]])
     assert second.reason.endswith("b.npz: cls_prob has shape (3, 7), but there are 2 class names")

@@ -103,7 +103,7 @@ def test_detectors_of_transformers(make, pictures, tmp_path):
     records = list(extractor.records(pictures))
     assert [record.key for record in records] == ["0", "1", "2"]
     for record in records:
-        assert record.features.shape == (5, 16) and record.boxes.shape == (5, 4) and len(record.labels) == 5
+        assert record.features.shape == (5, 16) and record.boxes.shape == (5, 4) and len(record.region_names) == 5
         assert (np.diff(record.scores) <= 0).all() and record.boxes.min() >= 0 and record.boxes.max() <= 1
         assert (record.boxes[:, :2] <= record.boxes[:, 2:]).all()
     # transformers' own result for the second picture, alone
@@ -148,7 +148,7 @@ def test_a_selected_query_has_its_own_state(pictures, tmp_path):
 def test_min_score(pictures, tmp_path):
     saved(tmp_path, detr)
     (record,) = Detector(model=str(tmp_path), min_score=0.99).build().records(pictures[:1])
-    assert record.features.shape == (0, 16) and record.boxes.shape == (0, 4) and record.labels == ()
+    assert record.features.shape == (0, 16) and record.boxes.shape == (0, 4) and record.region_names == ()
 
 
 def test_pickled_weights_and_missing_folders_are_refused(tmp_path):

@@ -106,7 +106,7 @@ def test_several_pictures_in_one_segment(store):
     assert torch.allclose(segment.states[0, 3:], states(model, "2").states[0], atol=1e-6)
     assert model.reader.slots(example(All(("3", "2")))) == 5
     description = model.describe(example(All(("3", "2"))))
-    assert description["pictures"] == [0, 0, 0, 1, 1] and len(description["boxes"]) == len(description["labels"]) == 5
+    assert description["pictures"] == [0, 0, 0, 1, 1] and len(description["boxes"]) == len(description["names"]) == 5
     with pytest.raises(DataError, match="no features for 1 of 2 images"):
         model.reader.find_gaps([example(All(("3", "absent")))])
 
@@ -148,13 +148,13 @@ def test_no_more_than_max_regions(store):
 
 
 def test_a_record_inside_an_example_is_cut_once(store):
-    scores, labels = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
+    scores, region_names = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
     classes = Classes(("cat", "dog"), np.zeros((9, 1), np.int32), np.full((9, 1), 0.5, np.float32))
-    nine_regions = record("9", 9, seed=9, scores=scores, labels=labels, classes=classes)
+    nine_regions = record("9", 9, seed=9, scores=scores, region_names=region_names, classes=classes)
     model = embedder(features=store, max_regions=4)
     (cut,) = model.reader.records(Example("x", {"image": nine_regions}))
-    counts = [len(values) for values in (cut.features, cut.boxes, cut.scores, cut.labels, cut.classes.ids)]
-    assert counts == [4] * 5 and cut.labels == ("a", "b", "c", "d")
+    counts = [len(values) for values in (cut.features, cut.boxes, cut.scores, cut.region_names, cut.classes.ids)]
+    assert counts == [4] * 5 and cut.region_names == ("a", "b", "c", "d")
     (stored,) = model.reader.read(example("9"))
     (regions,) = model.reader.read(Example("x", {"image": nine_regions}))
     assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
@@ -193,7 +193,7 @@ def test_normalised(store):
 def test_built_again_without_its_file(store):
     model = embedder(features=store, normalize="standard")
     config = Regions(fields=("image",), normalize="standard", features="gone.h5").model_copy(
-        update=model.found_settings()
+        update=model.inferred_settings()
     )
     again = config.build(Words())
     again.load_state_dict(model.state_dict())
@@ -216,12 +216,12 @@ def test_reader_travels_to_workers(store):
 
 def test_described(store, tmp_path):
     described = embedder(features=store).describe(example("2"))
-    assert described["labels"] == ["region 1", "region 2"] and np.allclose(
+    assert described["names"] == ["region 1", "region 2"] and np.allclose(
         described["boxes"], [[0.1, 0.2, 0.6, 0.9]] * 2
     )
-    named = fill(tmp_path / "n.h5", records=[record("a", 2, labels=("dog", "cat"), scores=np.array([0.9, 0.5]))])
+    named = fill(tmp_path / "n.h5", records=[record("a", 2, region_names=("dog", "cat"), scores=np.array([0.9, 0.5]))])
     described = embedder(features=named).describe(example("a"))
-    assert described["labels"] == ["dog", "cat"] and np.allclose(described["scores"], [0.9, 0.5])
+    assert described["names"] == ["dog", "cat"] and np.allclose(described["scores"], [0.9, 0.5])
 
 
 def test_config_survives_json(store):
@@ -243,7 +243,7 @@ def test_no_features_at_all():
 def test_other_width_and_other_extractor(store, tmp_path):
     model = embedder(features=store)
     wide = fill(tmp_path / "wide.h5", records=[Record("a", features(2, width=9))])
-    settings = model.found_settings()
+    settings = model.inferred_settings()
     with pytest.raises(DataError) as error:
         states(embedder(features=wide, **settings), "a")
     assert str(error.value) == f"{wide}: features have width 9, but the model was trained on width 6"
@@ -294,5 +294,5 @@ def test_drawn_scenes_through_the_store(tmp_path):
     model = embedder(features=tmp_path / "s.h5")
     segment = model(**model.reader.collate([model.reader.read(item) for item in examples]))
     assert segment.mask.sum(1).tolist() == [len(item.facts["things"]) + 1 for item in examples]
-    assert model.describe(examples[0])["labels"][-1] == "the whole scene"
+    assert model.describe(examples[0])["names"][-1] == "the whole scene"
     assert FeatureStore(tmp_path / "s.h5").width == 576

@@ -24,10 +24,10 @@ def roi():
     return Roi(image_size=64).build()
 
 
-def test_boxes_and_labels_of_a_picture(roi):
-    (regions,) = roi.records([picture(boxes=BOXES, labels=["a", "b", "all"])])
+def test_boxes_and_region_names_of_a_picture(roi):
+    (regions,) = roi.records([picture(boxes=BOXES, region_names=["a", "b", "all"])])
     assert regions.features.shape == (3, 576) and np.isfinite(regions.features).all()
-    assert np.allclose(regions.boxes, BOXES) and regions.labels == ("a", "b", "all")
+    assert np.allclose(regions.boxes, BOXES) and regions.region_names == ("a", "b", "all")
     assert not np.allclose(regions.features[0], regions.features[1])
     (nothing,) = roi.records([picture(boxes=[])])
     assert nothing.features.shape == (0, 576) and nothing.boxes.shape == (0, 4)

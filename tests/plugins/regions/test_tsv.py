@@ -66,9 +66,9 @@ def test_lxmert_tsv_with_names_of_classes(tmp_path):
         b64(FEATURES[0]),
     ]
     path = tsv(tmp_path / "f.tsv", "\t".join(map(str, values)))
-    (record,) = outcomes(BottomUpTsv(labels=tmp_path / "objects_vocab.txt"), path)
+    (record,) = outcomes(BottomUpTsv(class_names=tmp_path / "objects_vocab.txt"), path)
     assert (
-        record.labels == ("goggles", "yolk", "class 9")
+        record.region_names == ("goggles", "yolk", "class 9")
         and np.allclose(record.scores, scores)
         and np.allclose(record.boxes, RELATIVE)
     )
@@ -76,7 +76,7 @@ def test_lxmert_tsv_with_names_of_classes(tmp_path):
     assert np.allclose(record.classes.distributions(), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])  # the last has no name
     assert np.allclose(record.classes.probabilities, [[0.9], [0.5], [0]])
     (plain,) = outcomes(BottomUpTsv(), path)
-    assert plain.labels is None and plain.classes is None
+    assert plain.region_names is None and plain.classes is None
 
 
 def test_tsv_with_a_header(tmp_path):

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from mmgen_scenes import Discovery, Scenes, dependencies, draw
 from mmgen_scenes.brush import PAINT, sprite
+from mmgen_scenes.detector_classes import detector_classes
 from mmgen_scenes.grammar import is_relevant, mentions, words
-from mmgen_scenes.taken_for import detector_classes
 from mmgen_scenes.world import COLORS, KINDS, MOST_HIDDEN, overlap_share
 from PIL import Image, ImageChops
 from pydantic import ValidationError
@@ -134,7 +134,7 @@ def test_pictures(data, examples):
     assert [picture.key for picture in pictures] == [example.inputs["image"] for example in examples]
     for picture, example in zip(pictures, examples, strict=True):
         assert [list(box) for box in picture.boxes] == [*(t["box"] for t in example.facts["things"]), [0, 0, 1, 1]]
-        assert picture.labels[:-1] == [f"{t['color']} {t['kind']}" for t in example.facts["things"]]
+        assert picture.region_names[:-1] == [f"{t['color']} {t['kind']}" for t in example.facts["things"]]
     image = pickle.loads(pickle.dumps(pictures[0])).load()
     assert (image.mode, image.size) == ("RGB", (192, 192))
 
@@ -147,11 +147,11 @@ def test_detector_classes_are_the_right_kind_and_similar_kinds(data):
         classes = picture.classes
         assert classes.names == tuple(KINDS) and not classes.known[-1] and classes.known[:-1].all()
         assert [classes.names[first] for first in classes.ids[:-1, 0]] == [
-            label.split()[1] for label in picture.labels[:-1]
+            label.split()[1] for label in picture.region_names[:-1]
         ]
         assert (classes.probabilities[:-1, 0] > 0.5).all() and (classes.probabilities[:-1].sum(1) <= 1 + 1e-6).all()
         assert np.array_equal(classes.probabilities, again.classes.probabilities)
-        for kind, chances in zip(picture.labels[:-1], classes.distributions(), strict=False):
+        for kind, chances in zip(picture.region_names[:-1], classes.distributions(), strict=False):
             if kind.endswith(" dog"):
                 shares += Counter(dict(zip(classes.names, chances.tolist(), strict=True)))
     assert shares["cat"] > 3 * shares["car"] and shares["horse"] > 3 * shares["kite"]

@@ -93,7 +93,7 @@ def test_drawn_scenes_are_the_same_after_export(tmp_path, config, form):
     again = export_and_read(tmp_path, config, form)
     if form == "vqa2":
         again = again.model_copy(update={"train_targets": config.train_targets})
-        assert again.build().labels() == config.build().labels()
+        assert again.build().vocabularies() == config.build().vocabularies()
     assert_same(config, again, exact=form in ("vqa2", "nlvr2", "vcr"))
 
 

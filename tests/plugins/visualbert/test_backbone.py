@@ -35,7 +35,7 @@ from mmgen.model import Objectives, compose
 from mmgen.objectives import EncodedInputs
 from mmgen.parts import Record
 from mmgen.sequence import lay_out
-from mmgen.storage.published import read_published
+from mmgen.storage.published_weights import read_published
 from mmgen.tensors import All, Example, Segment, Targets
 
 D = 20
@@ -221,14 +221,14 @@ def head_of(weights):
 INPUTS = {"caption": Text(), "second": Text(token_type=1)}
 
 
-def build_model(fuse="early", objectives=None, inputs=INPUTS, labels=None, **settings):
+def build_model(fuse="early", objectives=None, inputs=INPUTS, vocabularies=None, **settings):
     torch.manual_seed(0)
     model = compose(
         VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0, fuse=fuse),
         inputs | {"image": regions(**settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
-        objectives=Objectives(objectives or {}, labels or {}),
+        objectives=Objectives(objectives or {}, vocabularies or {}),
     )
     with torch.no_grad():
         for parameter in model.parameters():
@@ -460,7 +460,7 @@ PUBLISHED = [
 @pytest.mark.parametrize(("cls", "more", "objective", "head"), PUBLISHED)
 def test_all_published_weights_are_loaded(cls, more, objective, head, safetensors, tmp_path):
     """With the names and the layout of `uclanlp/visualbert-*`, on random weights."""
-    model = build_model(objectives={"own": objective}, labels={"answers": KNOWN})
+    model = build_model(objectives={"own": objective}, vocabularies={"answers": KNOWN})
     torch.manual_seed(1)
     theirs = cls(VisualBertConfig(**sizes_of(model), visual_embedding_dim=D, **more))
     if safetensors:

@@ -267,14 +267,14 @@ def test_another_input_of_regions_replaces_an_absent_one():
 @pytest.mark.parametrize("whole_image", ["mean", "first"])
 def test_the_description_of_two_pictures_has_a_line_per_slot(whole_image):
     model = build_model(whole_image=whole_image)
-    first = replace(record("a", 2), labels=("cat", "dog"), scores=np.array([0.5, 0.25], np.float32))
+    first = replace(record("a", 2), region_names=("cat", "dog"), scores=np.array([0.5, 0.25], np.float32))
     pair = Example("e", {"caption": "a cat", "image": All((first, record("b", 1)))})
     described, whole_label = model.embedders["image"].describe(pair), ["the whole picture"] * (whole_image == "mean")
-    assert described["labels"] == [*whole_label, "cat", "dog", *whole_label, "region 1", "the end"]
+    assert described["names"] == [*whole_label, "cat", "dog", *whole_label, "region 1", "the end"]
     assert described["pictures"] == [0] * (len(whole_label) + 2) + [1] * (len(whole_label) + 2)
     slots = slots_of(model, [pair])
-    assert int(slots.of("image").sum()) == len(described["labels"]) == len(described["boxes"])
-    assert model.embedders["image"].reader.slots(pair) == len(described["labels"])
+    assert int(slots.of("image").sum()) == len(described["names"]) == len(described["boxes"])
+    assert model.embedders["image"].reader.slots(pair) == len(described["names"])
     assert not described["scores"]  # the second picture has none
     expected = (
         [False] * (len(whole_label) or 1) + [True] * (1 + bool(whole_label)),

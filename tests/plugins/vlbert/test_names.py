@@ -11,7 +11,7 @@ from mmgen.model import Objectives, compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.start import select_tensors
-from mmgen.storage.published import read_published
+from mmgen.storage.published_weights import read_published
 
 WIDE, D, LAYERS, CLASSES = 32, 20, 2, 5
 WORDS = "what color is the ball . a red cat and two dogs on grass"

@@ -28,8 +28,8 @@ from mmgen.tensors import Example
 from mmgen.training.context import StepContext
 from mmgen.training.train import train
 
-from .made_up import Arguments, arguments, examples, model, tell, tidy
-from .short import Memory
+from .little_memory import Memory
+from .synthetic import Arguments, arguments, examples, model, tell, tidy
 
 CLOSE = 1e-5
 SHARES = (0.7, 0.4, 0.2)  # of what comes and goes without cuts

@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgen.features.writer import StoreWriter
 
-from .made_up import CAPTION, REGIONS, Arguments, arguments, heads, record, tell, texts
+from .synthetic import CAPTION, REGIONS, Arguments, arguments, heads, record, tell, texts
 
 RECIPE = """\
 name = "epochs"

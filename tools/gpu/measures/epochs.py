@@ -27,7 +27,7 @@ from mmgen.recipe.tables import Recipe
 from mmgen.registry import installed
 from mmgen.runs.run import run
 
-from .made_up import Arguments, arguments, tell
+from .synthetic import Arguments, arguments, tell
 
 LEARNING = "both: training"
 WAITING = re.compile(r"([\d.]+)% of the slots were padding; ([\d.]+)% of the time was spent waiting")

@@ -15,7 +15,7 @@ from mmgen.data.collate import Collator
 from mmgen.evaluation.generate import generate
 from mmgen.tensors import Example
 
-from .made_up import Arguments, arguments, examples, model, never_end, precision, tell, tidy, timed
+from .synthetic import Arguments, arguments, examples, model, never_end, precision, tell, tidy, timed
 from .tracing import traced
 
 PRECISIONS = ("bf16", "fp32")

@@ -15,7 +15,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from .made_up import timed
+from .synthetic import timed
 
 SHOWN = 8  # kernels
 

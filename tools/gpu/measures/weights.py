@@ -8,7 +8,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from .made_up import tell
+from .synthetic import tell
 
 CLOSE = 2e-5
 UNTAUGHT = "key.bias"  # the gradient of keys' biases is rounding alone, which Adam blows up

@@ -91,7 +91,7 @@ def test_names_follow_nlvr2(data):
     first, keys = data.split("test")[0], {picture.key for picture in data.pictures()}
     assert first.id == "test-0-0-0" and first.facts["group"] == "test-0--0"
     assert first.inputs["image"] == All(("test-0-0-img0", "test-0-0-img1"))
-    assert data.labels() == {"truth": ("False", "True")} and type(first.labels["truth"]) is bool
+    assert data.vocabularies() == {"truth": ("False", "True")} and type(first.labels["truth"]) is bool
     assert len(keys) == 8 * (120 + 1 + 10) and len(data.split("test")) == 80
 
 

@@ -27,7 +27,7 @@ def test_examples(tmp_path):
     assert first.inputs == {"image": All(("dev-850-0-img0", "dev-850-0-img1")), "statement": "There is a dog."}
     assert (first.labels, second.labels) == ({"truth": True}, {"truth": False})
     assert first.facts == second.facts == {"group": "dev-850--0"}
-    assert dataset.labels() == {"truth": ("False", "True")}
+    assert dataset.vocabularies() == {"truth": ("False", "True")}
 
 
 def test_subsets_have_separate_files(tmp_path):

@@ -113,8 +113,8 @@ def test_proposals_are_near_the_target_and_elsewhere():
     reached, share = [], []
     for scene_set, picture in zip(data.scene_sets("train"), data.pictures(), strict=False):
         assert picture.key == scene_set.scenes[0].id == scene_set.examples[0].inputs["image"]
-        assert len(picture.boxes) == len(picture.labels) == 36
-        for box, label in zip(picture.boxes, picture.labels, strict=True):
+        assert len(picture.boxes) == len(picture.region_names) == 36
+        for box, label in zip(picture.boxes, picture.region_names, strict=True):
             right = [f"{t.color} {t.kind}" for t in scene_set.scenes[0].things if iou(t.box, box) >= 0.5]
             assert label in right or (label == "background" and not right)
         for example in scene_set.examples:

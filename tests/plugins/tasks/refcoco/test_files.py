@@ -56,7 +56,7 @@ def test_expressions_as_json_in_the_folder_of_the_release(tmp_path):
 
 def test_a_picture_has_the_boxes_of_all_its_things_cut_to_it(tmp_path):
     picture = next(iter(Refcoco(folder=published.refcoco(tmp_path), images="images").build().pictures()))
-    assert (picture.key, picture.labels) == ("0", ["person", "dog", "person"])
+    assert (picture.key, picture.region_names) == ("0", ["person", "dog", "person"])
     assert picture.boxes == [(0.1, 0.25, 0.4, 0.75), (0.505, 0.1, 0.755, 0.3), (0.0, 0.0, 1.0, 0.5)]
 
 

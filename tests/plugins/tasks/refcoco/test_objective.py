@@ -128,7 +128,7 @@ def test_the_head_is_initialised_from_that_of_masked_regions():
     )
     source_layer, head_layer = network.objective("regions").hidden_layer(), network.objective("own").head[0]
     assert not torch.equal(source_layer.weight, head_layer.weight)
-    network.objective("own").begin(network)
+    network.objective("own").init_from_model(network)
     assert torch.equal(source_layer.weight, head_layer.weight) and torch.equal(source_layer.bias, head_layer.bias)
     published_weights = {
         f"module.vlbert.mvrc_head.transform.dense.{part}": torch.rand(32, 32) for part in ("weight", "bias")

@@ -189,7 +189,7 @@ def test_forms_and_sizes(data):
 def test_classes_of_objects(tags):
     """The kinds of the things, in the order of their boxes; "person" for all things with names."""
     data = SceneChoices(train_size=4, val_size=1, test_size=1, tags=tags).build()
-    known = data.labels()["objects"]
+    known = data.vocabularies()["objects"]
     for example in data.split("train"):
         kinds = tuple(thing["kind"] for thing in example.facts["things"])
         assert example.labels["objects"] == (kinds if tags == "kinds" else ("person",) * len(kinds))

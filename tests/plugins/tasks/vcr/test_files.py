@@ -109,12 +109,12 @@ def test_classes_of_objects(tmp_path, monkeypatch):
         ("sphinx", "car", "person", "griffin")
     ] * 2
     assert [example.labels["objects"] for example in data.split("val")] == [("person", "car", "person")] * 2
-    known = data.labels()["objects"]
+    known = data.vocabularies()["objects"]
     assert len(CLASSES) == len(set(CLASSES)) == 80 and known == (*CLASSES, "griffin", "sphinx")
     assert (known[0], known[2], known[79]) == ("person", "car", "toothbrush")
     monkeypatch.setattr("mmgen_tasks.vcr.files.MOST_CLASSES", 1)
     with pytest.raises(DataError) as caught:
-        data.labels()
+        data.vocabularies()
     assert str(caught.value) == (
         f"{tmp_path}/train.jsonl: 2 classes of objects are not COCO's; at most 1 are supported"
     )
@@ -137,7 +137,7 @@ def test_boxes_of_objects_in_their_order_and_the_whole_picture(tmp_path):
     dataset = Vcr(folder=published.vcr(tmp_path), images="vcr1images").build()
     picture = next(iter(dataset.pictures()))
     assert picture.boxes == [(0.1, 0.1, 0.5, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.2, 0.5), (0.0, 0.0, 1.0, 1.0)]
-    assert picture.labels == ["person", "car", "person", "the whole picture"]
+    assert picture.region_names == ["person", "car", "person", "the whole picture"]
 
 
 def test_files_that_are_missing(tmp_path):

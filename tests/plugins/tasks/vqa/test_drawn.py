@@ -46,14 +46,14 @@ def test_examples_have_the_shape_of_vqa(data):
     assert (first.id, first.inputs["image"]) == ("train-00000-0", "train-00000")
     assert len(first.targets) == 1 and len(data.split("test")[0].targets) == 10
     assert len(SMALL.model_copy(update={"train_targets": "all"}).build().split("train")[0].targets) == 10
-    assert data.labels() == {"answers": ANSWERS} and len(set(ANSWERS)) == 47
+    assert data.vocabularies() == {"answers": ANSWERS} and len(set(ANSWERS)) == 47
 
 
 def test_scenes_are_those_of_the_captions(data):
     plain = Scenes(train_size=3, val_size=1, test_size=1).build()
     ours = {picture.key: picture for picture, _ in zip(data.pictures(), range(3), strict=False)}
     for picture in list(plain.pictures())[:3]:
-        assert ours[picture.key].boxes == picture.boxes and ours[picture.key].labels == picture.labels
+        assert ours[picture.key].boxes == picture.boxes and ours[picture.key].region_names == picture.region_names
         assert ours[picture.key].load().tobytes() == picture.load().tobytes()
 
 

@@ -28,7 +28,7 @@ def test_examples(tmp_path):
     assert (yes.id, yes.inputs) == ("20", {"image": "20", "question": "Is it red?", "answer": "yes"})
     assert yes.facts == {"image": "20", "question_type": "is it", "answer_type": "yes/no"}
     assert yes.targets == ("yes",) * 7 + ("no", "No.", "maybe")
-    assert dataset.labels() == {"answers": ("yes", "3", "dog")}  # the most common answers, normalised
+    assert dataset.vocabularies() == {"answers": ("yes", "3", "dog")}  # the most common answers, normalised
     assert yes.labels == {"answers": {"yes": 1.0}} and number.labels == {"answers": {"3": 1.0}}
     assert dog.labels == {"answers": {"dog": 1.0}}
     assert [example.targets for example in dataset.split("train")] == [("yes",), ("3",), ("a dog",)]
@@ -40,7 +40,7 @@ def test_soft_targets_count_people_with_equal_answers(tmp_path):
     published.vqa(tmp_path)
     (tmp_path / "answers.txt").write_text("<unk>\nno\nyes\n2\ntwo\nthe dog\n")
     dataset = VqaAnswers(folder=tmp_path, vocabulary="answers.txt").build()
-    assert dataset.labels() == {"answers": ("<unk>", "no", "yes", "2", "two", "the dog")}
+    assert dataset.vocabularies() == {"answers": ("<unk>", "no", "yes", "2", "two", "the dog")}
     labels = [example.labels["answers"] for example in dataset.split("val")]
     assert labels == [{"yes": 1.0, "no": 0.6}, {"2": pytest.approx(0.9)}, {"the dog": 1.0}]
 
@@ -65,10 +65,10 @@ def test_the_vocabulary_has_the_most_common_answers(tmp_path):
     for row in annotations[1:]:
         row["multiple_choice_answer"] = "The dog"
     (tmp_path / "v2_mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
-    assert VqaAnswers(folder=tmp_path, num_answers=1).build().labels() == {"answers": ("dog",)}
-    assert VqaAnswers(folder=tmp_path, min_count=2).build().labels() == {"answers": ("dog",)}
+    assert VqaAnswers(folder=tmp_path, num_answers=1).build().vocabularies() == {"answers": ("dog",)}
+    assert VqaAnswers(folder=tmp_path, min_count=2).build().vocabularies() == {"answers": ("dog",)}
     with pytest.raises(DataError, match=r"annotations.json: none of the 2 answers occurs 3 times"):
-        VqaAnswers(folder=tmp_path, min_count=3).build().labels()
+        VqaAnswers(folder=tmp_path, min_count=3).build().vocabularies()
 
 
 def test_the_description_identifies_the_vocabulary(tmp_path):
@@ -206,7 +206,7 @@ def test_a_split_whose_answers_are_for_other_questions(tmp_path):
 def test_answers_that_cannot_be_counted(tmp_path):
     config = VqaAnswers(folder=published.vqa(tmp_path), annotations={"train": []})
     with pytest.raises(DataError, match="the split 'train' has no annotations, so its answers cannot be counted"):
-        config.build().labels()
+        config.build().vocabularies()
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_head_is_initialised_from_the_masked_lm_heads_transform(backbone):
     states = torch.randn(3, 32)
     with torch.no_grad():
         assert not torch.allclose(network.objective("own").transform(states), _transformed(network.backbone, states))
-        network.objective("own").begin(network)
+        network.objective("own").init_from_model(network)
         assert torch.allclose(
             network.objective("own").transform(states), _transformed(network.backbone, states), atol=1e-6
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.report.labels import tell_apart
+from mmgen.report.short_paths import tell_apart
 
 
 @pytest.mark.parametrize(

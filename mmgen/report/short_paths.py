@@ -1,4 +1,4 @@
-"""Short labels for paths in one table."""
+"""Short names for paths in one table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def tell_apart(paths: Sequence[Path]) -> list[str]:
-    """A label per path: the path without the leading and trailing parts that all paths share.
+    """A name per path: the path without the leading and trailing parts that all paths share.
 
-    The label of a single path is its last part. Different paths have different labels."""
+    The name of a single path is its last part. Different paths have different names."""
     parts = [path.absolute().parts for path in paths]
     while all(len(segments) > 1 for segments in parts) and len({segments[0] for segments in parts}) == 1:
         parts = [segments[1:] for segments in parts]

@@ -6,7 +6,7 @@ from kit import toys
 from mmgen.configs import Config, SequenceConfig
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import load
-from mmgen.recipe.renamed import RENAMED, new_name, with_new_names
+from mmgen.recipe.renamed_keys import RENAMED, new_name, with_new_names
 from mmgen.recipe.tables import Step
 from mmgen.recipe.training import Training
 from mmgen.registry import installed

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from safetensors.torch import save_file
 
 from mmgen.errors import DataError
-from mmgen.storage.published import read_published
+from mmgen.storage.published_weights import read_published
 
 TENSORS = {"bert.a": torch.arange(6.0).reshape(2, 3), "cls.b": torch.ones(4)}
 

@@ -19,14 +19,14 @@ SHAKEN = 0.5  # standard deviation of a kind's log probability from one box to a
 SINGULAR = {kind.plural: kind.name for kind in KINDS.values()}
 
 
-def detector_classes(scene: Scene, labels: Sequence[str]) -> Classes:
-    """Distributions over the kinds for boxes of these labels ("red car", "blue cats"); without a distribution for a
-    label that names no kind. A function of the scene and the labels."""
+def detector_classes(scene: Scene, region_names: Sequence[str]) -> Classes:
+    """Distributions over the kinds for boxes with these names ("red car", "blue cats"); without a distribution for
+    a name without a kind. A function of the scene and the names."""
     rng = Random(f"{scene.id}/{scene.look}/taken for")
     names = tuple(KINDS)
-    chances = np.zeros((len(labels), len(names)))
-    for row, label in zip(chances, labels, strict=True):
-        noun = label.rpartition(" ")[2]
+    chances = np.zeros((len(region_names), len(names)))
+    for row, region_name in zip(chances, region_names, strict=True):
+        noun = region_name.rpartition(" ")[2]
         if (kind := SINGULAR.get(noun, noun)) in KINDS:
             share = rng.uniform(*SURE)
             similarities = [near * math.exp(rng.gauss(0, SHAKEN)) for near in _likeness(kind)]

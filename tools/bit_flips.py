@@ -1,5 +1,5 @@
-"""`python -m tools.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file
-without checksums, as the walk through it finds before it is read (`mmgen.features.untrusted_hdf5`)."""
+"""`python -m tools.bit_flips --files 4000`: how often flipped bits make libhdf5 loop, crash or use all memory on a file
+without checksums, and whether the check before reading finds them (`mmgen.features.untrusted_hdf5`)."""
 
 from __future__ import annotations
 

@@ -39,6 +39,8 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # old key -> its new names; the conf
     "rate": ("mlm_probability", "mask_probability"),
     "told": ("top_k",),
     "whole_words": ("whole_word_mask",),
+    # extractors
+    "labels": ("class_names",),
     # data sets
     "answers": ("num_answers",),
     "asks": ("subtask",),

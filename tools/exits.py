@@ -1,6 +1,6 @@
 """Start several processes that learn a little and leave, again and again, and count how they left.
 
-    python -m tools.leaving --starts 200
+    python -m tools.exits --starts 200
 
 A process group that is not taken down may abort its process while Python ends ("terminate called without an active
 exception"), once in some forty starts. Every start ends in one of `WAYS`, by turns: normally, with an error in all
@@ -33,8 +33,8 @@ from mmgen.training import distributed
 from mmgen.training.train import train
 
 WAYS = ("end", "error", "one error", "Ctrl-C", "one kill")
-LEFT = 3  # the exit status of a process that was stopped and left in order; `meeting.leave` gives 1 where it hangs
-SECONDS = 600  # a start that takes longer hangs; leaving alone has a shorter limit, `meeting.LEAVING_SECONDS`
+LEFT = 3  # the exit status of a process that was stopped and left in order; `rendezvous.leave` gives 1 where it hangs
+SECONDS = 600  # a start that takes longer hangs; leaving alone has a shorter limit, `rendezvous.LEAVING_SECONDS`
 
 
 def free_port() -> int:

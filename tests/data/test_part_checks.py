@@ -18,9 +18,9 @@ from kit.broken import (
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
-from mmgen.data.checked import check_reads, references_of, score_with
 from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
+from mmgen.data.part_checks import check_reads, references_of, score_with
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError, PluginError
 from mmgen.evaluation.generate import generate

@@ -29,7 +29,7 @@ from mmgen.training.distributed import refuse_shared_gpus
 from mmgen.training.learner import Learner
 from mmgen.training.train import make_material
 from mmgen.training.validate import validate
-from tools.gpu.pretend import CUDA, Mixed, Pretended
+from tools.gpu.fake_gpu import CUDA, Mixed, Pretended
 
 pytestmark = pytest.mark.slow
 

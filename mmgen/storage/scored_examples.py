@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import DatasetConfig
-from ..data.checked import example_problem
 from ..data.datasets import ScoredOn
+from ..data.part_checks import example_problem
 from ..errors import DataError, RunError
 from ..files import read_table, write_text
 from ..parts import Dataset
@@ -44,10 +44,10 @@ def keep(recipe: Recipe, datasets: ScoredOn, folder: Path) -> None:
 
 def _file(recipe: Recipe, step: str, folder: Path) -> Path:
     """The file with the examples that a step is scored on."""
-    step_data = recipe.own_data(step)
+    step_data = recipe.scored_data(step)
     if step_data is None:
         return folder / FILE
-    return folder / "examples" / f"{next(name for name in recipe.steps if recipe.own_data(name) == step_data)}.jsonl"
+    return folder / "examples" / f"{next(name for name in recipe.steps if recipe.scored_data(name) == step_data)}.jsonl"
 
 
 class ScoredExamples:
@@ -68,7 +68,7 @@ class ScoredExamples:
         return self.dataset_of(step).split(self._config(step).test_split)
 
     def _config(self, step: str) -> DatasetConfig:
-        return self._recipe.own_data(step) or self._recipe.data
+        return self._recipe.scored_data(step) or self._recipe.data
 
 
 def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
@@ -86,10 +86,10 @@ def _load_or_copy(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
             raise
         reason = str(error).partition("\n")[0].rstrip(":")
         log.warning("%s: %s; using the run's copy of its examples, which has no pictures", folder, reason)
-        return KeptExamples(config.test_split, file, reason)
+        return SavedExamples(config.test_split, file, reason)
 
 
-class KeptExamples(Dataset):
+class SavedExamples(Dataset):
     """The one split that steps are scored on. `why`: the reason why the data set itself is not available."""
 
     def __init__(self, split: str, file: Path, why: str) -> None:

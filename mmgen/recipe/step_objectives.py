@@ -61,7 +61,7 @@ def _source_errors(
     for name, config in trained.items():
         if wrong := config.errors(source_inputs):
             yield f"'{name}' {wrong}"
-        if absent := [label for label in config.labels if label not in source.data.labels]:
+        if absent := [label for label in config.required_labels if label not in source.data.labels]:
             have = ", ".join(source.data.labels) or "none"
             yield f"'{name}' needs examples with the label '{absent[0]}', but data '{source.data.type}' has: {have}"
     hidden = [(part, name) for name, config in trained.items() for part in config.hidden(source_inputs)]
@@ -118,11 +118,11 @@ def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
             steps
             and config is not None
             and data
-            and not any({*config.labels} <= {*data_set.labels} for data_set in data)
+            and not any({*config.required_labels} <= {*data_set.labels} for data_set in data)
         ):
             yield (
                 ("metrics", name),
-                f"needs examples with {_name_labels(config.labels)}, but no data set has them; remove it",
+                f"needs examples with {_name_labels(config.required_labels)}, but no data set has them; remove it",
             )
 
 

@@ -25,7 +25,7 @@ Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
 
 @dataclass(frozen=True)
-class Owned:
+class Qualified:
     """The name of a part in messages: `name` and the package that registered the part. The package is looked up only
     when a message is written, since listing the installed parts takes longer than most calls into parts."""
 
@@ -38,7 +38,7 @@ class Owned:
 
 
 @contextlib.contextmanager
-def part_calls(part: Owned, method: str) -> Iterator[None]:
+def part_calls(part: Qualified, method: str) -> Iterator[None]:
     """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
     the exception's type and text."""
     try:
@@ -54,7 +54,7 @@ class Examples:
     """Checks the splits of one data set when they are first read: types of targets and inputs, and unique ids."""
 
     def __init__(self, config: DatasetConfig) -> None:
-        self.place = Owned("data", "dataset", type(config))
+        self.place = Qualified("data", "dataset", type(config))
         self.splits: dict[str, str] = {}  # id of an example -> its split
         self.checked: set[str] = set()
 
@@ -127,7 +127,7 @@ def check_texts(texts: Texts, ids: Sequence[str], num_texts: int, generator: Gen
                     or f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a mean log-probability"
                 )
     if problem:
-        raise PluginError(f"{Owned('generator', 'generator', generator)}: generate gives {problem}")
+        raise PluginError(f"{Qualified('generator', 'generator', generator)}: generate gives {problem}")
     return texts
 
 
@@ -144,7 +144,7 @@ def check_targets(targets: Targets, name: str, reader: TargetReader, predicting:
         problem = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count is a number, 0 or more"
     if problem:
         kind = "generator" if name == GENERATOR else "objective"
-        raise PluginError(f"{Owned(name, kind, reader)}: {'ask' if predicting else 'collate'} {problem}")
+        raise PluginError(f"{Qualified(name, kind, reader)}: {'ask' if predicting else 'collate'} {problem}")
     return targets
 
 
@@ -152,7 +152,7 @@ def check_predictions(
     predictions: Sequence[Prediction], ids: Sequence[str], name: str, objective: Objective
 ) -> list[Prediction]:
     """The predictions of an objective for the examples with these ids. Raises PluginError."""
-    place = Owned(name, "objective", objective)
+    place = Qualified(name, "objective", objective)
     if not isinstance(predictions, Sequence) or len(predictions) != len(ids):
         result = len(predictions) if isinstance(predictions, Sequence) else predictions
         raise PluginError(f"{place}: predict gives {result!r:.60} for {len(ids)} examples")
@@ -179,7 +179,7 @@ def score_with(
     name: str, metric: Metric, predictions: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
 ) -> Scores:
     """The scores of a metric for the predictions of these examples, in the same order. Raises PluginError."""
-    place = Owned(f"metrics.{name}", "metric", metric)
+    place = Qualified(f"metrics.{name}", "metric", metric)
     with part_calls(place, "score"):
         scores = metric.score(predictions, examples)
     if problem := _scores_problem(scores, len(examples), "score"):
@@ -190,7 +190,7 @@ def score_with(
 def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
     """The scores of a metric for the references of these examples and for chance; None if the metric has neither.
     Raises PluginError."""
-    place = Owned(f"metrics.{name}", "metric", metric)
+    place = Qualified(f"metrics.{name}", "metric", metric)
     with part_calls(place, "references"):
         scores = metric.references(examples)
     if scores is not None and (problem := _scores_problem(scores, len(examples), "references")):
@@ -231,7 +231,7 @@ def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExampl
     """Checks an input before training: two reads of an example are equal, `forward` gives a segment of the backbone's
     width, and an example has as many slots alone as in a batch. Raises PluginError; DataError if an example cannot be
     read."""
-    reader, place = embedder.reader, Owned(f"input '{name}'", "embedder", embedder)
+    reader, place = embedder.reader, Qualified(f"input '{name}'", "embedder", embedder)
     with part_calls(place, "read"):
         items = [reader.read(example) for example in examples]
         repeats = [reader.read(example) for example in examples]
@@ -260,7 +260,7 @@ def _changed_tensors(reader: Reader, first: Any, second: Any) -> str:
     )
 
 
-def _count_slots(embedder: Embedder, items: Sequence[Any], place: Owned, width: int) -> list[int]:
+def _count_slots(embedder: Embedder, items: Sequence[Any], place: Qualified, width: int) -> list[int]:
     """Real slots of every row. Raises PluginError unless `forward` gives a segment for a backbone of this width."""
     device = next((parameter.device for parameter in embedder.parameters()), None)
     collated = embedder.reader.collate(items)

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from mmgen.errors import DataError
-from mmgen.reading.finding import Finder
+from mmgen.reading.find_files import Finder
 from mmgen.reading.text import json_lines
 
 

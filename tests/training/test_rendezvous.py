@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from mmgen.errors import RunError
-from mmgen.training import distributed, meeting
+from mmgen.training import distributed, rendezvous
 
-NAMES = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", meeting.WAIT)
+NAMES = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", rendezvous.WAIT)
 
 
 @pytest.fixture
@@ -30,32 +30,34 @@ def start(monkeypatch):
 
 @pytest.mark.parametrize("value", ["abc", "0", "-1", ""])
 def test_a_world_size_that_is_no_number(start, value):
-    said = f"WORLD_SIZE is '{value}' in the environment, but must be a whole number of at least 1; {meeting.HOW}"
+    said = f"WORLD_SIZE is '{value}' in the environment, but must be a whole number of at least 1; {rendezvous.HOW}"
     assert start(WORLD_SIZE=value, RANK=0) == said
 
 
 def test_a_place_on_the_machine_that_is_no_number(start):
-    said = f"LOCAL_RANK is 'x' in the environment, but must be a whole number of at least -1; {meeting.HOW}"
+    said = f"LOCAL_RANK is 'x' in the environment, but must be a whole number of at least -1; {rendezvous.HOW}"
     assert start(WORLD_SIZE=1, LOCAL_RANK="x") == said
 
 
 def test_what_a_launcher_left_behind(start):
-    assert start(WORLD_SIZE=2) == f"WORLD_SIZE is 2 in the environment, but RANK is not set; {meeting.HOW}"
-    assert start(RANK=0) == f"WORLD_SIZE is 2 in the environment, but MASTER_ADDR is not set; {meeting.HOW}"
+    assert start(WORLD_SIZE=2) == f"WORLD_SIZE is 2 in the environment, but RANK is not set; {rendezvous.HOW}"
+    assert start(RANK=0) == f"WORLD_SIZE is 2 in the environment, but MASTER_ADDR is not set; {rendezvous.HOW}"
     more = {"RANK": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 1}
-    assert start(**more) == f"RANK is 2 in the environment, but must be at most 1, since WORLD_SIZE is 2; {meeting.HOW}"
+    assert (
+        start(**more) == f"RANK is 2 in the environment, but must be at most 1, since WORLD_SIZE is 2; {rendezvous.HOW}"
+    )
 
 
 def test_waiting_ends(start, caplog, monkeypatch):
-    monkeypatch.setattr(meeting, "SAID_AFTER", 0.0)
+    monkeypatch.setattr(rendezvous, "SAID_AFTER", 0.0)
     caplog.set_level("WARNING", logger="mmgen")  # other tests may have silenced it
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
-    said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{meeting.WAIT: 1})
+    said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{rendezvous.WAIT: 1})
     place = f"127.0.0.1:{port}"
     assert said == (
-        f"process 0 of 2: the others did not connect to {place} within 1 s; {meeting.HOW}; to wait longer, set "
+        f"process 0 of 2: the others did not connect to {place} within 1 s; {rendezvous.HOW}; to wait longer, set "
         "MMGEN_WAIT_SECONDS"
     )
     assert caplog.messages == [
@@ -64,15 +66,15 @@ def test_waiting_ends(start, caplog, monkeypatch):
 
 
 def test_a_group_is_taken_down_once(tmp_path):
-    meeting.leave()  # there is none
+    rendezvous.leave()  # there is none
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    meeting.leave()
+    rendezvous.leave()
     assert not torch.distributed.is_initialized()
-    meeting.leave()
+    rendezvous.leave()
 
 
 def test_of_one_process_nothing_is_asked(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-    assert meeting.meet() is None and "MASTER_ADDR" not in os.environ
+    assert rendezvous.meet() is None and "MASTER_ADDR" not in os.environ
