@@ -15,7 +15,7 @@ import pytest
 from mmgen.errors import RunError
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
-from mmgen.files import locked, refuse_overwriting, write_atomically, write_folder, write_json, write_text
+from mmgen.files import image_key, locked, refuse_overwriting, write_atomically, write_folder, write_json, write_text
 from mmgen.parts import Record
 
 LEAVES_A_CHILD = """
@@ -157,3 +157,19 @@ def test_files_of_a_run_are_not_overwritten(tmp_path):
         refuse_overwriting("--json", tmp_path / "times.json")
     message = f"--json {tmp_path}/times.json: is a file of a run and would be overwritten; choose another name"
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("COCO_train2014_000000314392.jpg", "314392"),
+        ("a/b/000000314392.jpg", "314392"),
+        ("COCO_val2014_000000000042", "42"),
+        ("2083", "2083"),
+        ("my photo.v2.JPEG", "my photo.v2"),
+        ("n161313.npz", "n161313"),
+        ("0042.png", "0042"),
+    ],
+)
+def test_keys_of_images(name, key):
+    assert image_key(name) == key

@@ -13,7 +13,6 @@ from mmgen.cli import main
 from mmgen.errors import DataError
 from mmgen.features import extract as extraction
 from mmgen.features.extract import Summary, extract, folder_pictures
-from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Extractor, FailedImage, Record
@@ -185,50 +184,9 @@ def test_records_that_cannot_be_stored_are_broken(folder, tmp_path):
     assert summary.broken == (("1", "image '1': features are not finite (NaN or infinite)"),)
 
 
-def test_pictures_are_turned_the_right_way_up(tmp_path):
-    exif = Image.Exif()
-    exif[0x0112] = 6  # the camera was held sideways
-    Image.new("RGB", (8, 6)).save(tmp_path / "a.jpg", exif=exif)
-    assert open_image(tmp_path / "a.jpg").size == (6, 8)
-
-
-def test_bombs_are_refused(tmp_path, monkeypatch):
-    Image.new("RGB", (30, 40)).save(tmp_path / "a.png")
-    for limit in (1000, 100):
-        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with pytest.raises(DataError, match="a.png: not a readable image: Image size .1200 pixels. exceeds limit"):
-            open_image(tmp_path / "a.png")
-
-
-def test_folders_without_images_and_with_two_of_one_key(tmp_path):
-    with pytest.raises(DataError, match="no such folder; give a folder of images"):
-        folder_pictures(tmp_path / "no")
-    with pytest.raises(DataError, match="contains no images"):
-        folder_pictures(tmp_path)
-    for name in ("a.png", "a.jpg"):
-        Image.new("RGB", (4, 4)).save(tmp_path / name)
-    with pytest.raises(DataError) as error:
-        folder_pictures(tmp_path)
-    assert str(error.value) == f"{tmp_path}: a.jpg and a.png have the same key 'a'; rename one of them"
-
-
 def test_a_name_with_brackets_is_shown_as_it_is_written():
     bars, shown = Bars(), io.StringIO()
     bars.console = Console(file=shown, force_terminal=True, color_system=None, width=200)
     with bars.task("features: x[bold].h5", 2, "images") as advance:
         advance(2, "[red] broken")
     assert "features: x[bold].h5" in shown.getvalue() and "[red] broken" in shown.getvalue()
-
-
-def test_photos_of_formats_that_are_not_read_are_told(tmp_path, caplog):
-    for name in ("b/two.heic", "a.png", "one.AVIF", "b/c.jpg", "notes.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert [picture.key for picture in folder_pictures(tmp_path)] == ["a", "c"]
-    (tmp_path / "one.AVIF").unlink()
-    folder_pictures(tmp_path)
-    assert caplog.messages == [
-        f"{tmp_path}: skipped 2 photos, such as one.AVIF: .avif and .heic files are not supported; convert them "
-        "to JPEG or PNG",
-        f"{tmp_path}: skipped b/two.heic: .heic files are not supported; convert them to JPEG or PNG",
-    ]

@@ -3,47 +3,20 @@
 import json
 import os
 import pickle
-import platform
 import random
-import signal
 import subprocess
 import sys
 import textwrap
-import time
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.stores import FINGERPRINT, assert_same_record, fill, record
+from kit.stores import FINGERPRINT, assert_same_record, fill, names, record
 
-from mmgen.errors import DataError, RunError
-from mmgen.features.journal import Journal
+from mmgen.errors import DataError
 from mmgen.features.store import FeatureStore
-from mmgen.features.writer import StoreWriter
-from mmgen.files import image_key
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("COCO_train2014_000000314392.jpg", "314392"),
-        ("a/b/000000314392.jpg", "314392"),
-        ("COCO_val2014_000000000042", "42"),
-        ("2083", "2083"),
-        ("my photo.v2.JPEG", "my photo.v2"),
-        ("n161313.npz", "n161313"),
-        ("0042.png", "0042"),
-    ],
-)
-def test_keys_of_images(name, key):
-    assert image_key(name) == key
 
 
 @pytest.mark.slow
@@ -83,27 +56,6 @@ def test_limit_describe_and_half_precision(tmp_path):
     assert about["holds"] == ["features", "boxes", "scores", "labels"] and about["dtype"] == "float16"
 
 
-def test_compressed_only_where_smaller(tmp_path):
-    noisy = fill(tmp_path / "noisy.h5", [record(str(i), 36, 64, i) for i in range(8)], "float16")
-    sparse = fill(tmp_path / "sparse.h5", [record(str(i), features=np.eye(3, 64, dtype=np.float32)) for i in range(8)])
-    assert (noisy.describe()["compression"], sparse.describe()["compression"]) == ("none", "gzip")
-
-
-def test_an_image_is_a_chunk(tmp_path):
-    fill(tmp_path / "s.h5", [record(str(i), 36, 64, i) for i in range(5)])
-    with h5py.File(tmp_path / "s.h5") as file:
-        assert file["features"].chunks == (36, 64)
-
-
-def test_more_than_a_buffer(tmp_path, monkeypatch):
-    monkeypatch.setattr("mmgen.features.layout.BUFFER_BYTES", 500)
-    records = [record(str(i), i % 7, 4, i) for i in range(40)]
-    store = fill(tmp_path / "s.h5", records)
-    for expected in records[1:7]:
-        assert_same_record(store.read(expected.key), expected)
-    assert_same_record(store.read("39"), records[39])
-
-
 def test_pickled_and_forked(tmp_path):
     store = fill(tmp_path / "s.h5", [record("a")])
     assert_same_record(pickle.loads(pickle.dumps(store)).read("a"), record("a"))
@@ -131,242 +83,6 @@ def test_missing_image_and_missing_file(tmp_path):
         str(error.value)
         == f"{tmp_path}/no.h5: no such file; create features with `mmgen features extract` or `mmgen features import`"
     )
-
-
-# --- what cannot be stored ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"features": np.full((3, 4), np.nan)}, "image 'b': features are not finite (NaN or infinite)"),
-        (
-            {"features": np.full((3, 4), 1e6)},
-            "image 'b': a feature of 1e+06 is too large for float16; store the features as float32",
-        ),
-        ({"features": np.ones((3, 5))}, "image 'b': features have width 5, but those of earlier images have width 4"),
-        ({"features": np.ones(3)}, "image 'b': features must have shape (regions, width), but got (3,)"),
-        (
-            {"boxes": np.ones((2, 4))},
-            "image 'b': boxes of shape (2, 4) for 3 regions; expected four finite numbers per region",
-        ),
-        (
-            {"boxes": np.array([[0.5, 0, 0.2, 1]] * 3)},
-            "image 'b': a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1",
-        ),
-        ({"region_names": ("one",)}, "image 'b': got 1 region names for 3 regions"),
-        (
-            {"scores": np.full(3, np.inf)},
-            "image 'b': scores of shape (3,) for 3 regions; expected a finite number per region",
-        ),
-    ],
-)
-def test_refused_records(tmp_path, changes, message):
-    with StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer:
-        writer.add(record("a"))
-        with pytest.raises(DataError) as error:
-            writer.add(record("b", **changes))
-        assert str(error.value) == message
-        writer.finish()
-    assert list(FeatureStore(tmp_path / "s.h5")) == ["a"]
-
-
-def test_duplicates_and_boxes_outside_are_counted(tmp_path):
-    with StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer:
-        assert writer.add(record("a", 1, boxes=np.array([[-0.5, 0, 0.5, 1.5]])))
-        assert not writer.add(record("a"))
-        writer.finish()
-    assert (writer.duplicates, writer.clipped) == (1, 1)
-    assert FeatureStore(tmp_path / "s.h5").read("a").boxes.tolist() == [[0, 0, 0.5, 1]]
-
-
-def test_nothing_to_put_in(tmp_path):
-    with (
-        StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer,
-        pytest.raises(DataError, match="not created, because there are no features"),
-    ):
-        writer.finish()
-    assert not names(tmp_path)
-
-
-# --- going on -------------------------------------------------------------------------------------------------------
-
-
-def test_goes_on_with_a_partial_store_and_a_finished_one(tmp_path):
-    path = tmp_path / "s.h5"
-    with StoreWriter(path, FINGERPRINT, "float32") as writer:
-        writer.add(record("a", seed=1))
-    assert names(tmp_path) == ["s.h5.partial"]
-    for key in "bc":
-        with StoreWriter(path, FINGERPRINT, "float32") as writer:
-            assert "a" in writer.keys and key not in writer.keys
-            writer.add(record(key, seed=ord(key)))
-            writer.finish()
-        assert names(tmp_path) == ["s.h5"]
-    store = FeatureStore(path)
-    assert list(store) == ["a", "b", "c"]
-    assert_same_record(store.read("a"), record("a", seed=1))
-    assert_same_record(store.read("c"), record("c", seed=ord("c")))
-
-
-def test_another_extractor_or_dtype_is_refused(tmp_path):
-    path = tmp_path / "s.h5"
-    with StoreWriter(path, FINGERPRINT) as writer:
-        writer.add(record("a"))
-    for state in (f"{path}.partial", path):
-        with pytest.raises(DataError) as error:
-            StoreWriter(path, {**FINGERPRINT, "digest": "cd34"})
-        assert (
-            str(error.value)
-            == f"{state}: contains features with a different fingerprint (digest: ab12 there, cd34 here); delete "
-            "the file, or write elsewhere"
-        )
-        with pytest.raises(DataError, match=r"with a different dtype \(float16 there, float32 here\)"):
-            StoreWriter(path, FINGERPRINT, "float32")
-        with StoreWriter(path, FINGERPRINT) as writer:
-            writer.finish()
-
-
-def test_one_writer_at_a_time(tmp_path):
-    with StoreWriter(tmp_path / "s.h5", FINGERPRINT), pytest.raises(DataError) as error:
-        StoreWriter(tmp_path / "s.h5", FINGERPRINT)
-    advice = "wait until that process ends (the same command then adds missing features), or write elsewhere"
-    assert (
-        str(error.value)
-        == f"{tmp_path}/s.h5: process {os.getpid()} on {platform.node()} is writing this store; {advice}"
-    )
-
-
-def test_killed_between_naming_the_store_and_deleting_the_journal(tmp_path):
-    path = tmp_path / "s.h5"
-    with StoreWriter(path, FINGERPRINT) as writer:
-        writer.add(record("a"))
-    journal = (tmp_path / "s.h5.partial").read_bytes()
-    with StoreWriter(path, FINGERPRINT) as writer:
-        writer.finish()
-    (tmp_path / "s.h5.partial").write_bytes(journal)
-    with StoreWriter(path, FINGERPRINT) as writer:
-        writer.add(record("b"))
-        writer.finish()
-    assert list(FeatureStore(path)) == ["a", "b"]
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("journal") / "j"
-    journal, ends = Journal(path, {"what": "test"}), [0]
-    ends = [path.stat().st_size]
-    for number in range(4):
-        journal.append(record(str(number), number, seed=number))
-        ends.append(path.stat().st_size)
-    journal.close()
-    cut = data.draw(st.integers(0, ends[-1]))
-    with path.open("r+b") as file:
-        file.truncate(cut)
-    again = Journal(path, {"what": "test"})
-    complete = max(sum(end <= cut for end in ends) - 1, 0)
-    assert [entry.key for entry in again.entries] == [str(number) for number in range(complete)]
-    again.append(record("new"))
-    again.close()
-    last = Journal(path, {})
-    assert last.purpose == {"what": "test"} and [entry.key for entry in last.entries][-1] == "new"
-    assert_same_record(last.read(last.entries[-1]), record("new"))
-    last.close()
-
-
-@pytest.mark.slow
-def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
-    """A full disk is not reported as a fault of the image that was being written."""
-    path = tmp_path / "s.h5"
-    full = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.RLIM_INFINITY)); "
-        "exec(sys.argv.pop(1))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", full, textwrap.dedent(SLOW_WRITER), str(path)], capture_output=True, text=True
-    )
-    assert (
-        f"mmgen.errors.RunError: {path}.partial: cannot be written: File too large; the file has 0 images; "
-        "re-run the same command to continue" in ran.stderr
-    )
-    with StoreWriter(path, FINGERPRINT) as writer:
-        writer.add(record("a"))
-        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=5000))
-        with pytest.raises(RunError) as error:
-            writer.finish()
-    assert str(error.value) == (
-        f"{path}: cannot be written: not enough disk space: up to 1 MB needed, 0 MB free; "
-        f"the features are saved in {path}.partial; re-run the same command to continue"
-    )
-    monkeypatch.undo()
-    assert list(fill(path, [record("b")], "float16")) == ["a", "b"]
-
-
-def test_a_folder_that_cannot_be_written_is_reported():
-    with pytest.raises(RunError) as error:
-        StoreWriter("/proc/here/s.h5", FINGERPRINT)
-    assert str(error.value) == "/proc/here/s.h5: cannot be written: No such file or directory; write elsewhere"
-
-
-def test_something_else_under_the_partial_name_is_left_alone(tmp_path):
-    (tmp_path / "s.h5.partial").write_text("my notes\n")
-    with pytest.raises(DataError) as error:
-        StoreWriter(tmp_path / "s.h5", FINGERPRINT)
-    assert (
-        str(error.value)
-        == f"{tmp_path}/s.h5.partial: not a partial feature store; move or rename this file, because its name is needed"
-    )
-    assert (tmp_path / "s.h5.partial").read_text() == "my notes\n"
-
-
-SLOW_WRITER = """
-    import sys, time
-    import numpy as np
-    from mmgen.features.writer import StoreWriter
-    from mmgen.parts import Record
-    with StoreWriter(sys.argv[1], {"extractor": "test"}, "float32") as writer:
-        for number in range(160):
-            features = np.random.default_rng(number).standard_normal((7, 400)).astype(np.float32)
-            if str(number) not in writer.keys:
-                writer.add(Record(str(number), features))
-                print(number, flush=True)
-                time.sleep(0.003)
-        writer.finish()
-"""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.slow
-def test_killed_again_and_again(tmp_path):
-    """kill -9 at random moments, assembling included: every reported record is in the store at the end, unchanged."""
-    path, rng, kills = tmp_path / "s.h5", random.Random(3), 0
-    for _ in range(40):
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], stdout=subprocess.PIPE, text=True
-        )
-        process.stdout.readline()
-        time.sleep(rng.uniform(0.05, 0.3))
-        process.send_signal(signal.SIGKILL)
-        reported = [int(line) for line in process.stdout.read().split()]
-        kills += process.wait() == -signal.SIGKILL
-        if path.exists():
-            break
-        journal = Journal(tmp_path / "s.h5.partial", {})
-        assert {str(number) for number in reported} <= {entry.key for entry in journal.entries}
-        journal.close()
-    assert kills >= 2
-    subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], check=True, stdout=subprocess.DEVNULL
-    )
-    store = FeatureStore(path)
-    assert sorted(store, key=int) == [str(number) for number in range(160)]
-    for number in range(160):
-        expected = np.random.default_rng(number).standard_normal((7, 400)).astype(np.float32)
-        assert np.array_equal(store.read(str(number)).features, expected)
-
-
-# --- what is no store -----------------------------------------------------------------------------------------------
 
 
 def spoilt(tmp_path, spoil):
@@ -508,8 +224,6 @@ def test_stores_from_before_there_were_checksums_are_read(tmp_path):
     for key in ("a", "b"):
         assert_same_record(store.read(key), record(key))
 
-
-# --- memory ---------------------------------------------------------------------------------------------------------
 
 MEASURE = """
     import json, resource, sys

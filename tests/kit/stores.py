@@ -52,3 +52,27 @@ def assert_same_record(a, b):
         assert a.classes.names == b.classes.names
         assert np.array_equal(a.classes.ids, b.classes.ids)
         assert np.array_equal(a.classes.probabilities, b.classes.probabilities)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+SLOW_WRITER = """
+    import sys, time
+    import numpy as np
+    from mmgen.features.writer import StoreWriter
+    from mmgen.parts import Record
+    with StoreWriter(sys.argv[1], {"extractor": "test"}, "float32") as writer:
+        for number in range(160):
+            features = np.random.default_rng(number).standard_normal((7, 400)).astype(np.float32)
+            if str(number) not in writer.keys:
+                writer.add(Record(str(number), features))
+                print(number, flush=True)
+                time.sleep(0.003)
+        writer.finish()
+"""
+
+
+def classified(key, regions=3, seed=0, **changes):
+    return record(key, regions, seed=seed, classes=classes(regions, seed=seed), **changes)

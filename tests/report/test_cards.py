@@ -16,7 +16,7 @@ from mmgen.recipe.load import load
 from mmgen.report import gather_tables, write_page
 from mmgen.report.attention import AttentionPanel
 from mmgen.report.cards import compact
-from mmgen.report.frames import Frame, outlines, overlap
+from mmgen.report.frames import Frame
 from mmgen.storage import predictions
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Prediction
@@ -101,35 +101,11 @@ def words(html):
     return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
 
 
-def test_empty_boxes_do_not_overlap():
-    assert overlap((0.5, 0.5, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5)) == 0
-    assert overlap((0, 0, 1, 1), (0, 0, 0.5, 1)) == 0.5 and overlap((0, 0, 0.2, 1), (0.3, 0, 1, 1)) == 0
-
-
-def test_overlapping_outlines_alternate():
-    box, far = (0.1, 0.1, 0.5, 0.5), (0.6, 0.6, 0.9, 0.9)
-    right, first, second, away = outlines({"one": box, "other": (0.1, 0.1, 0.5, 0.51), "away": far}, box)
-    assert [outline["dashes"] for outline in (right, first, second)] == ["11 22"] * 3 and away["dashes"] == ""
-    assert [outline["offset"] for outline in (right, first, second)] == [0, -11, -22]
-
-
 def test_regions_with_attention_are_placed_on_their_picture():
     panel = AttentionPanel(boxes={"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}, pictures={"image": [0, 1]})
     shots = (("a", 100, 100), ("b", 100, 100))
     assert compact(panel, Frame(shots))["boxes"] == {"image": [[0, 0, 0.49, 1], [0.51, 0, 1.0, 1]]}
     assert compact(panel, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
-
-
-def test_pictures_side_by_side_have_equal_height_and_boxes_follow():
-    frame = Frame((("a", 200, 100), ("b", 100, 100)))
-    wide, narrow = frame.shares
-    assert wide == pytest.approx(2 * narrow) and wide + narrow == pytest.approx(0.98)
-    assert frame.ratio * wide == pytest.approx(2)  # the aspect ratio stays the same
-    assert frame.place((0, 0, 1, 1)) == [0, 0, round(wide, 3), 1]
-    assert frame.place((0.5, 0, 1, 0.5), 1) == [round(wide + 0.02 + narrow / 2, 3), 0, 1.0, 0.5]
-
-
-# --- the page
 
 
 def test_every_data_set_has_a_table_with_its_metrics(finished_run, page):

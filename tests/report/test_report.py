@@ -8,30 +8,21 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-import torch
 from kit import toys
 from kit.browsers import CHROMIUM, browse
-from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_text import Text
 
 from mmgen import DataError, RunError, plotting, report
-from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
-from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
-from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.inference.load import load_run
-from mmgen.model import compose
 from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.registry import installed
-from mmgen.report import curves
 from mmgen.runs.run import report_on, run
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
+
 
 ABOUT = "Toys and questions about them"
 
@@ -59,140 +50,10 @@ def inside(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-# --- attention
-
-
-def attention_of(model, batch, texts, layer: int = -1, head: int | None = None):
-    """The attention of one layer, or of one of its heads."""
-    return token_attention(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
-
-
-def test_attention_is_that_of_the_predicting_slots_and_sums_to_one():
-    """Compared with naive generation: one row, [MASK] after the generated tokens."""
-    model = toys.model()
-    examples = [resolve(example) for example in toys.examples(3)]
-    texts = [model.generator.reader.targets(example)[0] for example in examples]
-    batch = Collator(model, model.inputs, objectives=())(examples)
-    for row, (example, attention) in enumerate(zip(examples, attention_of(model, batch, texts), strict=True)):
-        assert attention.inputs["caption"].shape == (
-            len(texts[row]),
-            len(model.embedders["caption"].reader.read(example)),
-        )
-        total = attention.inputs["caption"].sum(1) + attention.special + attention.written
-        assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
-        alone = attention_of(model, Collator(model, model.inputs, objectives=())([example]), [texts[row]])[0]
-        assert torch.allclose(attention.inputs["caption"], alone.inputs["caption"], atol=1e-5)
-        first = naive(model, example.inputs["caption"])[0]
-        assert torch.allclose(attention.inputs["caption"][0], first, atol=1e-5)
-
-
-def naive(model, *texts: str) -> list[torch.Tensor]:
-    """Per text (N,): the attention of a single [MASK] after `[CLS] text [SEP] text`, mean over the last layer's heads,
-    by transformers itself."""
-    backbone = model.backbone
-    parts = [backbone.encode_text(text) for text in texts]
-    ids = [backbone.start_id]
-    for part in parts:
-        ids += [*part, backbone.end_id]
-    row = torch.tensor([[*ids[:-1], backbone.mask_id]])
-    mask = torch.zeros(1, 1, row.shape[1], row.shape[1])
-    mask[:, :, :-1, -1] = torch.finfo(torch.float32).min  # the input does not see generated tokens
-    backbone.model.set_attn_implementation("eager")
-    with torch.no_grad():
-        attention = backbone.model.base_model(input_ids=row, attention_mask=mask, output_attentions=True).attentions[-1]
-    seen, attentions = attention[0, :, -1, 1:].mean(0), []
-    for part in parts:
-        attentions.append(seen[: len(part)])
-        seen = seen[len(part) + 1 :]
-    return attentions
-
-
-def test_attention_is_split_by_input():
-    """Rows of different lengths in one batch, each compared with the row alone."""
-    torch.manual_seed(0)
-    inputs = {"caption": Text(), "hint": Text()}
-    model = compose(
-        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90),
-        inputs,
-        Masked(),
-        texts=[" ".join(toys.WORDS)] * 3,
-    ).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    texts = [("what color", "red ball near tree"), ("big dog under the house", "where"), ("ball", "how many are there")]
-    examples = [Example(str(n), {"caption": caption, "hint": hint}) for n, (caption, hint) in enumerate(texts)]
-    batch = Collator(model, model.inputs, objectives=())(examples)
-    for row, attention in zip(texts, attention_of(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
-        for weights, alone in zip(attention.inputs.values(), naive(model, *row), strict=True):
-            assert torch.allclose(weights[0], alone, atol=1e-5)
-
-
-def test_all_layers_is_the_mean_of_each_layer():
-    model = toys.model()
-    example = resolve(toys.examples(1)[0])
-    batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    per_layer = [attention_of(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
-    attentions = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
-    assert torch.allclose(attentions["all"][0].inputs["caption"], (per_layer[0] + per_layer[1]) / 2, atol=1e-6)
-    assert torch.equal(attentions["last"][0].inputs["caption"], per_layer[1]) and not torch.allclose(
-        per_layer[0], per_layer[1], atol=1e-3
-    )
-
-
-def test_one_head_is_part_of_the_mean():
-    model = toys.model()
-    example = resolve(toys.examples(1)[0])
-    batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    heads = [attention_of(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
-    assert torch.allclose(torch.stack(heads).mean(0), attention_of(model, batch, text)[0].inputs["caption"], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("says", "words"),
-    [
-        (
-            ["what", "what is", "what isn", "what isn't", "what isn't it", "what isn't it?", "what isn't it?"],
-            [("what", [0]), (" isn", [1, 2]), ("'t", [3]), (" it", [4]), ("?", [5])],
-        ),
-        (["a", "a .", "a. b"], [("a", [0]), (" .", [1]), (" b", [2])]),
-        ([], []),
-    ],
-)
-def test_pieces_are_joined_to_words(says, words):
-    assert words_of(range(len(says)), lambda count: says[count - 1]) == words
-
-
-# --- curves
-
-
-def test_curves_are_thinned_and_a_truncated_line_is_ignored(tmp_path):
-    lines = [json.dumps({"update": n, "epoch": n / 100, "loss": float(n)}) for n in range(1000)]
-    (tmp_path / "log.jsonl").write_text(
-        "\n".join([*lines, '{"update": 1000, "epoch": 10, "loss": 1, "validation_loss": 3.5}', '{"upda'])
-    )
-    curve = curves.read(tmp_path / "log.jsonl")
-    assert len(curve.learning) == curves.POINTS and curve.learning[0] == pytest.approx((0.035, 3.5))
-    assert curve.validation == [(10, 3.5)]
-    assert curves.read(tmp_path / "none.jsonl") == curves.Curve([], [])
-
-
-def test_every_point_of_a_curve_is_a_mean_of_many_updates():
-    """Otherwise the last point jumps."""
-    for count in (1, 119, 121, 241, 1000):
-        thinned = curves.thin([(float(n), 1.0 if n < count - 1 else 1000.0) for n in range(count)])
-        assert len(thinned) == min(count, curves.POINTS)
-        assert count < curves.POINTS or thinned[-1][1] <= 1 + 999 / (count // curves.POINTS)
-    assert curves.thin([]) == []
-
-
 def test_curves_are_in_files_and_on_the_page_in_its_colours(done, page):
     alone = (done.path / "curves/validation.svg").read_text()
     assert alone.startswith("<?xml") and "validation loss" in alone and "words" in alone
     assert page.count('role="img"') == 2 and "var(--curve-1)" in page and plotting.INK not in page
-
-
-# --- the page
 
 
 def test_the_page_is_complete(page):
@@ -380,9 +241,6 @@ def test_the_table_is_that_of_the_run(done):
     table = report.gather_tables(recipe, done, Datasets(recipe))[0]
     shown = report.markdown(table)
     assert shown.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{shown}\n"
-
-
-# --- in a browser
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")

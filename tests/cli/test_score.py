@@ -1,0 +1,133 @@
+"""The command `mmgen score`: its table, its notes and its errors."""
+
+import json
+import random
+
+import pytest
+from kit.scoring import FAST, cells, score, write
+
+
+def test_one_image_has_no_cider_and_the_command_reports_this(tmp_path):
+    references = write(tmp_path / "r.json", {"1": ["a dog runs", "the dog runs"]})
+    result = score(write(tmp_path / "p.json", {"1": "a dog runs"}), "--references", references, *FAST)
+    assert cells(result.output)["CIDEr"][0] == "-" and cells(result.output)["BLEU-1"][0] == "100.00"
+    assert (
+        "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
+        in result.output
+    )
+
+
+def test_a_split_is_for_recipes(tmp_path):
+    references = write(tmp_path / "r.json", {"1": "a"})
+    result = score(references, "--references", references, "--split", "val")
+    assert (
+        result.output
+        == f"error: --references {references}: is a file; --profile, --split and --step need a recipe or a run folder\n"
+    )
+
+
+def test_missing_intervals_are_explained(tmp_path):
+    for count, note in (
+        (1, "no intervals: all examples have the same image, so the variation between images is unknown"),
+        (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: not a mean over examples; the jackknife needs 20 images"),
+    ):
+        references = write(
+            tmp_path / "r.json", {str(n): ["what color is the dog", f"where are {n} cats"] for n in range(count)}
+        )
+        texts = write(
+            tmp_path / "p.json", {str(n): ["what color is the cat", "where are two cats"][n % 2] for n in range(count)}
+        )
+        output = score(texts, "--references", references, *FAST, "--corpus-intervals").output
+        assert note in output.splitlines() and "jackknife, 20 blocks" not in output
+
+
+@pytest.mark.slow
+def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
+    draw = random.Random(0)
+    words = "what color is the red dog near a big tree".split()
+    reference_texts = {str(n): [" ".join(draw.choices(words, k=6)) for _ in range(3)] for n in range(40)}
+    references = write(tmp_path / "r.json", reference_texts)
+    good = write(
+        tmp_path / "good.json",
+        {n: [texts[0] if int(n) % 2 else "what is near", texts[1]] for n, texts in reference_texts.items()},
+    )
+    poor = write(tmp_path / "poor.json", dict.fromkeys(reference_texts, "what color is the dog"))
+    result = score(
+        good,
+        "--references",
+        references,
+        "--against",
+        poor,
+        *FAST,
+        "--corpus-intervals",
+        "--resamples",
+        200,
+        "--json",
+        tmp_path / "o.json",
+    )
+    assert result.exit_code == 0, result.output
+    table = cells(result.output)
+    assert table["metric"] == ["good.json", "95 %", "oracle@2", "poor.json", "95 %", "difference", "95 %", "p"]
+    assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and float(table["BLEU-4"][-1]) < 0.05
+    assert float(table["CIDEr"][0]) - float(table["CIDEr"][3]) == pytest.approx(float(table["CIDEr"][5]), abs=0.02)
+    assert (
+        "difference: good.json minus poor.json; p: paired bootstrap, two-sided; paired jackknife, two-sided t-test "
+        "over 20 blocks for BLEU-1, BLEU-2, BLEU-3, BLEU-4" in result.output
+    )
+    saved = json.loads((tmp_path / "o.json").read_text())
+    assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40
+    again = score(good, "--references", references, "--against", good, *FAST)
+    assert cells(again.output)["CIDEr"][-1] == "1.000"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (["--seed", "-1"], 2, "Error: Invalid value for '--seed': -1 is not in the range x>=0."),
+        (["--json", "."], 2, "Error: Invalid value for '--json': File '.' is a directory."),
+        (["--metric", "diversityy"], 1, "error: --metric diversityy: no metric is called 'diversityy'; did you mean "
+         "'diversity'?"),
+        (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is also an input file and would be overwritten; choose "
+         "another name"),
+        (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is also an input file and would be overwritten; choose "
+         "another name"),
+        (["--json", "/dev/null"], 1, "error: --json /dev/null: is a device, which would be replaced; choose another "
+         "name"),
+        (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a string or an integer, not 1.0'),
+    ],
+)  # fmt: skip
+def test_errors_of_the_score_command(tmp_path, monkeypatch, more, code, message):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "p.jsonl", [{"id": "1", "text": "a"}], True)
+    write(tmp_path / "r.jsonl", [{"id": "1", "text": "a"}], True)
+    write(tmp_path / "odd.jsonl", [{"id": 1.0, "text": "a"}], True)
+    done = score("p.jsonl", "--references", "r.jsonl", "--resamples", "0", "--metric", "diversity", *more)
+    assert done.exit_code == code and message in done.stderr.splitlines(), done.stderr
+
+
+def test_the_signature_says_question_if_references_are_per_question(tmp_path):
+    references = write(
+        tmp_path / "r.jsonl",
+        [{"id": "a", "references": ["is it red?", "what is it?"]}, {"id": "b", "text": "who?"}],
+        True,
+    )
+    predictions = write(tmp_path / "p.jsonl", [{"id": "a", "text": "is it?"}, {"id": "b", "text": "who is it?"}], True)
+    per_image = score(predictions, "--references", references, *FAST).output
+    assert (
+        "references grouped per image (1.5 an image)" in per_image and "2 examples, references per image" in per_image
+    )
+    per_question = score(predictions, "--references", references, "--references-per", "question", *FAST).output
+    assert "references grouped per question (1.0 a question)" in per_question and "per image (" not in per_question
+    assert "3 examples, references per question; " in per_question
+
+
+def test_empty_or_equal_texts_are_reported(tmp_path):
+    references = write(tmp_path / "r.jsonl", [{"id": n, "text": f"what is it {n}"} for n in range(12)], lines=True)
+    empty = write(tmp_path / "empty.jsonl", [{"id": n, "text": "?" * (n % 3)} for n in range(12)], lines=True)
+    same = write(tmp_path / "same.jsonl", [{"id": n, "text": "why ?" if n else "who ?"} for n in range(12)], lines=True)
+    done = score(empty, "--references", references, "--against", same, *FAST)
+    assert done.exit_code == 0
+    assert "empty.jsonl: 12 of 12 texts have no word in them; the model says little of its input: train" in done.output
+    assert "same.jsonl: 11 of 12 texts are the same ('why ?'); the model says little of its input: train" in done.output
+    well = write(tmp_path / "well.jsonl", [{"id": n, "text": f"is it {n} ?"} for n in range(12)], lines=True)
+    assert "says little" not in score(well, "--references", references, *FAST).output

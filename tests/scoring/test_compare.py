@@ -1,0 +1,174 @@
+"""Scores of one or two systems: columns, differences, and the best of several texts."""
+
+import gzip
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from kit.scoring import FAST, Words, cells, examples, score, write
+
+from mmgen import RecipeError
+from mmgen.registry import installed
+from mmgen.scoring import System, Uncertainty, compare, metrics
+from mmgen.tensors import Scores
+
+
+def registry():
+    return installed()
+
+
+def test_metrics_are_chosen_by_name_or_by_default():
+    default = metrics((), (), registry())
+    assert {"captioneval", "diversity"} <= default.keys()
+    assert all(config.judges == {"text"} for config in default.values())  # VQA's accuracy does not judge questions
+    assert metrics(["captioneval"], ["captioneval.meteor=false"], registry())["captioneval"].meteor is False
+    with pytest.raises(RecipeError) as error:
+        metrics(["diversity"], ["captioneval.meteor=false"], registry())
+    assert str(error.value) == "--set captioneval.meteor=false: write METRIC.KEY=VALUE; the metrics are: diversity"
+    with pytest.raises(RecipeError) as error:
+        metrics(["captioneval"], ["captioneval.metoer=false"], registry())
+    assert str(error.value) == "--set captioneval.metoer=false: metoer: no such key; did you mean 'meteor'?"
+
+
+def test_a_metric_without_scores_for_these_references_is_left_out(tmp_path):
+    references = write(tmp_path / "r.json", {"1": ["a dog runs"], "2": ["a cat sits"]})
+    result = score(
+        write(tmp_path / "p.json", {"1": "a dog runs", "2": "a cat"}),
+        "--references",
+        references,
+        "--set",
+        "captioneval.meteor=false",
+    )
+    assert result.exit_code == 0 and "relevance" not in cells(result.output) and "distinct-1" in cells(result.output)
+
+
+def test_bleu_1_by_hand(tmp_path):
+    """5 of 6 words are right (the second "the" is clipped), 6 words against the closest references' 3 and 4."""
+    references = write(tmp_path / "r.json", {"1": ["the cat sat", "the cat sat here now"], "2": ["a dog runs far"]})
+    predictions = write(tmp_path / "p.json", {"1": "the the cat", "2": "a dog runs"})
+    table = cells(score(predictions, "--references", references, *FAST).output)
+    assert table["BLEU-1"][0] == f"{100 * 5 / 6 * math.exp(1 - 7 / 6):.2f}"
+    per_question = cells(score(predictions, "--references", references, "--references-per", "question", *FAST).output)
+    right, written, reference_length = 2 + 2 + 3, 9, 3 + 5 + 4  # a single reference is the closest one
+    assert per_question["BLEU-1"][0] == f"{100 * right / written * math.exp(1 - reference_length / written):.2f}"
+
+
+def test_files_of_real_captions_score_as_in_pycocoevalcap(real_data, tmp_path):
+    """Golden: every COCO image's first caption scored against its other captions, through files, command and JSON."""
+    from collections import defaultdict
+
+    from mmgen_captioneval.ptb import tokenise
+    from pycocoevalcap.bleu.bleu import Bleu
+    from pycocoevalcap.cider.cider import Cider
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    images = defaultdict(list)
+    for row in json.loads(gzip.decompress((real_data / "coco/captions.json.gz").read_bytes()))["annotations"]:
+        images[row["image_id"]].append(row["caption"])
+    images = dict(list(images.items())[1000:1300])
+    predictions = write(
+        tmp_path / "results.json", [{"image_id": image, "caption": texts[0]} for image, texts in images.items()]
+    )
+    rows = [
+        {"image_id": image, "id": n, "caption": text}
+        for image, texts in images.items()
+        for n, text in enumerate(texts[1:])
+    ]
+    references = write(tmp_path / "captions.json.gz", {"annotations": rows})
+    result = score(predictions, "--references", references, *FAST, "--json", tmp_path / "out.json")
+    assert result.exit_code == 0, result.output
+    candidates = {image: [" ".join(tokenise(texts[0]))] for image, texts in images.items()}
+    targets = {image: [" ".join(tokenise(text)) for text in texts[1:]] for image, texts in images.items()}
+    bleu = Bleu(4).compute_score(targets, candidates, verbose=0)[0]
+    cider, rouge = Cider().compute_score(targets, candidates)[0], Rouge().compute_score(targets, candidates)[0]
+    expected = {**{f"BLEU-{n}": value for n, value in enumerate(bleu, 1)}, "ROUGE-L": rouge, "CIDEr": cider}
+    saved = json.loads((tmp_path / "out.json").read_text())
+    assert saved["values"][str(predictions)] == pytest.approx(
+        {name: 100 * value for name, value in expected.items()}, abs=1e-9
+    )
+    image_rows = saved["per_example"][str(predictions)]
+    assert [row["id"] for row in image_rows] == [str(image) for image in images]
+    assert np.mean([row["CIDEr"] for row in image_rows]) == pytest.approx(100 * cider)
+
+
+def test_the_share_of_unseen_texts(tmp_path):
+    references = write(tmp_path / "r.json", {"1": "a", "2": "b", "3": "c", "4": "d"})
+    train = write(tmp_path / "t.jsonl", [{"id": 1, "questions": ["What is it ?", "who sits here"]}], True)
+    predictions = write(
+        tmp_path / "p.json", {"1": "what is it?", "2": "Who sits here?", "3": "who sits there?", "4": "what, is it"}
+    )
+    result = score(predictions, "--references", references, "--train", train, "--metric", "diversity")
+    assert cells(result.output)["unseen"][0] == "25.00"
+
+
+@pytest.mark.slow
+def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
+    draw = random.Random(0)
+    words = "what color is the red dog near a big tree".split()
+    reference_texts = {str(n): [" ".join(draw.choices(words, k=6))] for n in range(30)}
+    references = write(tmp_path / "r.json", reference_texts)
+    good = write(
+        tmp_path / "good.json", {n: texts[0] if int(n) % 2 else "what is near" for n, texts in reference_texts.items()}
+    )
+    poor = write(tmp_path / "poor.json", dict.fromkeys(reference_texts, "what color is the dog"))
+    result = score(
+        good,
+        "--references",
+        references,
+        "--against",
+        poor,
+        *FAST,
+        "--randomisations",
+        19,
+        "--json",
+        tmp_path / "o.json",
+    )
+    assert result.exit_code == 0, result.output
+    assert cells(result.output)["BLEU-1"][-1] == "0.050" and cells(result.output)["BLEU-4"][-1] == "0.050"
+    saved = json.loads((tmp_path / "o.json").read_text())
+    assert saved["tests"]["BLEU-1"] == "randomisation" and saved["tests"]["CIDEr"] == "bootstrap"
+    assert "; approximate randomisation, two-sided, 19 shuffles for BLEU-1, BLEU-2, BLEU-3" in result.output
+    same = score(good, "--references", references, "--against", good, *FAST, "--randomisations", 9)
+    assert cells(same.output)["BLEU-4"][-1] == "1.000"
+    alone = score(good, "--references", references, "--randomisations", 9)
+    assert alone.output == "error: --randomisations: needs two systems; give the other predictions with --against\n"
+
+
+def many(count: int, right: float, seed: int) -> System:
+    draw = random.Random(seed)
+    return System(f"s{right}", [[f"t{n}" if draw.random() < right else "wrong"] for n in range(count)])
+
+
+def test_two_systems_are_compared_in_pairs():
+    comparison = compare(
+        [many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}, uncertainty=Uncertainty(corpus=True)
+    )
+    first, second = comparison.values["s0.8"], comparison.values["s0.5"]
+    assert comparison.values["difference"]["right"] == first["right"] - second["right"]
+    low, high = comparison.intervals["difference"]["right"]
+    assert 0 < low < first["right"] - second["right"] < high and comparison.probabilities["right"] == 0.001
+    assert comparison.intervals["s0.8"].keys() == {"right", "different"}
+    assert (
+        comparison.tests == {"right": "bootstrap", "different": "jackknife"}
+        and comparison.probabilities["different"] < 0.001
+    )
+    same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()})
+    assert same.intervals["difference"]["right"] == (0.0, 0.0) and same.probabilities["right"] == 1.0
+    assert same.intervals["s0.8"].keys() == {"right"}
+
+
+def test_the_best_of_several_texts():
+    texts = [["wrong", "t0"], ["t1", "wrong"], ["wrong"], ["wrong", "no", "t3"]]
+    comparison = compare([System("s", texts)], examples(4), {"w": Words()})
+    assert comparison.values["s"]["right"] == 25 and comparison.oracle["s"] == {"right": 75.0}
+
+
+def test_two_metrics_of_one_type_have_separate_columns():
+    from mmgen.evaluation.score import merge_metrics
+
+    first, second = Scores({"bleu": 1.0, "only": 3.0}, {"bleu": [1.0]}, ("a",)), Scores({"bleu": 2.0}, {}, ("a",))
+    assert merge_metrics({"short": first, "long": second}) == Scores(
+        {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
+    )
