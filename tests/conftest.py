@@ -12,6 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # two workers of pytest share two
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as every command does, before torch starts
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+
 import pytest
 from kit.beside import shared
 
@@ -98,3 +99,24 @@ def site(tmp_path, monkeypatch):
     for name, module in list(sys.modules.items()):
         if Path(getattr(module, "__file__", None) or "/").parent == tmp_path:
             del sys.modules[name]
+
+
+COMPARED = ("test_result", "test_is_deterministic")  # tests of the suite that check drawings
+
+
+@pytest.fixture
+def drawn():
+    """For tests of probes that check drawings: drawings are made (see `undrawn`)."""
+
+
+@pytest.fixture
+def undrawn(request, monkeypatch):
+    """For tests of probes: drawings are empty files, because drawing takes most of a probe's time."""
+
+    def saved(figure, path: Path) -> str:
+        for kind in ("svg", "png"):
+            path.with_name(f"{path.name}.{kind}").write_text('<svg viewBox="0 0 1 1"></svg>')
+        return f"{path.name}.svg"
+
+    if "drawn" not in request.fixturenames and request.node.name not in COMPARED:
+        monkeypatch.setattr("mmgen.plotting.save", saved)

@@ -1,4 +1,4 @@
-"""A step that learns from several data sets, as a recipe says it, and what `mmgen check` refuses."""
+"""Several data sets of a step: their keys in a recipe, and what `mmgen check` refuses."""
 
 import json
 from pathlib import Path
@@ -15,6 +15,8 @@ from mmgen.recipe.toml_lines import lines
 from mmgen.registry import installed
 
 REGISTRY = installed()
+
+
 RECIPE = """\
 name = "toy"
 [backbone]
@@ -43,6 +45,8 @@ evaluate = false
 [data]
 type = "scenes"
 """
+
+
 TWO = """\
 data = [
   {{ type = "jsonl", folder = "pictures", share = 3{first} }},

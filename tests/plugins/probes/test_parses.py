@@ -1,0 +1,169 @@
+"""Parses and phrases of captions: read from files, refused if they are damaged."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.probes import EXAMPLES, FACTS, subject
+from mmgen_probes import Grounding, parses, phrases
+
+from mmgen import DataError
+from mmgen.tensors import Example
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+
+
+XML = """<annotation><size><width>200</width><height>100</height></size>
+<object><name>7</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>101</xmax><ymax>51</ymax></bndbox></object>
+<object><name>7</name><name>8</name><bndbox><xmin>101</xmin><ymin>51</ymin><xmax>201</xmax><ymax>101</ymax></bndbox></object>
+<object><name>9</name><scene>1</scene><nobndbox>1</nobndbox></object></annotation>"""
+
+
+SENTENCES = (
+    "[/EN#7/animals A red cat] near [/EN#9/scene the street] and [/EN#8/other/bodyparts water] "
+    ".\n[/EN#7/animals The cat] .\n"
+)
+
+
+@pytest.fixture
+def flickr(tmp_path) -> Path:
+    for part in ("Sentences", "Annotations"):
+        (tmp_path / part).mkdir()
+    (tmp_path / "Sentences/1000.txt").write_text(SENTENCES)
+    (tmp_path / "Annotations/1000.xml").write_text(XML)
+    return tmp_path
+
+
+def test_flickr30k_entities_are_read(flickr):
+    known = [Example("a", {"image": "1000.jpg", "caption": "x"}), Example("b", {"image": "1001", "caption": "x"})]
+    first, second = phrases.flickr30k(flickr, known, "image", "caption")
+    assert first.text == "A red cat near the street and water ." == first.example.inputs["caption"]
+    assert [first.text[phrase.first : phrase.end] for phrase in first.phrases] == ["A red cat", "water"]
+    assert first.phrases[0].boxes == ((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) and first.phrases[1].boxes == (
+        (0.5, 0.5, 1, 1),
+    )
+    assert second.text == "The cat ."
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        (
+            "Sentences/1000.txt",
+            "fine\n[/EN#7/people A man runs\n",
+            "{}:2: '[/EN#7/people A man runs' is not a marked phrase; expected e.g. [/EN#283585/people Two men]",
+        ),
+        ("Annotations/1000.xml", "<annotation>\n<size>", "{}:2: invalid XML: no element found"),
+        (
+            "Annotations/1000.xml",
+            "<annotation/>",
+            "{}:1: no picture size; expected <size><width>500</width><height>375</height></size>",
+        ),
+    ],
+)
+def test_damaged_annotations_are_named(flickr, file, text, words):
+    (flickr / file).write_text(text)
+    with pytest.raises(DataError) as error:
+        phrases.flickr30k(flickr, [Example("a", {"image": "1000.jpg"})], "image", "caption")
+    assert str(error.value) == words.format(flickr / file)
+
+
+def test_a_folder_that_is_no_annotations(tmp_path):
+    with pytest.raises(DataError) as error:
+        phrases.flickr30k(tmp_path, [], "image", "caption")
+    assert (
+        str(error.value)
+        == f"annotations: {tmp_path} has no folder Sentences; give the one that Flickr30k Entities unpacks to"
+    )
+
+
+CONLLU = """# text = a red cat near the water
+1\ta\ta\tDET\t_\t_\t3\tdet\t_\t_
+2\tred\tred\tADJ\t_\t_\t3\tamod\t_\t_
+3\tcat\tcat\tNOUN\t_\t_\t0\troot\t_\t_
+4\tnear\tnear\tADP\t_\t_\t6\tcase\t_\t_
+5\tthe\tthe\tDET\t_\t_\t6\tdet\t_\t_
+6\twater\twater\tNOUN\t_\t_\t3\tnmod\t_\t_
+
+1-2\tCan't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tCa\tcan\tAUX\t_\t_\t0\troot\t_\t_
+2\tn't\tnot\tPART\t_\t_\t1\tadvmod\t_\t_
+2.1\tsee\tsee\tVERB\t_\t_\t_\t_\t_\t_
+3\tit\tit\tPRON\t_\t_\t1\tobj\t_\t_
+"""
+
+
+def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
+    (tmp_path / "captions.conllu").write_text(CONLLU)
+    sentences = parses.read(tmp_path / "captions.conllu")
+    assert list(sentences) == ["aredcatnearthewater", "can'tit"]
+    text = "a red  cat near the water"  # spaced in another way
+    words = sentences[parses.letters(text)]
+    cat = parses.related_words(text, phrases.Phrase(0, 10, ()), words)
+    assert [(relation, text[first:end]) for relation, first, end in cat] == [
+        ("det", "a"),
+        ("amod", "red"),
+        ("nmod", "water"),
+    ]
+    water = parses.related_words(text, phrases.Phrase(16, 25, ()), words)
+    assert [(relation, text[first:end]) for relation, first, end in water] == [
+        ("case", "near"),
+        ("det", "the"),
+        ("nmod", "cat"),
+    ]
+    split = sentences["can'tit"]
+    assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
+
+
+def test_only_parsed_captions_have_relations(drawn, tmp_path):
+    (tmp_path / "captions.conllu").write_text(CONLLU)
+    out = tmp_path / "out"
+    out.mkdir()
+    result = (
+        Grounding(parses=tmp_path / "captions.conllu", active_threshold=0).build().run(subject("image caption"), out)
+    )
+    rows = result.tables["Grounding by relation, % of words: best active heads of s0"]
+    assert [(row[0], row[4]) for row in rows[1:]] == [("det", "8"), ("nmod", "8"), ("amod", "4"), ("case", "4")]
+    assert (out / result.plots["Grounding by relation of s0"]).exists() and (out / "relations-s0.png").exists()
+    saved = json.loads((out / "grounding.json").read_text())["s0"]
+    assert saved["nmod"]["count"] == 8 and np.array(saved["amod"]["accuracy"]).shape == (2, 4)
+
+
+def test_relations_come_from_the_data_set(tmp_path):
+    """Without a file, from its facts; a parse that does not fit its caption is named."""
+    (tmp_path / "captions.conllu").write_text(CONLLU)
+    parse = [(3, "det"), (3, "amod"), (0, "root"), (6, "case"), (6, "det"), (3, "nmod")]
+    known = [replace(entry, facts={**FACTS, "parses": [parse, [[2, "det"], [0, "root"]]]}) for entry in EXAMPLES]
+    saved = []
+    for name, examples, config in (
+        ("file", EXAMPLES, Grounding(parses=tmp_path / "captions.conllu")),
+        ("facts", known, Grounding()),
+    ):
+        (tmp_path / name).mkdir()
+        config.build().run(subject("image caption", examples=examples), tmp_path / name)
+        saved.append(json.loads((tmp_path / name / "grounding.json").read_text())["s0"])
+    assert saved[1].pop("det")["count"] == 12  # the second caption has one too, and the file does not know it
+    assert saved[0].pop("det")["count"] == 8
+    assert saved[0] == saved[1] and set(saved[0]) == {"entities", "nmod", "amod", "case"}
+    wrong = [replace(entry, facts={**FACTS, "parses": [parse[:-1]]}) for entry in EXAMPLES]
+    with pytest.raises(DataError) as error:
+        Grounding().build().run(subject("image caption", examples=wrong), tmp_path / "facts")
+    assert str(error.value) == "example 'e0': the parse has 5 words, but the caption has 6"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("1 a a DET", "{}:1: 1 columns; CoNLL-U has 10 columns, separated by tabs"),
+        ("1\ta\t_\t_\t_\t_\tx\tdet\t_\t_", "{}:1: 'x' is not a word number"),
+        ("2\ta\t_\t_\t_\t_\t1\tdet\t_\t_", "{}:1: word 2 follows word 0"),
+        ("1\ta\t_\t_\t_\t_\t7\tdet\t_\t_", "{}:1: the head is word 7, but the sentence has 1"),
+    ],
+)
+def test_a_damaged_parse_is_named(line, words, tmp_path):
+    (tmp_path / "x.conllu").write_text(line + "\n")
+    with pytest.raises(DataError) as error:
+        parses.read(tmp_path / "x.conllu")
+    assert str(error.value) == words.format(tmp_path / "x.conllu")

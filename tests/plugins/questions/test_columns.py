@@ -1,0 +1,146 @@
+"""Questions in tables: columns, cells, and tables that cannot be used."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kit.questions import ALL_WELL, FUZZ, HEADER, check_usable_or_refused, load_error, vqg
+from mmgen_questions import Csv
+
+from mmgen.testing import DatasetSuite
+
+
+def table(folder: Path, text: str, name: str = "q.csv", **options) -> Csv:
+    (folder / name).write_text(text)
+    return Csv(folder=folder, files={"train": name}, validation_split="", test_split="train", **options)
+
+
+def test_a_table_with_one_question_per_row(tmp_path, caplog):
+    rows = 'image,split,question\nphotos/b.jpg,x,What?\nc.jpg,x,Who?\nb.jpg,y,"Why, now?"\nb.jpg,y,What?\n'
+    with caplog.at_level(logging.INFO, "mmgen"):
+        examples = table(tmp_path, rows).build().split("train")
+    assert [(example.id, example.inputs, example.targets) for example in examples] == [
+        ("train-b", {"image": "b"}, ("What?", "Why, now?")),
+        ("train-c", {"image": "c"}, ("Who?",)),
+    ]
+    assert caplog.messages == [
+        "CSV train (2 images): left out 1 repeated question",
+        f"{tmp_path}/q.csv: unused columns: split",
+    ]
+
+
+def test_a_table_whose_columns_are_named(tmp_path):
+    rows = "key\tfile\tq\tdescription\tsound\n7\ta/b.jpg\tWhat?|Who?\ta cat|a pet\tmeow.wav\n8\t\tWhy?\ta dog\t\n"
+    columns = {"id": "key", "image": "file", "questions": "q", "caption": "description", "audio": "sound"}
+    first, second = table(tmp_path, rows, "q.tsv", columns=columns, separator="|").build().split("train")
+    assert (first.id, first.targets) == ("train-7", ("What?", "Who?"))
+    assert first.inputs == {"image": "b", "audio": ("meow.wav",), "caption": ("a cat", "a pet")}
+    assert (second.id, second.inputs, second.targets) == ("train-8", {"caption": ("a dog",)}, ("Why?",))
+
+
+@pytest.mark.parametrize(
+    "text, error, columns",
+    [
+        ("image,qs\n1,What?\n", ":1: no column 'questions'; the columns are: image, qs; name it in data.columns", {}),
+        (
+            "image,question_text\n1,What?\n",
+            ":1: no column 'questions_text'; did you mean 'question_text'?; the columns are: image, question_text",
+            {"questions": "questions_text"},
+        ),
+        ("questions,questions\na,b\n", ":1: the column 'questions' occurs 2 times; keep one of them", {}),
+        (
+            "id,image,questions\n1,a,b\n1,c,d\n",
+            ":3: the id '1' has the image c here, but a in an earlier row; give an id one image",
+            {},
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_used(tmp_path, text, error, columns):
+    assert load_error(table(tmp_path, text, columns=columns)).startswith(f"{tmp_path}/q.csv{error}")
+
+
+@pytest.mark.parametrize(
+    "text, error",
+    [
+        (
+            "image_id,image_url\n1,x\n",
+            ":1: no column 'questions'; the columns are: image_id, image_url; VQG's columns are: image_id, image_url, "
+            "questions",
+        ),
+        ("", ":1: no column 'image_id'; the columns are: none; VQG's columns are: image_id, image_url, questions"),
+        (
+            f"{HEADER}\n1,u,What?\n2,u\n",
+            ":3: 2 values under 3 columns; put texts with a comma in quotation marks",
+        ),
+        (
+            f"{HEADER}\n1,u,Yes, what?\n",
+            ":2: 4 values under 3 columns; put texts with a comma in quotation marks",
+        ),
+        (
+            f'{HEADER}\n1,u,"What?\n2,u,Who?\n',
+            ":3: a quotation mark is not closed before the end of the file; close it",
+        ),
+        (
+            f'{HEADER}\n1,u,"What "he" did?"\n',
+            ":2: text follows a closing quotation mark; inside a quoted cell, write every quotation mark twice",
+        ),
+        (
+            f"{HEADER}\n1,u,{'x' * 131_073}\n",
+            ":2: a cell has more than 131,072 characters; is a quotation mark before it not closed?",
+        ),
+        (f"{HEADER}\n,u,What?\n", ":2: image_id is empty"),
+        (f"{HEADER}\n1,u,Wh\0at?\n", ":2: contains a NUL byte; the file is damaged or is not a text file"),
+        (f"{HEADER}\n1,u,What?\n".encode("utf-16"), ":1: the encoding is UTF-16; save the file as UTF-8"),
+        (f"{HEADER}\n1,u,caf\xe9?\n".encode("latin-1"), ":2: the encoding is not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_bad_csv(tmp_path, text, error):
+    assert load_error(vqg(tmp_path, text)) == f"{tmp_path / 'q.csv'}{error}"
+
+
+def test_csv_with_windows_habits(tmp_path, caplog):
+    """A byte-order mark, CRLF, columns in another order, a repeated row, an empty question, a line break."""
+    rows = 'questions,image_id\r\n"What, now?------Who\r\nis it?",7\r\nWhy?,8\r\nWhy?,8\r\n'
+    with caplog.at_level(logging.INFO, "mmgen"):
+        dataset = vqg(tmp_path, b"\xef\xbb\xbf" + rows.encode()).build()
+        examples = dataset.split("train")
+    assert [(example.id, example.targets) for example in examples] == [
+        ("train-7", ("What, now?", "Who is it?")),
+        ("train-8", ("Why?",)),
+    ]
+    assert caplog.messages == ["VQG_COCO train (2 images): left out 1 empty question, 1 repeated question"]
+    assert dataset.describe()["counts"]["train"] == ALL_WELL | {
+        "images": 2,
+        "questions": 3,
+        "captions": 0,
+        "empty_questions": 1,
+        "duplicates": 1,
+    }
+
+
+class TestCsv(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for image, split in enumerate(("train", "val", "test")):
+            (tmp_path / f"{split}.csv").write_text(f"image,caption,questions\n{image}.jpg,a,What?---Who?\n")
+        self.folder = tmp_path
+
+    def config(self):
+        return Csv(folder=self.folder)
+
+
+@FUZZ
+@given(
+    text=st.binary()
+    | st.text(st.sampled_from("a7,\"-\n\r' \0\u2028é")).map(lambda rows: f"{HEADER}\n1,u,What?\n{rows}".encode())
+)
+def test_any_csv(tmp_path, text):
+    check_usable_or_refused(vqg(tmp_path, text))
+
+
+@FUZZ
+@given(text=st.text(st.sampled_from("a7,\"-\n\r' \t\u2028é|")), suffix=st.sampled_from([".csv", ".tsv"]))
+def test_any_table(tmp_path, text, suffix):
+    check_usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))

@@ -1,0 +1,113 @@
+"""Questions as JSON lines."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kit.questions import FUZZ, JSON, check_usable_or_refused, load_error
+from mmgen_questions import Jsonl
+
+from mmgen.testing import DatasetSuite
+
+
+def jsonl(folder: Path, *lines: str, **options) -> Jsonl:
+    (folder / "q.jsonl").write_text("\n".join(lines), newline="")
+    return Jsonl(folder=folder, files={"train": "q.jsonl"}, validation_split="", test_split="train", **options)
+
+
+def test_jsonl_with_a_further_input(tmp_path):
+    dataset = jsonl(
+        tmp_path,
+        '{"id": 1, "image": "a/b.jpg", "caption": "a cat", "questions": ["What?", " Who? "], "audio": "b.wav"}\r',
+        "",
+        '{"id": "two", "captions": ["x", "y"], "questions": "Why?"}',
+    ).build()
+    first, second = dataset.split("train")
+    assert (first.id, first.inputs, first.targets) == (
+        "train-1",
+        {"image": "b", "caption": ("a cat",), "audio": "b.wav"},
+        ("What?", "Who?"),
+    )
+    assert (second.id, second.inputs, second.targets) == ("train-two", {"caption": ("x", "y")}, ("Why?",))
+
+
+@pytest.mark.parametrize(
+    "line, error",
+    [
+        ("[1]", ":2: must be a table with id, questions, not a list"),
+        ('{"id": 2, "questons": ["a"]}', ":2: has no 'questions'; its keys are: id, questons"),
+        ('{"id": 1, "questions": ["a"]}', ":2: duplicate id '1', first on line 1"),
+        ('{"id": 2, "questions": ["a", 7]}', ":2: questions[1] must be a text, not a number"),
+        ('{"id": 2, "questions": null}', ":2: questions must be a text, not null"),
+        ('{"id": true, "questions": ["a"]}', ":2: id must be a number or a text, not true or false"),
+        ('{"id": 2, "caption": {}, "questions": ["a"]}', ":2: caption must be a text, not a table"),
+        ('{"id": 2, "questions": ["a"]', ":2: not valid JSON: Expecting ',' delimiter (column 29)"),
+        (
+            '{"id": 2, "questions": ["\\u0000"]}',
+            ":2: questions[0] holds '\\x00', which is not a valid character; the file is damaged",
+        ),
+        (
+            '{"id": 2, "questions": ["\\ud800"]}',
+            ":2: questions[0] holds '\\ud800', which is not a valid character; the file is damaged",
+        ),
+        ("[" * 100_000, ":2: not usable JSON: "),
+        (
+            '{"id": 2, "questions": ["' + "a" * 1_000_001 + '"]}',
+            ":2: questions[0] has 1,000,001 characters; the limit is 1,000,000; the file is damaged",
+        ),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_bad_jsonl(tmp_path, line, error):
+    text = load_error(jsonl(tmp_path, '{"id": 1, "questions": ["What?"]}', line))
+    assert text.startswith(f"{tmp_path / 'q.jsonl'}{error}")
+    assert "\n" not in text
+
+
+def test_a_line_without_a_caption_among_lines_with_captions(tmp_path, caplog):
+    lines = ['{"id": "a", "caption": "a cat", "questions": ["What?"]}', '{"id": "bare", "questions": ["Why?"]}']
+    dataset = jsonl(tmp_path, *lines).build()
+    assert [example.id for example in dataset.split("train")] == ["train-a"]
+    assert caplog.messages == ["JSONL train: left out 1 image without a caption"]
+    counts = dataset.describe()["counts"]["train"]
+    assert (counts["images"], counts["without_caption"]) == (0, 1)
+    assert dataset.lacking("train") == {"without_caption": ["bare"]}
+    keeping = jsonl(tmp_path, *lines, missing="keep").build()
+    assert [example.id for example in keeping.split("train")] == ["train-a", "train-bare"]
+    assert keeping.lacking("train") == {"without_caption": ["bare"]}
+    text = load_error(jsonl(tmp_path, *lines, missing="error"))
+    assert (
+        text == f'{tmp_path}/q.jsonl: 1 image without a caption; set missing = "drop" to leave their examples out, or '
+        '"keep" to keep them'
+    )
+    bare = jsonl(tmp_path, lines[1]).build()  # where no line has a caption, none is missing
+    assert len(bare.split("train")) == 1 and bare.lacking("train") == {}
+
+
+class TestJsonl(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for split in ("train", "val", "test"):
+            (tmp_path / f"{split}.jsonl").write_text(
+                json.dumps({"id": 1, "image": f"{split}.jpg", "caption": "a", "questions": ["What?"]})
+            )
+        self.folder = tmp_path
+
+    def config(self):
+        return Jsonl(folder=self.folder)
+
+
+LINE = st.fixed_dictionaries(
+    {"id": st.integers() | st.text(), "questions": st.lists(st.text(), max_size=3)},
+    optional={"caption": JSON, "image": JSON},
+)
+
+
+@pytest.mark.slow
+@FUZZ
+@given(lines=st.lists(st.text() | JSON.map(json.dumps) | LINE.map(json.dumps), max_size=4))
+def test_any_jsonl(tmp_path, lines):
+    (tmp_path / "q.jsonl").write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+    check_usable_or_refused(Jsonl(folder=tmp_path, files={"train": "q.jsonl"}, validation_split="", test_split="train"))

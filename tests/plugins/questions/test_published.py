@@ -1,0 +1,281 @@
+"""Published questions: VQG, VQA, OK-VQA and captions of COCO."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kit.questions import (
+    ALL_WELL,
+    FUZZ,
+    HEADER,
+    JSON,
+    caption_file,
+    check_usable_or_refused,
+    load_error,
+    vqa,
+    vqa_file,
+    vqg,
+)
+from mmgen_questions import Vqa, Vqg
+from PIL import Image
+
+from mmgen.testing import DatasetSuite
+
+
+def test_vqg_coco(real_data):
+    config = Vqg(folder=real_data / "vqg_coco", caption_files=("captions_from_categories.json",), missing="keep")
+    dataset = config.build()
+    description = dataset.describe()
+    assert description["examples"] == {"train": 2500, "val": 1249, "test": 1249}
+    assert description["counts"]["train"] == ALL_WELL | {
+        "images": 2500,
+        "questions": 12494,
+        "captions": 257,
+        "without_caption": 2243,
+    }
+    assert [description["counts"][split]["captions"] for split in dataset.splits()] == [257, 125, 123]
+    first = dataset.split("train")[0]
+    assert (first.id, first.inputs["image"], first.targets[0], len(first.targets)) == (
+        "train-314392",
+        "314392",
+        "What is she drinking?",
+        5,
+    )
+    json.dumps(description)
+
+
+def test_vqg_coco_with_pictures(real_data):
+    config = Vqg(folder=real_data / "vqg_coco", caption_files=("captions_from_categories.json",), images="images")
+    dataset = config.build()
+    assert dataset.describe()["examples"] == {"train": 257, "val": 125, "test": 123}
+    pictures = list(dataset.pictures())
+    assert len(pictures) == len({picture.key for picture in pictures}) == 505
+    assert pictures[0].key == dataset.split("train")[0].inputs["image"]
+    assert pictures[0].load().mode == "RGB"
+
+
+@pytest.mark.slow
+def test_coco_captions_of_several(real_data):
+    """Gzipped official captions: five per image, as alternatives, only the first, or one example per caption."""
+    folder, files = real_data / "vqg_coco", ("../coco/captions.json.gz",)
+    draw, first, separate = (
+        Vqg(folder=folder, caption_files=files, captions=use).build().split("train") for use in ("draw", "first", "all")
+    )
+    assert len(draw) == len(first) == 102 and len(separate) == 510
+    assert len(draw[0].inputs["caption"]) == 5
+    assert first[0].inputs["caption"] == draw[0].inputs["caption"][:1]
+    assert [example.inputs["caption"] for example in separate[:5]] == [
+        (caption,) for caption in draw[0].inputs["caption"]
+    ]
+    assert [example.id for example in separate[:2]] == [f"{draw[0].id}#1", f"{draw[0].id}#2"]
+
+
+def test_okvqa(real_data, caplog):
+    config = Vqa(release="okvqa", folder=real_data / "okvqa", test_split="val", caption_files=())
+    description = config.build().describe()
+    assert {split: counts["questions"] for split, counts in description["counts"].items()} == {
+        "train": 9009,
+        "val": 5046,
+    }
+    assert description["examples"] == {"train": 8998, "val": 5033}
+    assert description["licence"] == "Creative Commons Attribution 4.0 International License"
+    captioned = config.model_copy(
+        update={"train_split": "val", "caption_files": (Path("captions_one_per_image.json.gz"),)}
+    )
+    with caplog.at_level(logging.INFO, "mmgen"):
+        description = captioned.build().describe()
+    assert description["counts"]["val"]["captions"] == 3765
+    assert caplog.messages == ["OK-VQA val (5,033 images): left out 1,268 images without a caption"]
+
+
+def test_every_split_is_the_same_twice_and_ids_are_unique(real_data):
+    config = Vqg(folder=real_data / "vqg_coco", caption_files=())
+    first, second = config.build(), config.build()
+    ids = [example.id for split in first.splits() for example in first.split(split)]
+    assert len(ids) == len(set(ids)) == 4998
+    assert all(first.split(split) == second.split(split) for split in first.splits())
+
+
+@pytest.mark.parametrize("release, prefix", [("1.0", "OpenEnded"), ("1.0", "MultipleChoice"), ("2.0", "v2_OpenEnded")])
+def test_vqa_under_its_published_names(tmp_path, release, prefix):
+    (tmp_path / "annotations").mkdir()
+    for image, (split, year) in enumerate({"train": "train2014", "val": "val2014", "test": "test2015"}.items()):
+        vqa_file(tmp_path / f"{prefix}_mscoco_{year}_questions.json", (image, "What is it?"), (image, "Who is it?"))
+        caption_file(tmp_path / "annotations" / f"captions_{year}.json", (image, image, f"a thing of {split}"))
+    dataset = Vqa(folder=tmp_path, release=release).build()
+    assert dataset.splits() == ("train", "val", "test")
+    assert dataset.split("val")[0].inputs == {"image": "1", "caption": ("a thing of val",)}
+    assert dataset.split("test")[0].targets == ("What is it?", "Who is it?")
+    published = dataset.describe().get("published", {})
+    assert bool(published) == (release == "1.0")
+
+
+@pytest.mark.parametrize(
+    "config, row, values",
+    [
+        (
+            Vqa,
+            "caption",
+            {
+                "BLEU-1": 75.41,
+                "BLEU-2": 56.49,
+                "BLEU-3": 43.26,
+                "BLEU-4": 32.28,
+                "ROUGE-L": 66.18,
+                "METEOR": 26.51,
+                "CIDEr": 43.56,
+            },
+        ),
+        (
+            Vqa,
+            "Max",
+            {
+                "BLEU-1": 59.4,
+                "BLEU-2": None,
+                "BLEU-3": None,
+                "BLEU-4": None,
+                "ROUGE-L": 49.3,
+                "METEOR": 17.8,
+                "CIDEr": 33.1,
+            },
+        ),
+        (
+            Vqg,
+            "both",
+            {
+                "BLEU-1": 70.96,
+                "BLEU-2": 50.83,
+                "BLEU-3": 39.20,
+                "BLEU-4": 30.29,
+                "ROUGE-L": 61.87,
+                "METEOR": 27.65,
+                "CIDEr": 62.77,
+            },
+        ),
+    ],
+)
+def test_the_papers_rows(config, row, values):
+    rows = config(folder=Path("x")).published.rows
+    assert rows[row] == values
+    assert [label for label in rows if label.islower()] == ["caption", "image_frozen", "image", "both", "both_scratch"]
+
+
+def test_a_captioners_bare_results(tmp_path):
+    vqa_file(tmp_path / "q.json", (9, "What?"))
+    (tmp_path / "c.json").write_text(json.dumps([{"image_id": "COCO_val2014_000000000009.jpg", "caption": "a  cat\n"}]))
+    assert vqa(tmp_path, caption_files=("c.json",)).build().split("train")[0].inputs == {
+        "image": "9",
+        "caption": ("a cat",),
+    }
+
+
+@pytest.mark.parametrize(
+    "text, error",
+    [
+        (
+            '{"questions": [{"image_id": 1, "question": "What',
+            ":1: not valid JSON: Unterminated string starting at (column 44); the file may be cut short: get it again",
+        ),
+        (
+            '{\n"questions": [\n{"image_id": 1,',
+            ":3: not valid JSON: Expecting property name enclosed in double quotes (column 16); the file may be cut "
+            "short: get it again",
+        ),
+        ("", ":1: not valid JSON: Expecting value (column 1); the file may be cut short: get it again"),
+        (
+            '{"annotations": []}',
+            ": not a file of VQA questions: it has no list 'questions' (its keys are: annotations)",
+        ),
+        ("[]", ": not a file of VQA questions: it has no list 'questions' (it is a list)"),
+        (
+            '{"questions": [{"image_id": 1, "question": "a"}, {"image_id": 1}]}',
+            ": questions[1]: has no 'question'; its keys are: image_id",
+        ),
+        ('{"questions": [{"image_id": 1, "question": ["a"]}]}', ": questions[0]: question must be a text, not a list"),
+        (
+            '{"questions": [{"image_id": 1.5, "question": "a"}]}',
+            ": questions[0]: image_id must be a number or a text, not a number with a point",
+        ),
+        ('{"questions": [{"image_id": "", "question": "a"}]}', ": questions[0]: image_id is empty"),
+        ('{"questions": []}', ": no examples remain for the split 'train': the file is empty"),
+        (
+            '{"questions": [{"image_id": 1, "question": " "}]}',
+            ": no examples remain for the split 'train': 1 image without a question, 1 empty question",
+        ),
+        (
+            '{"questions": [{"image_id": 1, "question": "a", "question_id": 7}, {"image_id": 1, "question": "b", '
+            '"question_id": 7}]}',
+            ": questions[1]: duplicate question_id 7, with other words or another image",
+        ),
+    ],
+)
+def test_bad_vqa(tmp_path, text, error):
+    (tmp_path / "q.json").write_text(text)
+    assert load_error(vqa(tmp_path)) == f"{tmp_path / 'q.json'}{error}"
+
+
+def test_vqg_rows_of_one_image_with_other_questions_are_joined(tmp_path, caplog):
+    rows = f"{HEADER}\n7,u,What?---Who?\n7,u,Who?---Why?\n8,u,Where?\n8,u,When?\n"
+    examples = vqg(tmp_path, rows).build().split("train")
+    assert [example.targets for example in examples] == [("What?", "Who?", "Why?"), ("Where?", "When?")]
+    assert caplog.messages == ["VQG_COCO train (2 images): left out 1 repeated question"]
+
+
+def test_captions_in_bings_tables(tmp_path):
+    """Bing's and Flickr's files have their images' captions in a column."""
+    (tmp_path / "q.csv").write_text(
+        "image_id,image_url,questions,captions\n7,u,What?---Who?,a cat---a pet\n8,u,Why?,\n"
+    )
+    files = {"train": "q.csv"}
+    dataset = Vqg(release="bing", folder=tmp_path, files=files, validation_split="", test_split="train").build()
+    (example,) = dataset.split("train")
+    assert example.inputs == {"image": "7", "caption": ("a cat", "a pet")}
+    assert dataset.describe()["counts"]["train"]["captions"] == 2 and dataset.lacking("train") == {
+        "without_caption": ["8"]
+    }
+
+
+class TestVqa(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for image, split in enumerate(("train", "val", "test")):
+            vqa_file(tmp_path / f"{split}.json", (image, "What?"), (image, "Who?"), (image + 5, "Why?"))
+            Image.new("L", (8, 6)).save(tmp_path / f"{image:012}.jpg")
+        caption_file(tmp_path / "c.json", *((number, number, f"thing {number}") for number in range(8)))
+        self.folder = tmp_path
+
+    def config(self):
+        files = {split: f"{split}.json" for split in ("train", "val", "test")}
+        return Vqa(
+            folder=self.folder, files=files, caption_files=("c.json",), images=".", captions="all", missing="keep"
+        )
+
+
+class TestVqg(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for image, split in enumerate(("train", "val", "test")):
+            (tmp_path / f"bing_{split}_all.csv").write_text(f"{HEADER}\n{image},u,What?---Who?\n")
+        self.folder = tmp_path
+
+    def config(self):
+        return Vqg(release="bing", folder=self.folder)
+
+
+@pytest.mark.slow
+@FUZZ
+@given(
+    value=st.lists(
+        st.fixed_dictionaries(
+            {"image_id": st.integers() | st.text(), "question": st.text()}, optional={"question_id": JSON}
+        ),
+        max_size=4,
+    )
+    | JSON
+)
+def test_any_vqa(tmp_path, value):
+    (tmp_path / "q.json").write_text(json.dumps({"questions": value}))
+    check_usable_or_refused(vqa(tmp_path))

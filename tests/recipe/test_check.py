@@ -1,0 +1,167 @@
+"""Every mistake of a recipe is one line with its place, all of them at once."""
+
+import pytest
+from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
+from mmgen_masked import Masked
+
+from mmgen.recipe.load import load
+
+
+def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
+    text = (
+        GOOD.replace('type = "masked"', 'type = "masked"\nmax_token = 5')
+        .replace('type = "text"', 'type = "texte"')
+        .replace("epochs = 3", 'epochs = "3"')
+        .replace('start = "first"', 'start = "frist"')
+    )
+    assert mistakes(recipe(text)) == [
+        "my.toml:6: inputs.caption.type: no embedder is called 'texte'; did you mean 'text'?",
+        "  installed embedders: grid, regions, text, visualbert_regions, vlbert_regions",
+        "my.toml:9: generator.max_token: no such key; did you mean 'max_tokens'?",
+        'my.toml:11: training.epochs: must be a whole number, not "3"',
+        "my.toml:18: steps.second.start: there is no step 'frist'; did you mean 'first'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: must be at least 1, not 0"),
+        (("epochs = 3", "num_workers = 100000"), "my.toml:10: training.num_workers: must be at most 256, not 100000"),
+        (
+            ('type = "scenes"', 'type = "scenes"\ntrain_size = 1000000000000'),
+            "my.toml:22: data.train_size: must be at most 1000000, not 1000000000000",
+        ),
+        (
+            ('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 1000000000'),
+            "my.toml:10: decoding.num_beams: must be at most 1000, not 1000000000",
+        ),
+        (
+            ('type = "masked"', 'type = "masked"\n[decoding]\nnum_beam_groups = 1000000000'),
+            "my.toml:10: decoding.num_beam_groups: must be at most 1000, not 1000000000",
+        ),
+        (
+            (
+                'type = "masked"',
+                'type = "masked"\n[decoding]\nlength_penalty = 1e308',
+            ),  # a length to this power overflows
+            "my.toml:10: decoding.length_penalty: must be at most 10, not 1e+308",
+        ),
+        (
+            ('type = "masked"', 'type = "masked"\n[decoding]\ndo_sample = true\ntemperature = 1e-300'),
+            "my.toml:11: decoding.temperature: must be at least 1e-06, not 1e-300",
+        ),
+        (
+            ('type = "bert"', 'type = "bert"\nvocab_size = 1000000000000'),
+            "my.toml:5: backbone.vocab_size: must be at most 10000000, not 1000000000000",
+        ),
+        (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
+        (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
+        (
+            ('type = "bert"', 'kind = "bert"'),
+            'my.toml:3: backbone: has no type; write  type = "..."  with one of: albert, ',
+        ),
+        (
+            ('train = ["backbone"]', 'train = ["picture"]'),
+            "my.toml:13: steps.first.train: there is no input 'picture'; there are: caption, backbone",
+        ),
+        (
+            ('inputs = ["caption"]', 'inputs = ["captoin"]'),
+            "my.toml:12: steps.first.inputs: there is no input 'captoin'; did you mean 'caption'?; there are: caption",
+        ),
+        (('type = "scenes"', 'type = "scenes"\nseed = nan'), "my.toml:22: data.seed: "),
+        (("[training]", "[training"), "my.toml:9: not valid TOML: "),
+        (
+            ("num_hidden_layers = 1", "num_hidden_layers = 1.5"),
+            "my.toml:23: backbone.num_hidden_layers: must be a whole number, not 1.5",
+        ),
+        (
+            ('profile = "small"', 'profile = "smal"'),
+            "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large",
+        ),
+    ],
+)
+def test_one_mistake(recipe, change, expected):
+    assert mistakes(recipe(GOOD.replace(*change, 1)))[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (('profile = "small"', 'profile = ["small"]'), "my.toml:2: there is no profile '['small']'"),
+        (
+            ("[profiles.large.backbone]\nnum_hidden_layers = 9", "[profiles]\na = 3"),
+            "my.toml:22: profiles: must be tables, [profiles.NAME]",
+        ),
+        (('name = "toy"', 'name = ".."'), "my.toml:1: name: "),
+        (("[steps.first]", "[steps.pretrained]"), "my.toml:11: steps.pretrained: 'pretrained' is reserved"),
+        (
+            ('inputs = ["caption"]', 'inputs = ["caption", "caption"]'),
+            "my.toml:12: steps.first.inputs: an input is listed twice; list each input once",
+        ),
+        (
+            ('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'),
+            "my.toml:10: decoding.top_k: has an effect only with do_sample = true",
+        ),
+        (
+            (
+                'type = "masked"',
+                'type = "masked"\n[decoding]\nnum_beams = 4\nnum_beam_groups = 2\nno_repeat_ngram_size = 2',
+            ),
+            "my.toml:12: decoding.no_repeat_ngram_size: not supported by diverse",
+        ),
+        (
+            ('type = "masked"', 'type = "masked"\nmax_tokens = 9\n[decoding]\nmin_new_tokens = 9'),
+            "my.toml:11: decoding.min_new_tokens: must be at most 8: generator.max_tokens = 9",
+        ),
+    ],
+)
+def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected):
+    assert any(line.startswith(expected) for line in mistakes(recipe(GOOD.replace(*change, 1))))
+
+
+def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
+    text = GOOD.replace("[generator]", f'{IMAGE}extractor = {{ type = "bottom_up_tsv" }}\n[generator]').replace(
+        'inputs = ["caption"]', 'inputs = ["image"]', 1
+    )
+    assert mistakes(recipe(text)) == [
+        "my.toml:9: inputs.image.extractor: bottom_up_tsv reads published files, not images; create a feature file "
+        "with `mmgen features import --type bottom_up_tsv`, and set inputs.image.features to it"
+    ]
+    load(recipe(text.replace("extractor =", 'features = "f.h5"\nextractor =')), REGISTRY)
+
+
+def test_values_beside_a_part_inside_are_checked_as_strictly(recipe):
+    text = GOOD.replace("[generator]", f'{IMAGE}max_regions = "5"\nextractor = {{ type = "roi" }}\n[generator]')
+    assert mistakes(recipe(text)) == ['my.toml:9: inputs.image.max_regions: must be a whole number, not "5"']
+
+
+def test_inputs_without_any_and_a_value_too_long_to_show(recipe):
+    messages = mistakes(recipe(GOOD.replace('[inputs.caption]\ntype = "text"\n', "[inputs]\n")))
+    assert "my.toml:5: inputs: must not be empty" in messages
+    (messages,) = mistakes(recipe(), sets=(f"training.epochs='{'x' * 100}'",))
+    assert messages.endswith(f'not "{"x" * 56}...')
+
+
+def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
+    monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
+    text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')
+    assert mistakes(recipe(text)) == ["my.toml:10: decoding.num_beams: 4 are too many"]
+
+
+def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
+    messages = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
+    assert (
+        messages[0]
+        == "my.toml:26: steps.: a name may contain only letters, digits, '_' and '-'; the name of a step also '.'"
+    )
+
+
+def test_steps_that_start_from_one_another_go_in_a_circle(recipe):
+    text = GOOD.replace(
+        'train = ["backbone"]\n[steps.second]', 'train = ["backbone"]\nstart = "second"\n[steps.second]'
+    )
+    assert (
+        "my.toml:14: steps.first.start: the steps start from each other in a cycle: first -> second -> first"
+        in mistakes(recipe(text))
+    )

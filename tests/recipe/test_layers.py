@@ -1,0 +1,134 @@
+"""Layers of a recipe: later ones win, profiles extend one another, and the origin of every value is known."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from kit.recipes import GOOD, REGISTRY, mistakes
+
+from mmgen.recipe.load import from_json, load
+
+
+def test_layers_later_wins_and_origins_are_known(recipe):
+    recipe('extends = "parent.toml"\n[training]\nbatch_size = 7\n', "child.toml")
+    recipe(GOOD, "parent.toml")
+    loaded, layers = load(Path("child.toml"), REGISTRY, sets=("training.epochs=8",))
+    assert (loaded.training.epochs, loaded.training.batch_size, loaded.backbone.num_hidden_layers, loaded.profile) == (
+        8,
+        7,
+        1,
+        "small",
+    )
+    assert layers.origins["training", "epochs"] == "--set training.epochs=8"
+    assert layers.origins["training", "batch_size"] == "child.toml:3"
+    assert layers.origins["backbone", "num_hidden_layers"] == "parent.toml:23"
+    assert load(Path("child.toml"), REGISTRY, "large")[0].backbone.num_hidden_layers == 9
+
+
+def test_a_step_has_the_recipes_training_with_its_own_on_top(recipe):
+    loaded, _ = load(recipe(), REGISTRY)
+    assert loaded.steps["first"].training.learning_rate == 2e-5
+    assert loaded.steps["second"].training.learning_rate == 1e-4
+    assert loaded.steps["second"].training.epochs == 3
+
+
+def test_a_table_whose_type_changes_starts_afresh(recipe):
+    text = (
+        GOOD.replace('type = "scenes"', 'type = "scenes"\ntrain_size = 5')
+        + '[profiles.small.data]\ntype = "vqa"\nfolder = "x"\n'
+    )
+    loaded, _ = load(recipe(text), REGISTRY)
+    assert loaded.data.type == "vqa"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("utf-8-sig", None),
+        ("utf-16", "my.toml:1: the file is UTF-16; save it as UTF-8"),
+        ("latin-1", "my.toml:2: the file"),
+    ],
+)
+def test_recipes_of_other_editors(recipe, encoding, expected):
+    text = f'# a\ndescription = "é"\n{GOOD}'
+    recipe().write_text(text, encoding=encoding)
+    if expected is None:
+        assert load(Path("my.toml"), REGISTRY)[0].description == "é"
+    else:
+        assert mistakes(Path("my.toml"))[0].startswith(expected)
+
+
+def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
+    """A share and a number of updates: the file's, a step's, a profile's, a setting's; and what a run keeps of it."""
+    text = GOOD.replace("epochs = 3", "warmup_ratio = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
+    text += "[profiles.large.training]\nwarmup_updates = 9\n"
+
+    def warmups(**options):
+        loaded, _ = load(recipe(text), REGISTRY, **options)
+        assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
+        return [(step.training.warmup_ratio, step.training.warmup_updates) for step in loaded.steps.values()]
+
+    assert warmups() == [(0.2, None), (0.0, 7)]
+    assert warmups(profile="large") == [(0.0, 9), (0.0, 7)]
+    assert warmups(profile="large", sets=("training.warmup_ratio=0.5",)) == [(0.5, None), (0.0, 7)]
+    assert warmups(sets=("steps.second.training.warmup_ratio=0.3",)) == [(0.2, None), (0.3, None)]
+
+
+def test_a_profile_extends_another(recipe, tmp_path):
+    """It is laid over that one, which may be the parent recipe's, whatever stands first in the file."""
+    larger = (
+        '[profiles.larger]\nextends = "large"\n[profiles.larger.backbone]\nhidden_size = 512\nnum_attention_heads = 8\n'
+    )
+    path = recipe(GOOD.replace("[profiles.small.backbone]", f"{larger}[profiles.small.backbone]"))
+    loaded, layers = load(path, REGISTRY, "larger")
+    assert (loaded.backbone.num_hidden_layers, loaded.backbone.hidden_size, loaded.profile) == (9, 512, "larger")
+    assert layers.place(("backbone", "num_hidden_layers")).startswith(str(path))
+    child = tmp_path / "child.toml"
+    child.write_text(
+        f'extends = "{path.name}"\n[profiles.largest]\nextends = "larger"\n[profiles.largest.training]\nepochs = 9'
+    )
+    assert load(child, REGISTRY, "largest")[0].backbone.hidden_size == 512
+    assert load(child, REGISTRY, "largest")[0].training.epochs == 9
+
+
+@pytest.mark.parametrize(
+    ("extends", "message"),
+    [
+        ('"lage"', "there is no profile 'lage'; did you mean 'large'?; there are: small, large"),
+        ("3", "there is no profile '3'; there are: small, large"),
+        ('"small"', "the profile 'small' extends itself through small"),
+    ],
+)
+def test_a_profile_that_cannot_be_extended(recipe, extends, message):
+    text = GOOD.replace(
+        "[profiles.small.backbone]", f"[profiles.small]\nextends = {extends}\n[profiles.small.backbone]"
+    )
+    (line,) = mistakes(recipe(text))
+    assert re.fullmatch(rf".*my\.toml:\d+: profiles\.small\.extends: {re.escape(message)}", line), line
+
+
+def test_a_profile_is_not_chosen_by_a_setting(recipe):
+    assert mistakes(recipe(), sets=("profile=large",)) == ["--set profile=large: choose a profile with --profile"]
+
+
+def test_a_mistake_in_a_setting_names_the_setting(recipe):
+    assert mistakes(recipe(), sets=("steps.second.training.epochs=0",)) == [
+        "--set steps.second.training.epochs=0: steps.second.training.epochs: must be at least 1, not 0"
+    ]
+
+
+def test_a_recipe_that_extends_itself(recipe):
+    recipe('extends = "b.toml"', "a.toml")
+    recipe('extends = "a.toml"', "b.toml")
+    assert "extends itself" in mistakes(Path("a.toml"))[0]
+
+
+def test_a_missing_recipe_says_what_to_do():
+    assert "no such recipe; `mmgen init`" in mistakes(Path("nowhere.toml"))[0]
+
+
+@pytest.mark.parametrize("value", ["{a=" * 3000, "[" * 100_000])
+def test_a_setting_nested_without_end_is_told(recipe, value):
+    (message,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
+    assert message.startswith("--set x=") and "not a TOML value: maximum recursion depth exceeded" in message

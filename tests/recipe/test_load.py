@@ -1,0 +1,72 @@
+"""Recipes are read, saved and read again; every recipe of the project passes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.recipes import GOOD, REGISTRY
+from kit.toys import mmgen_here
+
+from mmgen.configs import Config
+from mmgen.errors import RecipeError
+from mmgen.recipe.load import from_json, load
+from mmgen.recipe.tables import Recipe
+from mmgen.registry import installed
+
+
+def test_every_table_is_validated_once(recipe, monkeypatch):
+    """But for a part that holds another: first its own keys, then it with what it holds."""
+    validated = []
+
+    def counting(name):
+        validate = getattr(Config, name).__func__
+
+        def counted(cls, *values, **options):
+            validated.append(cls.__name__)
+            return validate(cls, *values, **options)
+
+        return classmethod(counted)
+
+    path = recipe(GOOD)
+    for name in ("model_validate", "model_validate_json"):
+        monkeypatch.setattr(Config, name, counting(name))
+    monkeypatch.setattr(Recipe, "__init__", lambda *_, **__: pytest.fail("made a second time"))
+    load(path, installed())
+    for name in ("Recipe", "Masked", "Text", "SequenceConfig", "Decoding"):
+        assert validated.count(name) == 1, name
+
+
+def test_the_saved_recipe_is_the_recipe(recipe):
+    loaded, _ = load(recipe(), REGISTRY)
+    again = from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json")
+    assert again.identity() == loaded.identity()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "recipes").glob("*.toml")), ids=lambda path: path.stem
+)
+def test_every_recipe_passes_with_every_profile(path, tmp_path):
+    done = mmgen_here(tmp_path, "check", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_recipe_is_counted():
+    """One that comes in has to be looked at here, one that goes as well."""
+    assert len(list((Path(__file__).parents[2] / "recipes").glob("*.toml"))) >= 1
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_is_a_recipe_or_an_error(text):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "any.toml"
+        path.write_text(text, encoding="utf-8", errors="surrogateescape") if text.isprintable() else path.write_bytes(
+            text.encode("utf-8", "replace")
+        )
+        with pytest.raises(RecipeError):
+            load(path, REGISTRY)
