@@ -3,7 +3,6 @@
 from .configs import (
     BackboneConfig,
     CommandConfig,
-    Config,
     DatasetConfig,
     EmbedderConfig,
     ExtractorConfig,
@@ -14,9 +13,10 @@ from .configs import (
     ProbeConfig,
     RendererConfig,
 )
-from .decoding import Decoding
+from .decoding import Decoding, DecodingConfig
 from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, UnavailableError
 from .hookspecs import hookimpl
+from .settings import Config
 
 __version__ = "0.2.0.dev0"
 API_VERSION = 3  # of the plugin contract; docs/plugins.md says what may change within one
@@ -29,6 +29,7 @@ __all__ = [
     "DataError",
     "DatasetConfig",
     "Decoding",
+    "DecodingConfig",
     "EmbedderConfig",
     "ExtractorConfig",
     "FeaturesConfig",

@@ -18,7 +18,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny
+
+from .decoding import Decoding, DecodingConfig
+from .settings import Config
 
 Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
 
@@ -26,19 +29,9 @@ if TYPE_CHECKING:
     import click
 
     from . import objectives, parts
-    from .decoding import Decoding
     from .reading.export import Exporter
     from .reading.results import ResultFiles
     from .tensors import Example
-
-
-class Config(BaseModel):
-    """Frozen, and closed: a key that does not exist is an error, never ignored. A `Path` in a recipe counts from the
-    recipe's folder; see `RelativeTo` and `PathOrName`."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), defer_build=True
-    )  # deferred: fifty schemas that nobody uses would take half of `mmgen --help`'s time
 
 
 class SequenceConfig(Config):
@@ -194,17 +187,24 @@ class ObjectiveConfig(PartConfig):
 
 
 class GeneratorConfig(PartConfig):
-    """An objective that can also write: how targets are laid out, learnt and generated."""
+    """An objective that can also write: how targets are laid out, learnt and generated.
+
+    decoding  the class by which the table [decoding] is checked. By default `Decoding`, with transformers' names, for
+              texts that are written from left to right; a generator with another order has a `DecodingConfig` with
+              its keys
+    """
 
     kind: ClassVar[str] = "generator"
     gives: ClassVar[Gives | None] = "text"
+    decoding: ClassVar[type[DecodingConfig]] = Decoding
 
     def build(self, backbone: "parts.Backbone") -> "objectives.Generator":
         raise NotImplementedError
 
-    def refuses(self, decoding: "Decoding") -> dict[str, str]:
+    def refuses(self, decoding: Any) -> dict[str, str]:
         """Options that this generator does not have and that are set: option -> why, and what to do instead. Asked
-        while a recipe is checked, before anything is learnt. By default every option is obeyed."""
+        while a recipe is checked, before anything is learnt. By default every option is obeyed. `decoding`: of the
+        class `decoding`."""
         return {}
 
 

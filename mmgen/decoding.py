@@ -1,17 +1,41 @@
-"""Decoding: the options of text generation, with transformers' names."""
+"""Decoding: the options of text generation. A generator names the class of its options; `Decoding` is the one of
+generators that write from left to right."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from .configs import Config
+from .settings import Config
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
 
 
-class Decoding(Config):
+class DecodingConfig(Config):
+    """Base of the options by which a generator writes: the table [decoding] of a recipe. Every field needs a default.
+    A class with the field `num_return_sequences` can write several texts per example."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts are written per example."""
+        number: int = getattr(self, "num_return_sequences", 1)
+        return number
+
+    def for_texts(self, n: int) -> Iterator[DecodingConfig]:
+        """Options for `n` different texts per example, the best first; the first that the generator does not refuse is
+        used. By default these options with num_return_sequences = n, if there is such a field and n is allowed."""
+        if n == self.texts:
+            yield self
+        elif "num_return_sequences" in type(self).model_fields:
+            try:
+                yield type(self)(**{**dict(self), "num_return_sequences": n})
+            except ValidationError:
+                return
+
+
+class Decoding(DecodingConfig):
     """Options of the search for texts, with the names of transformers' `generate`.
 
     `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), implemented by mmgen.
@@ -62,6 +86,15 @@ class Decoding(Config):
                 f"num_return_sequences: {self.num_return_sequences} texts need num_beams of at least that number, not "
                 f"{self.num_beams}, or do_sample = true"
             )
+
+    def for_texts(self, n: int) -> Iterator[DecodingConfig]:
+        """Diverse beam search, beam search, then sampling, whatever these options are."""
+        if n == 1:
+            yield Decoding()
+            return
+        yield Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
+        yield Decoding(num_beams=n, num_return_sequences=n)
+        yield Decoding(do_sample=True, num_return_sequences=n)
 
     def _refuse(self, options: tuple[str, ...], why: str) -> None:
         for name in options:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
+from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
 from .objectives import EncodedInputs, Generator, Objective, loss_problem
 from .parts import Backbone, Embedder
@@ -84,6 +85,7 @@ class Model(nn.Module):
         except KeyError as error:
             raise PluginError(f"an input cannot be called like that: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
+        self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
 
     @property
@@ -248,6 +250,7 @@ def compose(
     }
     heads = objectives.build(built, input_vocabularies) if objectives else None
     model = Model(built, embedders, generator.build(built), sequence, heads)
+    model.decoding = generator.decoding()
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model
 

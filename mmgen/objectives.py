@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from torch import Tensor, nn
 
-from .decoding import Decoding
 from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
 from .sequence import Prefix
 from .tensors import (
+    LOG_PROBABILITY,
     Batch,
     Example,
     Generation,
@@ -30,6 +30,7 @@ from .tensors import (
     Loss,
     Prediction,
     ResolvedExample,
+    ScoreKind,
     Slots,
     Tail,
     Targets,
@@ -57,19 +58,30 @@ class EncodedInputs:
         return self.states[:, 0]
 
 
+class Draw(Protocol):
+    """Random numbers by the place of a row, and by more texts."""
+
+    def __call__(self, place: int, /, *more: str) -> random.Random: ...
+
+
+def _draw(place: int, /, *more: str) -> random.Random:
+    return random.Random("/".join([str(place), *more]) if more else place)
+
+
 @dataclass(frozen=True)
 class Rows:
     """What the targets of a batch are made of.
 
     examples  one a row
     draw      the place of a row -> its random numbers, the objective's own: a function of (seed, step, pass over the
-              data, example, objective); made when asked for
+              data, example, objective); made when asked for. More texts give more of them: `draw(place, target)` is a
+              function of the target too, so it stays the same where an example is cut
     hidden    input name -> (B, N) or (B, N, C): what stood where `Reader.hide` hid it for this objective, else -100
     inputs    input name -> what its reader collated (`Batch.inputs`): which regions there are to choose from
     """
 
     examples: Sequence[ResolvedExample]
-    draw: Callable[[int], random.Random] = random.Random
+    draw: Draw = _draw
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
@@ -252,6 +264,8 @@ class Generator(Objective):
     # Whether `forward` reads the rows that its reader lays out, token by token. False where it changes them (masks some
     # words): attention maps and probes look at these rows, and refuse then.
     reads_as_laid_out: ClassVar[bool] = True
+    # What the score of a text is: "confidence" (0 to 1) for a generator that does not compute its probability.
+    score_kind: ClassVar[ScoreKind] = LOG_PROBABILITY
 
     @property
     def max_tokens(self) -> int:
@@ -259,8 +273,9 @@ class Generator(Objective):
         return self.reader.max_tokens
 
     @abc.abstractmethod
-    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        """`options.num_return_sequences` texts for each of the B examples, best first. Draws from torch's generator."""
+    def generate(self, model: Sequencer, batch: Batch, options: Any) -> list[list[Generation]]:
+        """`options.texts` texts for each of the B examples, best first. Draws from torch's generator. `options`: of the
+        class that the config names (`mmgen.configs.GeneratorConfig.decoding`)."""
 
 
 def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
+ScoreKind = Literal["log-probability", "confidence"]
+LOG_PROBABILITY: ScoreKind = "log-probability"
 PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot, from which mmgen.attention computes the mask
 
 
@@ -251,12 +253,17 @@ class Loss:
 
 @dataclass(frozen=True)
 class Generation:
-    """One text generated for one example. `score`: mean log-probability of its tokens, the end included."""
+    """One text generated for one example.
+
+    score       mean log-probability of its tokens, the end included, or the generator's confidence, from 0 to 1
+    score_kind  which of the two; `mmgen.objectives.Generator.score_kind` declares it, and the core writes it here
+    """
 
     id: str
     text: str
     tokens: tuple[int, ...]
     score: float
+    score_kind: ScoreKind = LOG_PROBABILITY
 
     @property
     def value(self) -> str:

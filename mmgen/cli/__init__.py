@@ -18,6 +18,7 @@ import click
 from ..commands import GOES_ON, LEARNING
 from ..errors import MmgenError, printable, shown
 from ..progress import tell
+from ..settings import Config
 from ..training.signals import handling
 from .lookup import Lookup
 
@@ -82,6 +83,7 @@ def _flush_output() -> None:
 
 def hint(error: click.NoSuchOption) -> str:
     """How to set a recipe key that was written as an option; "" for any other unknown option."""
+    from ..decoding import Decoding
     from ..recipe.tables import TABLES, Recipe
 
     options = error.ctx.command.params if error.ctx else []
@@ -90,7 +92,8 @@ def hint(error: click.NoSuchOption) -> str:
     key = error.option_name.lstrip("-").replace("-", "_")
     if key == "profile":  # a key of the recipe, which --set refuses
         return " `mmgen check` checks every profile; `mmgen run` and `mmgen show` have --profile."
-    homes = [f"{table}.{key}" for table, config in TABLES.items() if key in config.model_fields]
+    tables: dict[str, type[Config]] = {**TABLES, "decoding": Decoding}
+    homes = [f"{table}.{key}" for table, config in tables.items() if key in config.model_fields]
     homes += [key] if key in Recipe.model_fields else []
     return f" '{key}' is a recipe key: --set {homes[0]}=VALUE." if homes else " Set recipe keys with --set A.B=VALUE."
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import click
 
+from ..decoding import Decoding
 from ..errors import PluginError, did_you_mean
 from ..progress import tell, width
 from ..registry import KINDS, Part, Registry, installed
@@ -70,6 +71,12 @@ def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
         yield from [f"  {part.place}"] if paths else []
         yield ""
         yield from _keys_of(part, keys(part.config) if part.config.in_recipes else [])
+        decoding = getattr(part.config, "decoding", Decoding)
+        if decoding is not Decoding:
+            yield f"  [decoding] with this {part.kind}: {about(decoding)}"
+            yield ""
+            yield from _rows(keys(decoding))
+            yield ""
 
 
 def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]:
@@ -77,10 +84,14 @@ def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]
         yield f"  {part.config.usage.format(name=part.name)}"
     elif not keys:
         yield "  This part has no keys."
+    yield from _rows(keys)
+    yield ""
+
+
+def _rows(keys: list[tuple[str, str, str, str]]) -> Iterator[str]:
     for name, value, default, description in keys:
         yield from _under(name + (f" = {default}" if default else ""), value.replace("`", ""), NAMES)
         yield from _under("", description, 4)
-    yield ""
 
 
 def _under(name: str, text: str, columns: int) -> list[str]:

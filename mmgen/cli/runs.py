@@ -186,7 +186,8 @@ def _print(line: Mapping[str, Any], kind: str) -> None:
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)
     for text in line.get("texts", []):
-        tell(f"    {text['score']:6.2f}  {text['text']}")
+        kind = f" ({text['score_kind']})" if "score_kind" in text else ""
+        tell(f"    {text['score']:6.2f}{kind}  {text['text']}")
 
 
 def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):

@@ -8,9 +8,9 @@ import contextlib
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ..configs import DatasetConfig
 from ..errors import MmgenError, PluginError
@@ -19,9 +19,7 @@ from ..parts import Embedder, Metric, Reader, Record
 from ..recipe.tables import GENERATOR
 from ..registry import installed
 from ..sequence import segment_problem
-from ..tensors import All, Example, Generation, Prediction, ResolvedExample, Scores, Targets
-
-Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
+from ..tensors import LOG_PROBABILITY, All, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 
 
 @dataclass(frozen=True)
@@ -106,11 +104,13 @@ def example_problem(example: Example) -> str:
     return ""
 
 
-def check_texts(texts: Texts, ids: Sequence[str], num_texts: int, generator: Generator) -> Texts:
+def check_texts(
+    texts: Sequence[Sequence[Generation]], ids: Sequence[str], num_texts: int, generator: Generator
+) -> list[list[Generation]]:
     """The texts of a generator for the examples with these ids: `num_texts` per example. Raises PluginError."""
     problem = ""
     if not isinstance(texts, Sequence) or not all(isinstance(candidates, Sequence) for candidates in texts):
-        texts, problem = cast(Texts, []), f"{texts!r:.60}; it must be a list of texts for each example"
+        texts, problem = [], f"{texts!r:.60}; it must be a list of texts for each example"
     elif len(texts) != len(ids):
         problem = f"{len(texts)} lists of texts for {len(ids)} examples"
     for id_, candidates in zip(ids, texts, strict=False):
@@ -122,13 +122,16 @@ def check_texts(texts: Texts, ids: Sequence[str], num_texts: int, generator: Gen
             elif text.id != id_:
                 problem = problem or f"a text with the id '{text.id}' for '{id_}'"
             elif not _finite(text.score):
-                problem = (
-                    problem
-                    or f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a mean log-probability"
-                )
+                wrong = f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a"
+                problem = problem or f"{wrong} {_scores_of(generator)}"
     if problem:
         raise PluginError(f"{Qualified('generator', 'generator', generator)}: generate gives {problem}")
-    return texts
+    kind = generator.score_kind
+    return [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
+
+
+def _scores_of(generator: Generator) -> str:
+    return "mean log-probability" if generator.score_kind == LOG_PROBABILITY else "confidence from 0 to 1"
 
 
 def check_targets(targets: Targets, name: str, reader: TargetReader, predicting: bool) -> Targets:

@@ -3,9 +3,7 @@ split."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 
 import torch
@@ -13,11 +11,12 @@ import torch
 from ..data.collate import Collator, by_length
 from ..data.part_checks import check_texts
 from ..data.seeds import seed_from
-from ..decoding import Decoding
+from ..decoding import DecodingConfig
 from ..errors import DataError
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
+from ..storage.generations import as_line
 from ..tensors import Example, Generation
 from ..training.context import StepContext
 from ..training.precision import precision
@@ -28,12 +27,12 @@ from .sharding import run_distributed
 def generate(
     model: Model,
     examples: Sequence[Example],
-    options: Decoding | None = None,
+    options: DecodingConfig | None = None,
     inputs: Sequence[str] | None = None,
     batch_size: int = 32,
     retry: OomRetry | None = None,
 ) -> list[list[Generation]]:
-    """`options.num_return_sequences` texts for each example, best first. `inputs`: the model's inputs to read (default:
+    """`options.texts` texts for each example, best first. `inputs`: the model's inputs to read (default:
     all). The training mode is unchanged afterwards.
 
     A batch that runs out of memory is split in halves (samples differ then). Raises RunError if a single example does
@@ -44,9 +43,9 @@ def generate(
     retry = retry or OomRetry("writing", ADVICE_FEWER_TEXTS)
 
     def texts(piece: Sequence[Example]) -> list[list[Generation]]:
-        batch, decoding = collate(piece).to(model.device), options or Decoding()
+        batch, decoding = collate(piece).to(model.device), options or model.decoding
         written = model.generator.generate(model, batch, decoding)
-        return check_texts(written, batch.ids, decoding.num_return_sequences, model.generator)
+        return check_texts(written, batch.ids, decoding.texts, model.generator)
 
     training = model.training
     model.eval()
@@ -61,7 +60,7 @@ def generate(
 
 
 def generate_split(
-    model: Model, context: StepContext, examples: Sequence[Example], decoding: Decoding, batch_size: int = 32
+    model: Model, context: StepContext, examples: Sequence[Example], decoding: DecodingConfig, batch_size: int = 32
 ) -> None:
     """Write `generations.jsonl` in the step's folder. Each batch has its own random seed, so the number of processes
     does not change samples.
@@ -80,7 +79,7 @@ def generate_split(
         torch.manual_seed(seed_from(context.seed, context.name, "write", number, *cut))
         with precision(step.training.precision, accelerator.device):
             written = model.generator.generate(model, batch, decoding)
-        return check_texts(written, batch.ids, decoding.num_return_sequences, model.generator)
+        return check_texts(written, batch.ids, decoding.texts, model.generator)
 
     def work(number: int, batch_indices: Sequence[int]) -> Iterator[tuple[int, list[Generation]]]:
         for piece, written in retry.over(batch_indices, partial(texts, number, batch_indices)):
@@ -89,6 +88,6 @@ def generate_split(
     with torch.inference_mode(), torch.random.fork_rng(devices):
         results = run_distributed(context, ("writing", "texts"), collate.slots(examples), batch_size, work)
     if accelerator.is_main_process:
-        lines = [json.dumps([asdict(text) for text in texts], ensure_ascii=False) for texts in results]
+        lines = [as_line(texts) for texts in results]
         write_text(context.folder / "generations.jsonl", "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()

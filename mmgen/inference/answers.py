@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
 from ..files import refuse_special, take_name
-from ..tensors import Generation, Prediction
+from ..tensors import LOG_PROBABILITY, Generation, Prediction
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Answer:
 
     @property
     def score(self) -> float:
-        """The mean log-probability of the tokens of the best text, or the probability of the prediction."""
+        """The score of the best text (`Generation.score_kind`), or the probability of the prediction."""
         return self.best.score
 
     def as_json(self) -> dict[str, Any]:
@@ -60,7 +60,11 @@ class Answer:
         elif self.prediction is not None:
             line |= {"value": self.prediction.value, "score": round(self.prediction.score, 4)}
         else:
-            line["texts"] = [{"text": text.text, "score": round(text.score, 4)} for text in self.texts]
+            line["texts"] = [
+                {"text": text.text, "score": round(text.score, 4)}
+                | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
+                for text in self.texts
+            ]
         return line | ({"remarks": list(self.remarks)} if self.remarks else {})
 
 

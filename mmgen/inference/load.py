@@ -11,7 +11,7 @@ import torch
 from pydantic import ValidationError
 
 from ..configs import EmbedderConfig, FeaturesConfig
-from ..decoding import Decoding
+from ..decoding import DecodingConfig
 from ..errors import DataError, RecipeError, RunError
 from ..files import read_table
 from ..recipe.layers import setting_table
@@ -136,16 +136,20 @@ def load_for(
     return predictor
 
 
-def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> Decoding:
+def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
     """The decoding options: `Predictor.decoding(n)`, or, if `sets` override keys of decoding, the run's options with
     these overrides. Raises RecipeError."""
     if not any(setting.startswith("decoding") for setting in sets):
         return predictor.decoding(n or 1)
-    options = predictor.recipe.decoding.model_dump()
+    options = predictor.recipe.decoding
+    if n is None or n == options.texts:
+        return options
+    if "num_return_sequences" not in type(options).model_fields:
+        return predictor.decoding(n)  # which says that the generator writes one text
     try:
-        return Decoding(**{**options, **({"num_return_sequences": n} if n is not None else {})})
+        return type(options)(**{**dict(options), "num_return_sequences": n})
     except ValidationError as error:
-        raise RecipeError(f"--n {n}: {describe_mistake(Decoding, error.errors()[0])[1]}") from None
+        raise RecipeError(f"--n {n}: {describe_mistake(type(options), error.errors()[0])[1]}") from None
 
 
 def _readable_queries(recipe: Recipe, queries: Sequence[Query]) -> list[Query]:

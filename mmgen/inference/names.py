@@ -43,6 +43,7 @@ class StepNames:
     required  the inputs that a query must give; the objective that predicts fills the other inputs
     labels    the labels that a query may give (the choices, the phrase)
     optional  optional field -> config of the input that reads the field
+    known     all names that a query to the run may use
     filled    fields with one value per row of the objective; a query gives a list
     """
 
@@ -60,7 +61,7 @@ class StepNames:
         objectives = filter(None, (_objective(recipe, name) for name in recipe.steps))
         labels = [label for objective in objectives for label in objective.required_labels if label not in fields]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
-        self._known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
+        self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
 
     def bind(self, query: Query) -> Bound:
         """Match the query's values. Raises DataError for a name that no step of the recipe knows, and for a duplicate
@@ -130,10 +131,10 @@ class StepNames:
             reads = self.recipe.inputs[name].fields if name in self.recipe.inputs else ()
             if len(reads) > 1 and name not in self._fields:
                 raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these fields separately")
-            if name not in self._known:
-                known = ", ".join(self._known)
+            if name not in self.known:
+                known = ", ".join(self.known)
                 raise DataError(
-                    f"{query.where}: unknown input '{name}'{did_you_mean(name, self._known)}; available: {known}"
+                    f"{query.where}: unknown input '{name}'{did_you_mean(name, self.known)}; available: {known}"
                 )
 
 

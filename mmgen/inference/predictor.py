@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import torch
+from pydantic import ValidationError
 
 from ..data.collate import Collator, ReadExample
 from ..data.part_checks import check_predictions, check_texts
 from ..data.unread_text import remarks
-from ..decoding import Decoding
+from ..decoding import DecodingConfig
 from ..errors import DataError, MissingInput, MissingLabel, RunError
 from ..evaluation.collapse import repeats_itself
 from ..evaluation.generate import generate
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
+from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
 from ..tensors import All, Example, Generation, Prediction, ResolvedExample
@@ -76,27 +78,42 @@ class Predictor:
         query: list[Any] | Sequence[Example],
         /,
         *,
-        n: int = 1,
-        options: Decoding | None = None,
+        n: int | None = None,
+        options: DecodingConfig | None = None,
         batch_size: int = 16,
         **inputs: Any,
     ) -> list[Answer]: ...
 
     @overload
     def ask(
-        self, query: Any = None, /, *, n: int = 1, options: Decoding | None = None, batch_size: int = 16, **inputs: Any
+        self,
+        query: Any = None,
+        /,
+        *,
+        n: int | None = None,
+        options: DecodingConfig | None = None,
+        batch_size: int = 16,
+        **inputs: Any,
     ) -> Answer: ...
 
     def ask(
-        self, query: Any = None, /, *, n: int = 1, options: Decoding | None = None, batch_size: int = 16, **inputs: Any
+        self,
+        query: Any = None,
+        /,
+        *,
+        n: int | None = None,
+        options: DecodingConfig | None = None,
+        batch_size: int = 16,
+        **inputs: Any,
     ) -> Answer | list[Answer]:
         """Write `n` different texts about a picture, or about the other inputs of the step. A list gives a list of
         answers.
 
         query       a picture for the only input that takes pictures, a dict from input names to values, a `Query`, or
                     an `Example` of a data set. A list of these, or the examples of a split, are several queries
-        n           number of different texts, 1 to 100; by diverse beam search if the generator supports it
+        n           number of different texts, 1 to 100, by default 1; by a search that the generator supports
         options     decoding options to use instead, with their own num_return_sequences
+        inputs      also decoding options of the generator by name: steps=4, temperature=0.7. They override the recipe's
         batch_size  number of queries in a batch
         inputs      values by input name, for every query that does not give its own
 
@@ -110,7 +127,14 @@ class Predictor:
             raise RunError(
                 f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
             )
-        return self._call(query, inputs, options or self.decoding(n), batch_size)
+        reads = {*self.names.known, *self.recipe.inputs}
+        chosen = {
+            name: inputs[name]
+            for name in inputs
+            if name in type(self.recipe.decoding).model_fields and name not in reads
+        }
+        values = {name: value for name, value in inputs.items() if name not in chosen}
+        return self._call(query, values, options or self.decoding(n, chosen), batch_size)
 
     @overload
     def predict(
@@ -126,7 +150,7 @@ class Predictor:
         return self._call(query, inputs, None, batch_size)
 
     def _call(
-        self, query: Any, inputs: Mapping[str, Any], options: Decoding | None, batch_size: int
+        self, query: Any, inputs: Mapping[str, Any], options: DecodingConfig | None, batch_size: int
     ) -> Answer | list[Answer]:
         for name in self.names.pictures:
             if isinstance(inputs.get(name), list | tuple):
@@ -143,7 +167,7 @@ class Predictor:
         return list(self.answers(queries, options, batch_size))
 
     def answers(
-        self, queries: Iterable[Query | Example], options: Decoding | None = None, batch_size: int = 16
+        self, queries: Iterable[Query | Example], options: DecodingConfig | None = None, batch_size: int = 16
     ) -> Iterator[Answer]:
         """Answer every query, in order; the answer to a query that cannot be read has an `Answer.error`.
         `batch_size`: larger batches are faster in total, but delay the first answer."""
@@ -154,7 +178,7 @@ class Predictor:
         remaining = iter(queries)
         while batch := [self.prepare(query) for query in itertools.islice(remaining, batch_size)]:
             readable = [query.read for query in batch if query.read is not None]
-            results_by_piece = retry.over(readable, lambda piece: self._outcomes(piece, options or Decoding()))
+            results_by_piece = retry.over(readable, lambda piece: self._outcomes(piece, options or self.decoding()))
             outcomes = iter([outcome for _, results in results_by_piece for outcome in results])
             for query in batch:
                 yield query.answer if query.read is None else _add_outcome(query.answer, next(outcomes))
@@ -182,7 +206,7 @@ class Predictor:
 
     @torch.inference_mode()
     def _outcomes(
-        self, examples: Sequence[ReadExample], options: Decoding
+        self, examples: Sequence[ReadExample], options: DecodingConfig
     ) -> Sequence[list[Generation] | Prediction | str]:
         """Texts, a prediction or an error message for each example."""
         try:
@@ -195,7 +219,7 @@ class Predictor:
         batch = batch.to(self.model.device)
         if self.kind == "text":
             texts = self.model.generator.generate(self.model, batch, options)
-            return check_texts(texts, batch.ids, options.num_return_sequences, self.model.generator)
+            return check_texts(texts, batch.ids, options.texts, self.model.generator)
         objective = self.model.objective(self.objective)
         predictions = objective.predict(self.model, batch, batch.targets[self.objective])
         return check_predictions(predictions, batch.ids, self.objective, objective)
@@ -261,27 +285,34 @@ class Predictor:
         except (ValueError, RecursionError):  # a text that starts like JSON
             return value
 
-    def decoding(self, n: int = 1) -> Decoding:
-        """Decoding options for n different texts: diverse beam search, or else a search that the generator supports.
-        Raises DataError."""
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+    def decoding(self, n: int | None = None, chosen: Mapping[str, Any] | None = None) -> DecodingConfig:
+        """Decoding options for n different texts, 1 by default: the first that the generator supports of those that its
+        class lists (`DecodingConfig.for_texts`). `chosen`: options by name, over those of the recipe. Raises
+        DataError."""
+        if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
             raise DataError("n must be a positive integer")
-        if n > MOST_TEXTS:
+        if n is not None and n > MOST_TEXTS:
             raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
-        if n == 1:
-            return Decoding()
-        searches = (
-            Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n),
-            Decoding(num_beams=n, num_return_sequences=n),
-            Decoding(do_sample=True, num_return_sequences=n),
-        )
-        known = (options for options in searches if not self.recipe.generator.refuses(options))
-        options = next(known, None)
-        if options is None:
-            raise DataError(f"the generator '{self.recipe.generator.type}' writes one text per query; n must be 1")
+        generator, options = self.recipe.generator, self.recipe.decoding
+        several = {} if n is None else {"num_return_sequences": n}
+        if n not in (None, 1) and not {*several} <= {*type(options).model_fields}:
+            raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
+        if not chosen:
+            fitting = (searched for searched in options.for_texts(n or 1) if not generator.refuses(searched))
+            if (first := next(fitting, None)) is None:
+                raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
+            return first
+        several = {name: value for name, value in several.items() if name in type(options).model_fields}
+        try:
+            options = type(options)(**{**dict(options), **chosen, **several})
+        except ValidationError as error:
+            place, text = describe_mistake(type(options), error.errors()[0])
+            raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
+        if refused := generator.refuses(options):
+            raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
         return options
 
-    def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
+    def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
         """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step
         that does not write texts, and DataError for an example that cannot be read."""
         if self.kind != "text":

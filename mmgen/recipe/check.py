@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from ..configs import Config, DatasetConfig, FeaturesConfig, PartConfig, nested_kinds
+from ..configs import Config, DatasetConfig, FeaturesConfig, GeneratorConfig, PartConfig, nested_kinds
+from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
@@ -111,6 +112,21 @@ class _Check:
             key, text = describe_mistake(cls, mistake)
             self.problem((*path, *key), text)
 
+    def decoding(self, table: Any, generator: Any) -> DecodingConfig | None:
+        """The table [decoding], by the class that the generator of this table names. None if that is unknown."""
+        name = generator.get("type") if isinstance(generator, dict) else None
+        part = self.registry.names("generator").get(name) if isinstance(name, str) else None
+        if part is None:
+            return None
+        cls = part.config.decoding if issubclass(part.config, GeneratorConfig) else Decoding
+        reported = len(self.problems)
+        options: DecodingConfig | None = self.table(cls, table, ("decoding",))
+        keys = f"; the generator '{name}' has: {', '.join(cls.model_fields)}" if cls is not Decoding else ""
+        self.problems[reported:] = [
+            problem + keys * problem.endswith("no such key") for problem in self.problems[reported:]
+        ]
+        return options
+
     def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
         overrides = table.get("training", {})
         if not isinstance(overrides, dict):
@@ -165,7 +181,10 @@ class _Check:
         if built.get("generator") is not None and built["decoding"] is not None:
             for option, reason in built["generator"].refuses(built["decoding"]).items():
                 self.problem(("decoding", option), reason)
-            most, least = getattr(built["generator"], "max_tokens", None), built["decoding"].min_new_tokens
+            most, least = (
+                getattr(built["generator"], "max_tokens", None),
+                getattr(built["decoding"], "min_new_tokens", 0),
+            )
             if isinstance(most, int) and least >= most:
                 self.problem(
                     ("decoding", "min_new_tokens"),

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from ..configs import Config
+from ..configs import Config, GeneratorConfig
+from ..decoding import Decoding, DecodingConfig
 from ..registry import KINDS, Part, Registry
 from .tables import NAMED_PARTS, PARTS, SOURCE_KEYS, TABLES, Recipe, SourceConfig, Step
 from .training import Training
@@ -24,7 +25,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema(registry: Registry) -> Schema:
     """The schema of a recipe file."""
-    tables = _tables()
+    tables = _tables(registry)
     top = {
         "extends": {"type": "string", "description": "another recipe file, which this file overrides"},
         "profile": {"type": "string", "description": "the profile that overrides the recipe"},
@@ -43,8 +44,18 @@ def schema(registry: Registry) -> Schema:
     }
 
 
-def _tables() -> dict[str, Schema]:
+def decoding_classes(registry: Registry) -> dict[type[DecodingConfig], list[str]]:
+    """The classes of [decoding] -> the generators that name them; transformers' names come first."""
+    classes: dict[type[DecodingConfig], list[str]] = {Decoding: []}
+    for part in registry.of_kind("generator"):
+        if issubclass(part.config, GeneratorConfig):
+            classes.setdefault(part.config.decoding, []).append(part.name)
+    return classes
+
+
+def _tables(registry: Registry) -> dict[str, Schema]:
     """The keys of a recipe, and of a profile."""
+    decodings = [optional_schema(cls) for cls in decoding_classes(registry)]
     about = {name: info.description for name, info in Recipe.model_fields.items()}
     plain = optional_schema(Recipe)["properties"]
     return {
@@ -52,6 +63,7 @@ def _tables() -> dict[str, Schema]:
         **{name: _reference(kind) for name, kind in PARTS.items()},
         **{name: _group(_reference(kind), about[name] or f"{kind}s by name") for name, kind in NAMED_PARTS.items()},
         **{name: optional_schema(cls) for name, cls in TABLES.items()},
+        "decoding": decodings[0] if len(decodings) == 1 else {"anyOf": decodings},
         "steps": _group(_step(), "rows of the table, in order"),
     }
 

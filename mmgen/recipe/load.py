@@ -81,6 +81,7 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
     training = values.get("training", {})
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
+    built["decoding"] = check.decoding(values.pop("decoding", {}), layers.values.get("generator"))
     steps = check.tables(values.pop("steps", {}), ("steps",))
     base_training = training if built["training"] is not None else {}  # its mistakes are reported once, not per step
     built["steps"] = steps and {

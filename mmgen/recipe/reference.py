@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..configs import Config
+from ..decoding import Decoding
 from ..registry import KINDS, Part, Registry
-from .json_schema import optional_schema
+from .json_schema import decoding_classes, optional_schema
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, SourceConfig, Step
 from .training import Training
 
@@ -36,10 +37,13 @@ def reference(registry: Registry) -> str:
         "Defaults are those of the code; `mmgen show RECIPE` prints a recipe with all of them.",
         "",
     ]
-    tables = {*PARTS, *NAMED_PARTS, *TABLES, "steps", "profile"}
+    tables = {*PARTS, *NAMED_PARTS, *TABLES, "decoding", "steps", "profile"}
     lines += ["## The recipe", "", *_table(Recipe, leave_out=tables)]
     for name, cls in TABLES.items():
         lines += ["", f"## [{name}]", "", *_about(cls), *_table(cls)]
+    for decoding, generators in decoding_classes(registry).items():
+        of = "" if decoding is Decoding else f" of {', '.join(generators)}"
+        lines += ["", f"## [decoding]{of}", "", *_about(decoding), *_table(decoding)]
     lines += ["", "## [steps.NAME]", "", *_about(Step), *_table(Step, leave_out={"training"})]
     lines += [
         "",

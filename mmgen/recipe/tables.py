@@ -22,7 +22,7 @@ from ..configs import (
     SequenceConfig,
     nested_kinds,
 )
-from ..decoding import Decoding
+from ..decoding import Decoding, DecodingConfig
 from ..errors import RecipeError, did_you_mean
 from .training import NO_RESULT, Training
 
@@ -158,9 +158,16 @@ class Recipe(Config):
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
     data: SerializeAsAny[DatasetConfig]
-    decoding: Decoding = Decoding()
+    decoding: SerializeAsAny[DecodingConfig] = Field(Decoding(), description="how texts are searched")
     metrics: dict[str, SerializeAsAny[MetricConfig]] = {}
     probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
+
+    def model_post_init(self, context: Any) -> None:
+        if not isinstance(self.decoding, self.generator.decoding):
+            raise ValueError(
+                f"decoding: must be a {self.generator.decoding.__name__}, which the generator '{self.generator.type}' "
+                f"names, not a {type(self.decoding).__name__}"
+            )
 
     def parts(self) -> list[PartConfig]:
         """The configs of all parts of the recipe, including parts inside other parts."""
@@ -248,7 +255,7 @@ PARTS = {name: kind for name, kind in _kinds_by_table if name not in _named}  # 
 NAMED_PARTS = {name: kind for name, kind in _kinds_by_table if name in _named}  # table of named tables -> kind
 
 
-TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training, "decoding": Decoding}
+TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training}
 
 
 def _parts(value: Any) -> Iterator[PartConfig]:

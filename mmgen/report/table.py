@@ -15,13 +15,13 @@ from ..data.part_checks import references_of
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
-from ..files import write_text
+from ..files import read_table, write_text
 from ..parts import Dataset
 from ..progress import number, table
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import Example, Scores
+from ..tensors import LOG_PROBABILITY, Example, Scores
 
 PLURAL = {"text": "texts", "label": "labels", "choice": "choices", "region": "regions", "boxes": "boxes"}
 log = logging.getLogger("mmgen")
@@ -154,20 +154,24 @@ def _decoding_values(recipe: Recipe, folder: RunFolder, step: str, notes: dict[s
     for place in decodings.folders(folder, step):
         if (place / "scores.json").exists():
             values_by_decoding[place.name] = score.read(place).values
-            options = "; ".join(differences(recipe.decoding.model_dump(), decodings.read(place).model_dump()))
+            options = "; ".join(
+                differences(recipe.decoding.model_dump(), decodings.read(place, type(recipe.decoding)).model_dump())
+            )
             notes[f"[{place.name}]: the same weights with another decoding ({options or 'the same options'})"] = None
             notes.update(dict.fromkeys(remarks(decodings.label(step, place.name), place)))
     return values_by_decoding
 
 
 def remarks(label: str, place: Path) -> tuple[str, ...]:
-    """A remark if the texts in a folder are nearly all the same or empty; else (). `label`: that of the row."""
+    """Remarks if the texts in a folder are nearly all the same or empty, and if their scores are not log-probabilities.
+    `label`: that of the row."""
     try:
-        texts = generations.best(place).values() if generations.is_complete(place) else ()
+        texts = [*generations.best(place).values()] if generations.is_complete(place) else []
     except MmgenError:  # reported by code that needs the texts
         return ()
-    remark = collapsed([text.text for text in texts])
-    return (f"{label}: {remark}",) if remark else ()
+    kinds = {text.score_kind for text in texts} - {LOG_PROBABILITY}
+    what = [collapsed([text.text for text in texts]), *(f"the score of a text is a {kind}" for kind in kinds)]
+    return tuple(f"{label}: {remark}" for remark in what if remark)
 
 
 def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
@@ -218,7 +222,7 @@ def _read_seed(folder: RunFolder, run_folder: RunFolder, subfolder: Path) -> Val
     if not (place / "scores.json").exists():
         return None
     try:
-        if decoding.exists() and decodings.read(place) != decodings.read(decoding.parent):
+        if decoding.exists() and read_table(place / "decoding.json") != read_table(decoding):
             return None  # a different decoding of the same name
         return score.read(place).values
     except MmgenError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .. import report
 from ..data.datasets import Datasets
-from ..decoding import Decoding
+from ..decoding import DecodingConfig
 from ..errors import RecipeError, RunError
 from ..evaluation import generate, score
 from ..files import clear_partials
@@ -80,10 +81,12 @@ def rewrite(
     return folder
 
 
-def changed_decoding(recipe: Recipe, sets: Sequence[str]) -> Decoding:
+def changed_decoding(recipe: Recipe, sets: Sequence[str]) -> DecodingConfig:
     """The recipe's decoding with overrides. Raises RecipeError."""
     if not sets:
-        raise RecipeError("the decoding is unchanged; add --set decoding.KEY=VALUE, such as --set decoding.num_beams=4")
+        key, value = next(iter(recipe.generator.decoding()), ("KEY", ""))
+        example = "num_beams=4" if key == "num_beams" else f"{key}={json.dumps(value)}"
+        raise RecipeError(f"the decoding is unchanged; add --set decoding.KEY=VALUE, such as --set decoding.{example}")
     for setting in sets:
         if any(table != "decoding" for table in setting_table(setting)[0]):
             raise RecipeError(
@@ -132,7 +135,7 @@ def _steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]
 
 
 def _write(
-    recipe: Recipe, folder: RunFolder, contexts: Sequence[StepContext], datasets: Datasets, decoding: Decoding
+    recipe: Recipe, folder: RunFolder, contexts: Sequence[StepContext], datasets: Datasets, decoding: DecodingConfig
 ) -> None:
     """Write `generations.jsonl` for each context, with one model that loads the weights of each step in turn."""
     for place, context in enumerate(contexts):

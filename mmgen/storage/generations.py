@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import RunError
 from ..recipe.messages import mistake_text
-from ..tensors import Generation
+from ..tensors import LOG_PROBABILITY, Generation
 
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
+
+
+def as_line(texts: Sequence[Generation]) -> str:
+    """The texts of one example as a line. "score_kind" is written only if it is not a log-probability."""
+    return json.dumps([_as_json(text) for text in texts], ensure_ascii=False)
+
+
+def _as_json(text: Generation) -> dict[str, Any]:
+    values = asdict(text)
+    if text.score_kind == LOG_PROBABILITY:
+        del values["score_kind"]
+    return values
 
 
 def is_complete(folder: Path) -> bool:

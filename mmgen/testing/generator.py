@@ -12,7 +12,6 @@ from ..configs import EmbedderConfig
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
-from .objective import sixty_updates
 from .suite import assert_close, skip
 from .writing import WritingSuite
 
@@ -21,10 +20,10 @@ class GeneratorSuite(WritingSuite):
     """What training and writing rely on. `config()` returns a `GeneratorConfig`. The suite tests it on the tiny
     backbone with the toy data set's captions as input."""
 
-    def train(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, list[float]]:
-        """A model after sixty updates on one pair, and its losses."""
+    def train(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, float, float]:
+        """A model after sixty updates on one pair, and its loss in the first and in the last of them."""
         model = self.model(caption)
-        return model, sixty_updates(model, self.batch(model, [example]))
+        return model, *self.sixty_updates(model, [example])
 
     def summed(self, model: Any, example: Example) -> Tensor:
         """() the sum of all losses of one example."""
@@ -33,6 +32,10 @@ class GeneratorSuite(WritingSuite):
     def test_attributes(self) -> None:
         generator: Generator = self.model().generator
         limit, needs, as_laid_out = generator.max_tokens, generator.needs, generator.reads_as_laid_out
+        kind = generator.score_kind
+        assert kind in ("log-probability", "confidence"), (
+            f'score_kind is {kind!r}; score_kind must be "log-probability" or "confidence"'
+        )
         long_enough = isinstance(limit, int) and limit >= 2
         assert long_enough, "max_tokens must be an integer of 2 or more (a token and the end)"
         assert needs in ("any", "causal"), f'needs is {needs!r}; needs must be "any" or "causal"'
@@ -81,21 +84,21 @@ class GeneratorSuite(WritingSuite):
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
         example = next(example for example in self.examples() if len(example.targets) > 1)
-        single_examples = [
-            Example(str(number), example.inputs, (target,)) for number, target in enumerate(example.targets)
-        ]
+        single_examples = [Example(example.id, example.inputs, (target,)) for target in example.targets]
         total = torch.stack([self.summed(model, single) for single in single_examples]).sum()
-        message = "the loss of an example with several targets must be the sum of the targets' losses"
+        message = (
+            "the loss of an example with several targets must be the sum of the targets' losses; draw for a target "
+            "from `rows.draw(place, target)`"
+        )
         assert_close(self.summed(model, example), total, message, 1e-2)
 
     def test_overfits_one_pair(self) -> None:
         example = self.examples()[0]
-        model, losses = self.train(example)
+        model, first, last = self.train(example)
         message = (
-            f"sixty updates on one pair lower the loss only from {losses[0]:.2f} to {losses[-1]:.2f}; expected less "
-            "than a fifth"
+            f"sixty updates on one pair lower the loss only from {first:.2f} to {last:.2f}; expected less than a fifth"
         )
-        assert losses[-1] < 0.2 * losses[0], message
+        assert last < 0.2 * first, message
         ((written,),) = self.write(model.eval(), [example])
         assert written.text == example.targets[0], (
             f"trained on '{example.targets[0]}' alone, the generator writes '{written.text}'; writing must use what "
@@ -105,7 +108,7 @@ class GeneratorSuite(WritingSuite):
     def test_writes_after_shared_positions(self) -> None:
         """With an input whose slots share a position and which adds terms to written tokens (`mmgen.testing.Bag`)."""
         examples = self.examples()
-        model, _ = self.train(examples[0], Bag())
+        model, _, _ = self.train(examples[0], Bag())
         ((written,),) = self.write(model.eval(), examples[:1])
         assert written.text == examples[0].targets[0], (
             f"with an input whose slots share a position, the generator is trained on '{examples[0].targets[0]}' alone "

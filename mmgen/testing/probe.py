@@ -14,7 +14,6 @@ import torch
 from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ProbeConfig
 from ..data.collate import Collator
 from ..data.seeds import resolve
-from ..decoding import Decoding
 from ..errors import MmgenError
 from ..model import compose
 from ..parts import Picture, Probe, ProbeInput, ProbeResult, TrainedStep
@@ -161,4 +160,4 @@ def _texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
     """The texts of a model, in one batch: the suites' models are tiny."""
     batch = Collator(model, model.inputs, objectives=())(examples)
     with torch.inference_mode():
-        return model.generator.generate(model, batch.to(model.device), Decoding())
+        return model.generator.generate(model, batch.to(model.device), model.decoding)

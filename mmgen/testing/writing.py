@@ -11,7 +11,7 @@ import torch
 from ..configs import EmbedderConfig, GeneratorConfig
 from ..data.collate import Collator
 from ..data.part_checks import check_texts
-from ..decoding import Decoding
+from ..decoding import Decoding, DecodingConfig
 from ..errors import UnavailableError
 from ..model import compose
 from ..tensors import Batch, Example, Generation
@@ -44,16 +44,25 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         """Examples without their targets."""
         return Collator(model, model.inputs, objectives=())(examples)
 
+    def decodings(self) -> Sequence[DecodingConfig]:
+        """Options of the generator's own class to try, beside its defaults (`GeneratorConfig.decoding`)."""
+        return ()
+
     def write(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]]:
         """Texts, checked as a run checks them."""
-        batch, decoding = self.to_write(model, examples), Decoding(**options)
+        return self.write_with(model, examples, self.config().decoding(**options))
+
+    def write_with(self, model: Any, examples: Sequence[Example], options: DecodingConfig) -> list[list[Generation]]:
+        batch = self.to_write(model, examples)
         with torch.no_grad():
-            texts = model.generator.generate(model, batch, decoding)
-        return check_texts(texts, batch.ids, decoding.num_return_sequences, model.generator)
+            texts = model.generator.generate(model, batch, options)
+        return check_texts(texts, batch.ids, options.texts, model.generator)
 
     def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:
-        """The texts, or None if the generator refuses these options, which is allowed."""
-        refused, shown = self.config().refuses(Decoding(**options)), _shown(options)
+        """The texts, or None if the generator refuses these options, or has others, which is allowed."""
+        if options and not issubclass(self.config().decoding, Decoding):
+            return None
+        refused, shown = self.config().refuses(self.config().decoding(**options)), _shown(options)
         try:
             texts = self.write(model, examples, **options)
         except UnavailableError as error:
@@ -71,13 +80,25 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             for text in texts:
                 right = text.text == model.backbone.decode_text(text.tokens)
                 assert right, f"the text '{text.text}' is not the decoded text of its tokens"
-                assert text.score <= 1e-6, f"score is {text.score}; a score must be a mean log-probability"
+                if text.score_kind == "confidence":
+                    assert -1e-6 <= text.score <= 1 + 1e-6, (
+                        f"score is {text.score}; a confidence must be between 0 and 1"
+                    )
+                else:
+                    assert text.score <= 1e-6, (
+                        f"score is {text.score}; a score must be a mean log-probability, or set "
+                        'score_kind = "confidence"'
+                    )
 
     def test_longest_text(self) -> None:
         model = self.model()
-        limit, end = model.generator.max_tokens, model.backbone.end_id
         for options in ({}, {"num_beams": 2}, {"do_sample": True}):
-            for (text,) in self.offered(model, self.examples(), **options) or ():
+            self._assert_length(model, self.offered(model, self.examples(), **options) or ())
+
+    def _assert_length(self, model: Any, texts_by_example: Sequence[Sequence[Generation]]) -> None:
+        limit, end = model.generator.max_tokens, model.backbone.end_id
+        for texts in texts_by_example:
+            for text in texts:
                 length = len(text.tokens)
                 assert length <= limit, f"a text has {length} tokens; max_tokens is {limit}"
                 stopped = text.tokens[-1:] == (end,) or length == limit
@@ -98,8 +119,35 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
                 assert same, f"'{example.id}' has another score in a batch"
 
     def test_the_default_options_are_obeyed(self) -> None:
-        with explained("the default options are refused; a generator must write with `Decoding()`"):
+        name = self.config().decoding.__name__
+        with explained(f"the default options are refused; a generator must write with `{name}()`"):
             self.write(self.model(), self.examples())
+
+    def test_its_own_options(self) -> None:
+        """The class of [decoding]: it has defaults, says what its keys are for, and survives JSON; with each of
+        `decodings()`, texts have the right number and length, and do not depend on the batch or on earlier texts."""
+        cls = self.config().decoding
+        message = f"{cls.__name__}: the class of [decoding] must be a mmgen.DecodingConfig"
+        assert isinstance(cls, type) and issubclass(cls, DecodingConfig), message
+        silent = [name for name, info in cls.model_fields.items() if not info.description]
+        assert not silent, f"{cls.__name__}: fields without a description: {', '.join(silent)}"
+        with explained(f"{cls.__name__}: every field needs a default"):
+            cls()
+        model, examples = self.model(), self.examples()
+        for options in self.decodings():
+            assert cls.model_validate_json(options.model_dump_json()) == options, f"{options!r} changes in JSON"
+            refused = self.config().refuses(options)
+            assert not refused, f"decodings() has options that `refuses` returns: {', '.join(refused)}"
+            first, second = (self.seeded(self.write_with, model, examples, options) for _ in range(2))
+            assert first == second, f"with the same seed of torch, {options!r} writes other texts"
+            self._assert_length(model, first)
+            with torch.random.fork_rng():
+                torch.manual_seed(1)
+                drawn = self.write_with(model, examples, options) != first
+            for example, texts in zip(examples, first, strict=True) if not drawn else ():
+                (alone,) = self.write_with(model, [example], options)
+                same = [text.tokens for text in texts] == [text.tokens for text in alone]
+                assert same, f"'{example.id}' gets other texts in a batch than alone ({options!r})"
 
     def test_greedy_takes_the_likeliest_token(self) -> None:
         """Options of sampling that leave one token to sample."""

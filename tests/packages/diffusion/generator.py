@@ -1,0 +1,94 @@
+"""The generator: it is trained on texts some of whose tokens are [MASK], and unmasks whole texts step by step."""
+
+import torch
+import torch.nn.functional as F
+
+from mmgen.objectives import Generator, TextTargets
+from mmgen.tensors import PAD, WRITTEN, Generation, Layout, Loss, Tail, Targets
+
+
+class Noise(TextTargets):
+    """Replaces a drawn number of each text's tokens by [MASK]. A text is filled with end tokens."""
+
+    def __init__(self, config, backbone):
+        super().__init__(backbone, config.max_tokens)
+        self.mask_id = backbone.mask_id
+
+    def slots(self, tokens):
+        return self.max_tokens
+
+    def lay_out(self, targets):
+        most = max(map(len, targets)) * self.max_tokens
+        filled = [[y + [self.end_id] * (self.max_tokens - len(y)) for y in texts] for texts in targets]
+        ids = torch.tensor([sum(texts, []) + [self.end_id] * (most - len(texts) * self.max_tokens) for texts in filled])
+        group = (torch.arange(most) // self.max_tokens + 1).expand_as(ids)
+        real = group <= torch.tensor([[len(texts)] for texts in targets])
+        role = torch.where(real, WRITTEN, PAD)
+        # one time for all: the slots of a text see one another
+        layout = Layout(role, group * real, real.long())
+        return Tail(ids, (torch.arange(most) % self.max_tokens).expand_as(ids), layout, ids.masked_fill(~real, -100))
+
+    def collate(self, rows):
+        tail = self.lay_out([self.targets(example) for example in rows.examples])
+        noisy, weights = torch.zeros_like(tail.ids, dtype=torch.bool), torch.zeros(tail.ids.shape)
+        for place, example in enumerate(rows.examples):
+            for number, target in enumerate(example.targets):
+                draw, first = rows.draw(place, target), number * self.max_tokens
+                hidden = draw.sample(range(self.max_tokens), draw.randint(1, self.max_tokens))
+                noisy[place, [first + slot for slot in hidden]] = True
+                weights[place, first : first + self.max_tokens] = self.max_tokens / len(hidden)
+        labels = tail.labels.masked_fill(~noisy, -100)
+        tail = Tail(tail.ids.masked_fill(noisy, self.mask_id), tail.offsets, tail.layout, labels)
+        count = self.max_tokens * sum(len(example.targets) for example in rows.examples)
+        return Targets({"loss": count}, {"weights": weights * noisy}, tail)
+
+
+class DiffusionGenerator(Generator):
+    """See `Diffusion`."""
+
+    reads_as_laid_out = False
+    score_kind = "confidence"
+
+    def __init__(self, config, backbone):
+        super().__init__()
+        self.reader = Noise(config, backbone)
+
+    def logits(self, model, prefix, tail):
+        rows = prefix.slots.followed_by(model.behind(prefix, tail))
+        states = model.backbone.encode(rows).last[:, prefix.slots.positions.shape[1] :]
+        return model.backbone.logits(states)[..., : len(model.backbone.tokenizer)].float()
+
+    def forward(self, model, batch, targets):
+        logits = self.logits(model, model.prefix(batch), targets.tail)
+        losses = F.cross_entropy(logits.transpose(1, 2), targets.tail.labels, reduction="none")  # 0 at -100
+        return Loss({"loss": (losses * targets.labels["weights"]).sum()})
+
+    def generate(self, model, batch, options):
+        n, size = options.num_return_sequences, self.max_tokens
+        prefix = model.prefix(batch).repeat(n)
+        tail = self.reader.lay_out([[[model.backbone.mask_id] * size]] * (len(batch.ids) * n))
+        tail = Tail(*(part.to(model.device) for part in (tail.ids, tail.offsets)), on(tail.layout, model), tail.labels)
+        ids, surety = tail.ids.clone(), torch.zeros(tail.ids.shape, device=model.device)
+        for step in range(options.steps):
+            open_ = ids == model.backbone.mask_id
+            logits = self.logits(model, prefix, Tail(ids, tail.offsets, tail.layout, tail.labels))
+            logits[..., model.backbone.mask_id] = -torch.inf
+            shares = (logits / (options.temperature or 1)).softmax(-1)
+            tokens = shares.flatten(0, 1).multinomial(1).view_as(ids) if options.temperature else shares.argmax(-1)
+            sure = logits.softmax(-1).gather(2, tokens.unsqueeze(2)).squeeze(2)
+            rank = {"confidence": sure, "left": -tail.offsets.float(), "random": torch.rand_like(sure)}[options.order]
+            more = (step + 1) * size // options.steps - step * size // options.steps
+            chosen = rank.masked_fill(~open_, -torch.inf).topk(more, 1).indices
+            now = torch.zeros_like(open_).scatter(1, chosen, True)
+            ids, surety = torch.where(now, tokens, ids), torch.where(now, sure, surety)
+        texts = [self.text(model, batch.ids[row // n], ids[row].tolist(), surety[row]) for row in range(len(ids))]
+        return [sorted(texts[first : first + n], key=lambda text: -text.score) for first in range(0, len(texts), n)]
+
+    def text(self, model, id_, tokens, surety):
+        length = min([*tokens, model.backbone.end_id].index(model.backbone.end_id) + 1, self.max_tokens)
+        written = tuple(tokens[:length])
+        return Generation(id_, model.backbone.decode_text(written), written, float(surety[:length].mean()))
+
+
+def on(layout, model):
+    return Layout(*(part.to(model.device) for part in (layout.role, layout.group, layout.time)))

@@ -1,0 +1,143 @@
+"""Decoding: the defaults of left to right, and the options of a generator with an order of its own, from the recipe to
+a finished run."""
+
+import json
+import tomllib
+
+import pytest
+from kit.toys import PLACE, RECIPE, mmgen_here, toml
+from packages.diffusion import Denoising
+from pydantic import ValidationError
+
+from mmgen import Decoding, DecodingConfig
+from mmgen.errors import DataError
+from mmgen.inference.load import load_run
+
+KEYS = "steps, order, temperature, num_return_sequences"
+PLUGIN = "from packages.diffusion import Diffusion, register_generators\n"
+
+
+def recipe(**decoding) -> str:
+    tables = tomllib.loads(RECIPE)
+    del tables["steps"]["second"]
+    tables["generator"] = {"type": "diffusion", "max_tokens": 8}
+    tables["data"] |= {"train_size": 8, "val_size": 2, "test_size": 2}
+    return toml({**tables, "decoding": {"order": "left", **decoding}})
+
+
+def test_texts_to_write_and_searches_for_several():
+    assert Decoding().texts == 1 and [*Decoding(num_beams=5).for_texts(1)] == [Decoding()]
+    diverse, beams, samples = Decoding(length_penalty=0.5).for_texts(3)
+    assert (diverse.num_beam_groups, beams.num_beams, samples.do_sample) == (3, 3, True)
+    assert all(options.texts == 3 for options in (diverse, beams, samples))
+
+
+def test_a_class_of_its_own_writes_one_text_or_as_many_as_it_has_a_key_for():
+    class Plain(DecodingConfig):
+        steps: int = 4
+
+    class Many(Plain):
+        num_return_sequences: int = 1
+
+        def model_post_init(self, context):
+            if self.num_return_sequences > 5:
+                raise ValueError("num_return_sequences: at most 5")
+
+    assert Plain().texts == 1 and [*Plain(steps=2).for_texts(1)] == [Plain(steps=2)] and not [*Plain().for_texts(2)]
+    (three,) = Many(steps=2).for_texts(3)
+    assert three == Many(steps=2, num_return_sequences=3) and not [*Many().for_texts(6)]
+
+
+@pytest.fixture
+def diffusion(site, tmp_path):
+    site("mmgen-diffusion", "mmgen_diffusion", PLUGIN)
+    (tmp_path / "toy.toml").write_text(recipe())
+    return tmp_path
+
+
+def test_keys_are_checked_by_the_generators_class(diffusion):
+    (diffusion / "wrong.toml").write_text(recipe(step=4, num_beams=3))
+    line = [*recipe(step=4, num_beams=3).splitlines()].index("step = 4") + 1
+    done = mmgen_here(diffusion, "check", "wrong.toml")
+    assert done.stderr.splitlines()[:2] == [
+        f"error: wrong.toml:{line}: decoding.step: no such key; did you mean 'steps'?",
+        f"wrong.toml:{line + 1}: decoding.num_beams: no such key; the generator 'diffusion' has: {KEYS}",
+    ]
+    assert mmgen_here(diffusion, "check", "toy.toml").returncode == 0
+    shown = mmgen_here(diffusion, "plugins", "diffusion").stdout
+    assert "[decoding] with this generator: Options of the denoising of texts." in shown and "steps = 6" in shown
+    assert "## [decoding] of diffusion" in mmgen_here(diffusion, "schema", "--markdown").stdout
+    schema = json.loads(mmgen_here(diffusion, "schema").stdout)["properties"]["decoding"]["anyOf"]
+    assert [next(iter(keys["properties"])) for keys in schema] == ["num_beams", "steps"]
+
+
+def test_a_recipe_refuses_options_of_another_class(diffusion):
+    from mmgen.recipe.load import load
+    from mmgen.recipe.tables import Recipe
+    from mmgen.registry import installed
+
+    loaded, _ = load(diffusion / "toy.toml", installed())
+    assert loaded.decoding == Denoising(order="left")
+    with pytest.raises(ValidationError, match="must be a Denoising, which the generator 'diffusion' names"):
+        Recipe(**{**dict(loaded), "decoding": Decoding()})
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_written_in_another_number_of_steps(diffusion, no_page):
+    assert mmgen_here(diffusion, "run", "toy.toml").returncode == 0
+    trained = (diffusion / PLACE / "steps/first/weights.safetensors").read_bytes()
+    assert json.loads((diffusion / PLACE / "recipe.json").read_text())["decoding"]["steps"] == 6
+    (first, *_), _ = map(json.loads, (diffusion / PLACE / "steps/first/generations.jsonl").read_text().splitlines())
+    assert first["score_kind"] == "confidence" and 0 <= first["score"] <= 1
+    table = (diffusion / PLACE / "table.md").read_text()
+    assert "first: the score of a text is a confidence" in table
+
+    written = mmgen_here(diffusion, "write", PLACE, "--set", "decoding.steps=2")
+    assert written.returncode == 0, written.stderr
+    assert "| first [steps-2_order-left] |" in written.stdout
+    assert "the same weights with another decoding (steps: 6 -> 2)" in written.stdout
+    place = diffusion / PLACE / "steps/first/decodings/steps-2_order-left"
+    assert json.loads((place / "decoding.json").read_text())["steps"] == 2
+    assert (diffusion / PLACE / "steps/first/weights.safetensors").read_bytes() == trained
+    unchanged = mmgen_here(diffusion, "write", PLACE)
+    assert unchanged.stderr == (
+        "error: the decoding is unchanged; add --set decoding.KEY=VALUE, such as --set decoding.steps=6\n"
+    )
+    wrong = mmgen_here(diffusion, "write", PLACE, "--set", "decoding.num_beams=3")
+    assert wrong.stderr == (
+        f"error: --set decoding.num_beams=3: decoding.num_beams: no such key; the generator 'diffusion' has: {KEYS}\n"
+    )
+    learnt = mmgen_here(diffusion, "write", PLACE, "--set", "generator.max_tokens=9")
+    assert "only decoding.* can be overridden" in learnt.stderr
+
+    several = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--n", "3")
+    assert several.stdout.count("(confidence)") == 3, several.stderr
+    set_steps = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--set", "decoding.steps=1")
+    assert set_steps.returncode == 0, set_steps.stderr
+
+    run = load_run(diffusion / PLACE)
+    assert run.decoding(3) == Denoising(order="left", num_return_sequences=3, temperature=1.0)
+    assert run.ask(caption="a dog", n=3, steps=2).texts[0].score_kind == "confidence"
+    assert run.decoding(2, {"steps": 2}) == Denoising(order="left", num_return_sequences=2, steps=2)
+    with pytest.raises(DataError, match=r"steps: must be at least 1, not 0"):
+        run.ask(caption="a dog", steps=0)
+
+
+def test_a_generator_of_one_text_says_so(site, tmp_path):
+    from packages.diffusion import Diffusion
+
+    from mmgen.inference.predictor import Predictor
+
+    class One(DecodingConfig):
+        steps: int = 2
+
+    class Once(Diffusion):
+        decoding = One
+
+    predictor = object.__new__(Predictor)
+    predictor.recipe = type("Recipe", (), {"generator": Once(), "decoding": One()})
+    for chosen in ({}, {"steps": 3}):
+        with pytest.raises(DataError) as error:
+            predictor.decoding(3, chosen)
+        assert str(error.value) == "the generator 'diffusion' writes one text per query; n must be 1"
+    assert predictor.decoding(1, {"steps": 3}) == One(steps=3) and predictor.decoding() == One()
