@@ -51,6 +51,7 @@ class Model(nn.Module):
 
     sequence  the layout of the inputs
     inputs    names of the inputs, in order; a batch may have only some of them
+    frozen    names of the parameters that a part froze when it was built; no step trains them
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Model(nn.Module):
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
+        self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
 
     @property
     def inputs(self) -> tuple[str, ...]:

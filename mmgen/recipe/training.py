@@ -16,6 +16,7 @@ INSTEAD_OF = {
 }  # a layer that sets one key deletes the other of lower layers
 NO_RESULT = ("num_workers", "checkpoint_every", "shard")  # keys that change no result
 Share = Annotated[float, Field(ge=0, lt=1)]
+Rate = Annotated[float, Field(gt=0)]
 Epochs = Annotated[float, Field(gt=0)]
 
 
@@ -41,6 +42,11 @@ class Training(Config):
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
     input_learning_rate: float | None = Field(
         None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"
+    )
+    learning_rates: dict[str, Rate] = Field(
+        {},
+        description='highest learning rates of single parameters: pattern of names -> rate, such as "*.image.cnn.*" = '
+        "1e-5; the longest pattern that matches a name counts",
     )
     warmup_updates: int | None = Field(
         None, ge=1, description="updates of warm-up, over which the rate rises linearly; replaces warmup_ratio"

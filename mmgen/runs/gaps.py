@@ -9,23 +9,23 @@ import torch
 from ..data.datasets import Datasets
 from ..data.part_checks import check_reads
 from ..data.seeds import resolve
-from ..errors import DataError, RunError
+from ..errors import DataError
 from ..model import Model
 from ..parts import Reader
-from ..recipe.tables import GENERATOR, Recipe, Step
+from ..recipe.tables import GENERATOR, Recipe
 from ..tensors import Example
-from ..training.optimizer import frozen
+from ..training.optimizer import check_patterns
 
 TRIED_EXAMPLES = 4  # examples with which each input is tried
 
 
 def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
     """Raises DataError for examples without an input, images without features, and training examples without a target;
-    PluginError for an input that reads differently twice, or depends on padding; RunError for a pattern in
-    training.freeze that matches no parameter."""
+    PluginError for an input that reads differently twice, or depends on padding; DataError for a pattern of
+    [training] that matches no parameter."""
     for name in steps:
         step = recipe.steps[name]
-        _check_frozen(name, step, model)
+        _check_patterns(name, recipe, model)
         sources = datasets.sources(name)
         for source in sources.values():
             place, owner = f"step '{name}'", "the step's"
@@ -67,12 +67,16 @@ def _how_many(incomplete: Sequence[Example], examples: Sequence[Example], remedy
     return f" ({len(incomplete)} of {len(examples)} examples); remove these examples, or remove {remedy}"
 
 
-def _check_frozen(name: str, step: Step, model: Model) -> None:
-    """Raises RunError for a pattern in the step's training.freeze that matches no parameter."""
-    try:
-        frozen(model, step.training.freeze)
-    except RunError as error:
-        raise RunError(f"step '{name}': {error}") from None
+def _check_patterns(name: str, recipe: Recipe, model: Model) -> None:
+    """Raises DataError for a pattern in the step's training.freeze or training.learning_rates that matches no
+    parameter. The model may lack inputs that the steps to run do not read; patterns of embedders are not checked
+    then."""
+    training, lacks_inputs = recipe.steps[name].training, len(model.inputs) < len(recipe.inputs)
+    for key in ("freeze", "learning_rates"):
+        patterns = getattr(training, key)
+        place = () if patterns == getattr(recipe.training, key) else ("steps", name)
+        checked = [p for p in patterns if not (lacks_inputs and p.startswith(("*", "?", "[", "embedders.")))]
+        check_patterns(model, checked, (*place, "training", key))
 
 
 def _try_input(name: str, model: Model, examples: Sequence[Example]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from ..data.plan import Plan
-from ..errors import RunError, did_you_mean
+from ..errors import DataError, RunError, did_you_mean
 from ..model import Model
 from ..recipe.tables import Step
 from ..recipe.training import Training
@@ -21,7 +21,8 @@ from .bert_adam import BertAdam
 
 def set_learning(model: Model, step: Step) -> None:
     """Make the step's parts and the heads of its objectives trainable; freeze all other parts, in eval mode. Parameters
-    that match `training.freeze` stay frozen in every part. Raises RunError (see `frozen`)."""
+    that a part froze when it was built (`Model.frozen`), or that match `training.freeze`, stay frozen in every part. A
+    normalisation whose parameters are frozen does not update its running statistics either."""
     model.train()
     for name in ("generator", *model.objectives):
         learns = name in step.objectives
@@ -29,20 +30,30 @@ def set_learning(model: Model, step: Step) -> None:
     for part in ("backbone", *model.inputs):
         learns = part in step.train
         model.part(part).requires_grad_(learns).train(learns)
-    stays = frozen(model, step.training.freeze)
+    stays = set(model.frozen).union(*matches(model, step.training.freeze).values())
     for name, parameter in model.named_parameters():
         if name in stays:
             parameter.requires_grad_(False)
+    for path, module in model.named_modules():
+        local = {f"{path}.{name}" for name, _ in module.named_parameters(recurse=False)}
+        if local and local <= stays and getattr(module, "track_running_stats", False):
+            module.eval()
 
 
-def frozen(model: nn.Module, patterns: Collection[str]) -> set[str]:
-    """Names of the parameters that match one of the patterns. Raises RunError for a pattern without a match."""
+def matches(model: nn.Module, patterns: Collection[str]) -> dict[str, set[str]]:
+    """Each pattern, with the names of the parameters that match it."""
     names = [name for name, _ in model.named_parameters()]
-    matches = {pattern: {name for name in names if fnmatchcase(name, pattern)} for pattern in patterns}
-    for pattern, matched in matches.items():
-        if not matched:
-            raise RunError(f"training.freeze: no parameter is called '{pattern}'{_suggest_pattern(pattern, names)}")
-    return set().union(*matches.values())
+    return {pattern: {name for name in names if fnmatchcase(name, pattern)} for pattern in patterns}
+
+
+def check_patterns(model: nn.Module, patterns: Collection[str], about: tuple[str, ...]) -> None:
+    """Raises DataError for a pattern that matches no parameter. `about`: the key of the recipe with the patterns."""
+    for pattern, matching in matches(model, patterns).items():
+        if not matching:
+            names = [name for name, _ in model.named_parameters()]
+            error = DataError(f"no parameter matches '{pattern}'{_suggest_pattern(pattern, names)}")
+            error.about = about
+            raise error
 
 
 def _suggest_pattern(pattern: str, names: Collection[str]) -> str:
@@ -60,24 +71,39 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
     `learning`: the trainable parameters, by the model's names."""
     training = step.training
-    groups: dict[tuple[bool, float, float], list[nn.Parameter]] = {}  # by (of_input, peak, decay); each takes time
+    groups: dict[tuple[str, bool, float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
+        pattern = _longest_match(name, training.learning_rates)
         of_input = training.input_learning_rate is not None and name.startswith("embedders.")
         peak = (training.input_learning_rate if of_input else None) or training.learning_rate
+        peak = training.learning_rates.get(pattern, peak)
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((of_input, peak, decay), []).append(parameter)
+        groups.setdefault((pattern, of_input, peak, decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
         raise RunError(f"a step that trains {', '.join(step.train)} has no trainable parameters{left}")
     tables: list[dict[str, Any]] = [
-        {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "of_input": of_input}
-        for (of_input, peak, decay), parameters in groups.items()
+        {
+            "params": parameters,
+            "lr": peak,
+            "peak": peak,
+            "weight_decay": decay,
+            "of_input": of_input,
+            "pattern": pattern,
+        }
+        for (pattern, of_input, peak, decay), parameters in groups.items()
     ]
     if training.optimizer == "sgd":
         return torch.optim.SGD(tables, momentum=training.momentum)  # the fused one cannot take slices
     if not training.bias_correction:
         return BertAdam(tables, training.betas, training.eps)
     return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
+
+
+def _longest_match(name: str, patterns: Collection[str]) -> str:
+    """The longest of the patterns that a parameter's name matches; empty if it matches none."""
+    matching = [pattern for pattern in patterns if fnmatchcase(name, pattern)]
+    return max(matching, key=lambda pattern: (len(pattern), pattern), default="")
 
 
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
@@ -100,12 +126,16 @@ def _full_norm(norm: Tensor) -> Tensor:
     return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
-def rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:
-    """For the log: `lr`, the learning rate of the last update, and `input_lr`, that of embedders if other parts train
-    at a different rate. A step that trains only embedders has their rate as `lr`."""
-    used_rates = {"input_lr" if group["of_input"] else "lr": group["lr"] for group in optimizer.param_groups}
-    used = set(used_rates.values())
-    return used_rates if len(used) > 1 else {"lr": used.pop()}
+def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """For the log: `lr`, the learning rate of the last update; `input_lr`, that of embedders if other parts train at a
+    different rate; and `learning_rates`, those of patterns in `training.learning_rates`. A step that trains only
+    embedders has their rate as `lr`."""
+    by_pattern = {group["pattern"]: group["lr"] for group in optimizer.param_groups if group["pattern"]}
+    rest = [group for group in optimizer.param_groups if not group["pattern"]]
+    used_rates = {"input_lr" if group["of_input"] else "lr": group["lr"] for group in rest}
+    if len({*used_rates.values()}) == 1:
+        used_rates = {"lr": next(iter(used_rates.values()))}
+    return {**used_rates, **({"learning_rates": by_pattern} if by_pattern else {})}
 
 
 def schedule(plan: Plan, update: int, training: Training) -> float:

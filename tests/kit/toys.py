@@ -135,9 +135,13 @@ def _merge(tables: dict, changes: dict) -> dict:
 
 def toml(table: dict, path: str = "") -> str:
     """Nested tables of numbers, texts and lists as TOML; lists of tables too."""
-    values = "".join(f"{key} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
+    values = "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
     below = "".join(toml(value, f"{path}{key}.") for key, value in table.items() if isinstance(value, dict))
     return (f"[{path.rstrip('.')}]\n{values}" if path and (values or not below) else values) + below
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
 
 
 def _value(value) -> str:

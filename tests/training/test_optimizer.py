@@ -1,19 +1,26 @@
 """Optimisers, rates, clipping and frozen parameters: each against what is written out here, and resumed to the bit."""
 
-import json
 import re
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
 from kit import toys
 from kit.training import largest_difference, step, train_step
+from mmgen_masked import Masked
 
+from mmgen.configs import EmbedderConfig
 from mmgen.data.plan import Plan
-from mmgen.errors import RunError
+from mmgen.errors import DataError, RunError
+from mmgen.model import compose
+from mmgen.parts import Embedder
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
+from mmgen.testing.tiny import Tiny
+from mmgen.testing.toy import TEXTS, Toy, Words
 from mmgen.training.learner import Learner
-from mmgen.training.optimizer import clip, frozen, make_optimizer, schedule, set_learning
+from mmgen.training.optimizer import check_patterns, clip, make_optimizer, schedule, set_learning
 
 PLAN = Plan(seed=0, step="s", updates=((),) * 10, epochs=(4, 7, 10))  # epochs of 4, 3 and 3 updates
 SGD = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.1, "learning_rate": 0.5}
@@ -164,9 +171,10 @@ def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
     ],
 )
 def test_a_pattern_that_freezes_nothing_is_a_mistake(pattern, suggestion):
-    said = f"training.freeze: no parameter is called '{pattern}'{suggestion}"
-    with pytest.raises(RunError, match=f"^{re.escape(said)}$"):
-        frozen(toys.model(), ("*.bias", pattern))
+    said = f"no parameter matches '{pattern}'{suggestion}"
+    with pytest.raises(DataError, match=f"^{re.escape(said)}$") as error:
+        check_patterns(toys.model(), ("*.bias", pattern), ("training", "freeze"))
+    assert error.value.about == ("training", "freeze")
 
 
 def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
@@ -175,16 +183,105 @@ def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_later_steps_pattern_is_a_mistake_before_the_first_learns(tmp_path):
+@pytest.mark.parametrize(("key", "value"), [("freeze", ["*.LayrNorm.*"]), ("learning_rates", {"*.LayrNorm.*": 1e-5})])
+@pytest.mark.parametrize("in_step", [True, False])
+def test_a_later_steps_pattern_is_a_mistake_before_the_first_learns(tmp_path, key, value, in_step):
     steps = {
         "first": {"inputs": ["caption"], "train": ["backbone"]},
-        "second": {"inputs": ["caption"], "train": ["backbone"], "start": "first", "training": {"freeze": ["*poler*"]}},
+        "second": {"inputs": ["caption"], "train": ["backbone"], "start": "first"},
     }
-    (tmp_path / "toy.toml").write_text(toys.recipe(steps=steps))
+    if in_step:
+        steps["second"]["training"] = {key: value}
+    (tmp_path / "toy.toml").write_text(toys.recipe(steps=steps, training={} if in_step else {key: value}))
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1
-    assert "step 'second': training.freeze: no parameter is called '*poler*'" in done.stderr
+    place = f"{'steps.second.' * in_step}training.{key}"
+    lines = (tmp_path / "toy.toml").read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if line.startswith((f"{key} =", f"[{place}]")))
+    assert done.stderr == (
+        f"error: toy.toml:{number}: {place}: no parameter matches '*.LayrNorm.*'; did you mean 'LayerNorm'?\n"
+    )
     assert not list((tmp_path / toys.PLACE).glob("steps/*/*"))
-    assert json.loads((tmp_path / toys.PLACE / "recipe.json").read_text())["steps"]["second"]["training"]["freeze"] == [
-        "*poler*"
-    ]
+
+
+@pytest.mark.slow
+def test_patterns_of_inputs_that_a_single_step_leaves_out_are_no_mistake(tmp_path):
+    text = {"type": "text"}
+    steps = {
+        "first": {"inputs": ["caption"], "train": ["backbone"]},
+        "second": {"inputs": ["caption", "image"], "train": ["image", "backbone"], "start": "first"},
+    }
+    inputs = {"caption": text, "image": {"type": "regions", "extractor": toys.ROI}}
+    rates = {"embedders.image.*": 1e-5}
+    (tmp_path / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps, training={"learning_rates": rates}))
+    assert toys.mmgen_here(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
+
+
+class HalfFrozen(EmbedderConfig):
+    """Scaled word embeddings; the scale and the statistics of a normalisation are frozen by their author."""
+
+    type: Literal["half_frozen"] = "half_frozen"
+
+    def build(self, backbone):
+        return HalfFrozenEmbedder(Words(fields=self.fields).build(backbone), backbone.input_size)
+
+
+class HalfFrozenEmbedder(Embedder):
+    def __init__(self, words, width):
+        super().__init__()
+        self.reader, self.words = words.reader, words
+        self.scale, self.norm = torch.nn.Linear(width, width, bias=False), torch.nn.BatchNorm1d(width)
+        torch.nn.init.ones_(self.scale.weight)
+        self.scale.requires_grad_(False)
+        self.norm.requires_grad_(False)
+        self.shift = torch.nn.Parameter(torch.zeros(width))
+
+    def forward(self, **collated):
+        segment = self.words(**collated)
+        states = self.norm(self.scale(segment.states).flatten(0, 1)).view_as(segment.states)
+        return replace(segment, states=states + self.shift)
+
+
+def test_what_a_part_froze_stays_frozen(tmp_path):
+    """Whether its part trains, is frozen by one step and trains in the next, or not."""
+    torch.manual_seed(0)
+    model = compose(Tiny(width=32), {"caption": HalfFrozen()}, Masked(max_tokens=9), texts=TEXTS)
+    assert model.frozen == {f"embedders.caption.{name}" for name in ("scale.weight", "norm.weight", "norm.bias")}
+    before = {name: tensor.clone() for name, tensor in state(model).items()}
+    for number, train in enumerate((("caption", "backbone"), ("backbone",), ("caption",))):
+        chosen = step().model_copy(update={"train": train})
+        train_step(tmp_path / str(number), model, chosen, examples=Toy().build().split("train"))
+    same = {name for name, tensor in state(model).items() if tensor.equal(before[name])}
+    frozen = model.frozen | {f"embedders.caption.norm.{name}" for name in ("running_mean", "running_var")}
+    assert same == frozen | {"embedders.caption.norm.num_batches_tracked"}
+    assert (model.embedders["caption"].scale.weight == 1.0).all()
+
+
+def test_parameters_have_rates_of_their_own(tmp_path):
+    """The longest pattern that matches counts; the others keep theirs, and the log has all."""
+    names = ("backbone.encoder.0.weight", "backbone.encoder.1.weight", "embedders.image.w", "embedders.image.b")
+    parameters = {name: torch.nn.Parameter(torch.zeros(2, 2)) for name in names}
+    patterns = {"backbone.*": 1e-3, "*.encoder.1.*": 1e-4, "*.b": 1e-5, "*.unused": 1.0}
+    training = Training(learning_rate=0.1, input_learning_rate=0.2, learning_rates=patterns)
+    chosen = Step(inputs=("image",), train=("image", "backbone"), training=training)
+    optimizer = make_optimizer(parameters, chosen)
+    peaks = {id(p): group["peak"] for group in optimizer.param_groups for p in group["params"]}
+    assert [peaks[id(parameter)] for parameter in parameters.values()] == [1e-3, 1e-4, 0.2, 1e-5]
+    log = train_step(tmp_path, toys.model(), step(lr_scheduler="none", learning_rates={"*.LayerNorm.*": 1e-2}))
+    assert (log[-1]["lr"], log[-1]["learning_rates"]) == (1e-3, {"*.LayerNorm.*": 1e-2})
+    assert "learning_rates" not in train_step(tmp_path / "plain", toys.model())[0]
+
+
+def test_a_rate_is_that_of_a_model_trained_with_it_alone(tmp_path):
+    """Parameters at a rate of 0 would stay; at the step's rate they are those without patterns, to the bit."""
+    plain, same = toys.model(), toys.model()
+    train_step(tmp_path / "plain", plain)
+    train_step(tmp_path / "same", same, step(learning_rates={"*.LayerNorm.*": 1e-3, "*.cls.*": 1e-3}))
+    assert largest_difference(plain, same) == 0
+
+
+@pytest.mark.parametrize("rate", ["0", "-1e-3", '"fast"'])
+def test_a_rate_is_a_positive_number(tmp_path, rate):
+    (tmp_path / "toy.toml").write_text(f"{toys.recipe()}\n[training.learning_rates]\n'*.cls.*' = {rate}\n")
+    done = toys.mmgen_here(tmp_path, "check", "toy.toml")
+    assert done.returncode == 1 and "training.learning_rates.*.cls.*: " in done.stderr, done.stderr
