@@ -138,9 +138,15 @@ class FeaturesConfig(EmbedderConfig):
 
 
 class BackboneConfig(PartConfig):
-    """A pretrained encoder with its tokenizer and its masked-language-model head."""
+    """A pretrained encoder with its tokenizer and its masked-language-model head.
+
+    supports_gradient_checkpointing  whether `parts.Backbone.set_gradient_checkpointing` can be enabled
+    supports_torch_compile           whether `parts.Backbone.set_torch_compile` can be enabled
+    """
 
     kind: ClassVar[str] = "backbone"
+    supports_gradient_checkpointing: ClassVar[bool] = False
+    supports_torch_compile: ClassVar[bool] = False
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> "parts.Backbone":
         """The encoder. `texts`: what a vocabulary is learnt from, for encoders that are not pretrained.

@@ -145,6 +145,18 @@ class Backbone(Part, abc.ABC):
         """(B, H): BERT's pooled state of rows (B, L, H), of their first slots. Only behind `add_pooler`."""
         return cast(Tensor, self.pooler(states[:, 0]))
 
+    def set_gradient_checkpointing(self, enabled: bool) -> None:
+        """Recompute the layers' activations in the backward pass of training, or keep them. Only enabled where the
+        config has `supports_gradient_checkpointing`."""
+        if enabled:
+            raise NotImplementedError(f"{type(self).__name__} cannot recompute its layers")
+
+    def set_torch_compile(self, enabled: bool) -> None:
+        """Run the layers through `torch.compile`, or as they are. Only enabled where the config has
+        `supports_torch_compile`. Names of parameters stay the same."""
+        if enabled:
+            raise NotImplementedError(f"{type(self).__name__} cannot compile its layers")
+
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""
         raise NotImplementedError(f"{type(self).__name__} does not cache")

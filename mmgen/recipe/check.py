@@ -17,7 +17,7 @@ from .layers import Layered
 from .messages import describe_mistake
 from .paths import resolve_paths
 from .renamed_keys import new_name, with_new_names
-from .step_objectives import objective_errors, unscored_metrics
+from .step_objectives import objective_errors, unscored_metrics, unsupported_training
 from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training
@@ -190,7 +190,7 @@ class _Check:
                     ("decoding", "min_new_tokens"),
                     f"must be at most {most - 1}: generator.max_tokens = {most} includes the end token",
                 )
-        for place, wrong in unscored_metrics(built):
+        for place, wrong in [*unscored_metrics(built), *unsupported_training(built)]:
             self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         self.features(inputs, {name for step in steps.values() if step is not None for name in step.inputs})

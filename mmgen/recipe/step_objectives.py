@@ -126,5 +126,21 @@ def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
             )
 
 
+def unsupported_training(built: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Training settings that the backbone does not support, once for [training] and once for each step's own."""
+    backbone, base = built.get("backbone"), built["training"]
+    if backbone is None or base is None:
+        return
+    for key, verb in (("gradient_checkpointing", "recompute"), ("torch_compile", "compile")):
+        if getattr(backbone, f"supports_{key}"):
+            continue
+        wrong = f"the backbone '{backbone.type}' cannot {verb} its layers; remove this key"
+        if getattr(base, key):
+            yield ("training", key), wrong
+        for name, step in (built["steps"] or {}).items():
+            if step is not None and getattr(step.training, key) and not getattr(base, key):
+                yield ("steps", name, "training", key), wrong
+
+
 def _name_labels(labels: tuple[str, ...]) -> str:
     return " and ".join(f"the label '{label}'" for label in labels)

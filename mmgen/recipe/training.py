@@ -93,6 +93,13 @@ class Training(Config):
         "in weights.safetensors",
     )
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 on a GPU that has it, else fp32")
+    gradient_checkpointing: bool = Field(
+        False,
+        description="recompute the encoder's activations in the backward pass: less memory, about a third more time",
+    )
+    torch_compile: bool = Field(
+        False, description="train through torch.compile; results change slightly (floating-point rounding)"
+    )
     keep: Literal["last", "best"] = Field(
         "last", description="keep the weights of the last epoch, or of the lowest validation loss"
     )
@@ -107,6 +114,13 @@ class Training(Config):
         description="shard weights, gradients and optimiser state over the processes (FSDP), for encoders too large "
         "for one GPU",
     )
+
+    @field_validator("shard")
+    @classmethod
+    def _not_compiled(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("torch_compile"):
+            raise ValueError("cannot be used with torch_compile = true; set only one of the two")
+        return value
 
     @field_validator("warmup_ratio")
     @classmethod

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ..parts import Backbone
-from ..tensors import MASK
+from ..tensors import MASK, Slots
 from .caching import CacheSuite
 from .rows import last, prefix, some_ids
 from .suite import assert_close, assert_published, explained, skip
@@ -159,3 +160,33 @@ class BackboneSuite(SightSuite, CacheSuite):
         finite = all(gradient.isfinite().all() for gradient in gradients)
         message = "with padding, gradients are not finite; is a row fully masked? every slot must see itself"
         assert finite, message
+
+    def test_gradient_checkpointing(self) -> None:
+        """With recomputed layers, gradients are the same and less is kept for the backward pass."""
+        if not self.config().supports_gradient_checkpointing:
+            skip("cannot recompute its layers")
+        backbone, _, _, row = self._row()
+        row = replace(row, states=row.states.detach())
+        (plain, kept), (recomputed, less) = (self._gradients(backbone.train(), row, on) for on in (False, True))
+        assert plain.keys() == recomputed.keys(), "with gradient checkpointing, other parameters have gradients"
+        for name, gradient in plain.items():
+            assert_close(recomputed[name], gradient, f"gradient checkpointing changes the gradient of {name}", 1e-5)
+        assert less < kept, f"gradient checkpointing keeps {less} numbers for the backward pass, {kept} without it"
+
+    def _gradients(self, backbone: Backbone, row: Slots, recompute: bool) -> tuple[dict[str, Tensor], int]:
+        """Gradients by parameter, and how many numbers the forward pass keeps for the backward pass."""
+        backbone.set_gradient_checkpointing(recompute)
+        backbone.zero_grad()
+        sizes: list[int] = []
+
+        def keep(tensor: Tensor) -> Tensor:
+            sizes.append(tensor.numel())
+            return tensor
+
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+                total = last(backbone, row).square().sum()
+            total.backward()
+        named = backbone.named_parameters()
+        return {name: p.grad.clone() for name, p in named if p.grad is not None}, sum(sizes)

@@ -16,6 +16,7 @@ from torch import Tensor
 from ..errors import RunError
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
+from ..parts import Backbone
 from ..recipe.tables import Training
 from ..storage.weights import load_state, state
 from ..tensors import Batch, Loss
@@ -26,6 +27,12 @@ from .distributed import broadcast, gather_texts
 from .fsdp import Sharded, shards
 from .optimizer import clip, make_optimizer, rates, schedule, set_learning
 from .precision import precision
+
+
+def set_memory_and_speed(backbone: Backbone, training: Training | None) -> None:
+    """Recompute activations and compile layers as the settings say; None: neither."""
+    backbone.set_gradient_checkpointing(training is not None and training.gradient_checkpointing)
+    backbone.set_torch_compile(training is not None and training.torch_compile)
 
 
 class Learner:
@@ -40,6 +47,7 @@ class Learner:
         self.accelerator, self.plan = context.accelerator, material.plan
         self.stopping = False
         set_learning(model, context.step)
+        set_memory_and_speed(model.backbone, self.training)
         self.checkpoint = Checkpoint(context.folder)
         self.cursor, moments = self._resume() if self.checkpoint.path.exists() else (Cursor(), {})
         broadcast(self.accelerator, list(state(model).values()))

@@ -26,7 +26,7 @@ from .accumulate import Material
 from .context import StepContext
 from .distributed import any_rank, broadcast
 from .fsdp import shards
-from .learner import Learner
+from .learner import Learner, set_memory_and_speed
 from .signals import interruptions
 from .validate import validate
 
@@ -169,6 +169,7 @@ def finish(learner: Learner) -> None:
     checkpoint, accelerator, context = learner.checkpoint, learner.accelerator, learner.context
     if learner.sharded:
         learner.sharded.close()
+    set_memory_and_speed(learner.model.backbone, None)
     if accelerator.is_main_process:
         if learner.training.keep == "best" and checkpoint.best.exists():
             best = read_tensors(checkpoint.best)[0]  # an earlier session with fewer inputs may have written it

@@ -27,6 +27,8 @@ class Encoder(mmgen.BackboneConfig):
     Other families subclass this class. They may override the class variables, `backbone_class` and `sizes`.
     """
 
+    supports_gradient_checkpointing: ClassVar[bool] = True
+    supports_torch_compile: ClassVar[bool] = True
     model_type: ClassVar[str | None] = None  # transformers' name of the family, if it differs from `type`
     dropouts: ClassVar[tuple[str, ...]] = (  # the fields of transformers' config that `dropout` sets
         "hidden_dropout_prob",
@@ -178,6 +180,8 @@ class Albert(Encoder):
     """ALBERT (Lan et al., 2020); encodes without a cache."""
 
     type: Literal["albert"] = "albert"
+    supports_gradient_checkpointing: ClassVar[bool] = False
+    supports_torch_compile: ClassVar[bool] = False
     caches: ClassVar[bool] = False
 
 
@@ -192,6 +196,8 @@ class SqueezeBert(Encoder):
     """SqueezeBERT (Iandola et al., 2020); encodes without a cache."""
 
     type: Literal["squeezebert"] = "squeezebert"
+    supports_gradient_checkpointing: ClassVar[bool] = False
+    supports_torch_compile: ClassVar[bool] = False
     caches: ClassVar[bool] = False
     attentions_are_scores: ClassVar[bool] = True
 

@@ -9,12 +9,15 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from mmgen.attention import Cache, visible
 from mmgen.errors import PluginError
@@ -212,6 +215,22 @@ class EncoderBackbone(Backbone):
         super().add_pooler()
         if self.read_pooler is not None and (weights := self.read_pooler()):
             self.pooler.get_submodule("dense").load_state_dict(weights)
+
+    def set_gradient_checkpointing(self, enabled: bool) -> None:
+        for layer in self._checkpointing_layers():
+            layer.gradient_checkpointing = enabled
+            layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+
+    def set_torch_compile(self, enabled: bool) -> None:
+        for layer in self._checkpointing_layers():
+            if enabled:
+                layer.compile(dynamic=True)
+            else:
+                layer._compiled_call_impl = None  # torch has no method for it
+
+    def _checkpointing_layers(self) -> list[Any]:
+        """The layers that transformers can recompute."""
+        return [module for module in self.model.modules() if isinstance(module, GradientCheckpointingLayer)]
 
     def new_cache(self) -> Cache:
         return EncoderCache() if self.caches else super().new_cache()
