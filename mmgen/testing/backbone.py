@@ -167,11 +167,13 @@ class BackboneSuite(SightSuite, CacheSuite):
             skip("cannot recompute its layers")
         backbone, _, _, row = self._row()
         row = replace(row, states=row.states.detach())
-        (plain, kept), (recomputed, less) = (self._gradients(backbone.train(), row, on) for on in (False, True))
+        (plain, plain_size), (recomputed, size) = (self._gradients(backbone.train(), row, on) for on in (False, True))
         assert plain.keys() == recomputed.keys(), "with gradient checkpointing, other parameters have gradients"
         for name, gradient in plain.items():
             assert_close(recomputed[name], gradient, f"gradient checkpointing changes the gradient of {name}", 1e-5)
-        assert less < kept, f"gradient checkpointing keeps {less} numbers for the backward pass, {kept} without it"
+        assert size < plain_size, (
+            f"gradient checkpointing keeps {size} numbers for the backward pass, {plain_size} without it"
+        )
 
     def _gradients(self, backbone: Backbone, row: Slots, recompute: bool) -> tuple[dict[str, Tensor], int]:
         """Gradients by parameter, and how many numbers the forward pass keeps for the backward pass."""
