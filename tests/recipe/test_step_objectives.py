@@ -1,6 +1,7 @@
 """Objectives of a step that a run would refuse are refused by the check."""
 
 import pytest
+from kit import toys
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 
 from mmgen.recipe.load import load
