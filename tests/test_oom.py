@@ -4,37 +4,22 @@ import gc
 import weakref
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
 from kit import toys
-from kit.training import RecordedProgress
-from kit.writing import assert_same_texts, limit_memory, out_of_memory_error, write_texts
-from mmgen_grid import TimmGrid
+from kit.writing import out_of_memory_error
 from mmgen_probes import similarity
-from PIL import Image
 
 from mmgen.cli import main
 from mmgen.data.seeds import resolve
-from mmgen.decoding import Decoding
 from mmgen.errors import RunError
 from mmgen.evaluation.generate import generate
 from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, halves, out_of_memory, targets_parted
-from mmgen.parts import Picture
 from mmgen.report import attention as looks
 from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
-
-SEARCHES = {
-    "greedy": Decoding(),
-    "beams": Decoding(num_beams=3, num_return_sequences=2),
-    "groups": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0, num_return_sequences=2),
-}
-
-
-# --- the halving itself ---------------------------------------------------------------------------------------------
 
 
 def halving(**more):
@@ -104,55 +89,6 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
     assert alive == [0] * 6
 
 
-# --- writing --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
-    model, progress = toys.model(), RecordedProgress()
-    expected = write_texts(tmp_path / "whole", model, SEARCHES[search])
-    tried = limit_memory(model, most=3)
-    assert_same_texts(write_texts(tmp_path / "cut", model, SEARCHES[search], progress), expected)
-    assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 1]
-    assert progress.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
-
-
-def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
-    model, sampling = toys.model(), Decoding(do_sample=True)
-    expected = write_texts(tmp_path / "whole", model, sampling)
-    limit_memory(model, most=3)
-    cut, again = write_texts(tmp_path / "cut", model, sampling), write_texts(tmp_path / "again", model, sampling)
-    assert cut == again and [len(texts) for texts in cut] == [len(texts) for texts in expected]
-    assert len({text.text for texts in cut for text in texts}) > 6  # every piece has draws of its own
-
-
-def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
-    model = toys.model()
-    limit_memory(model, most=0)
-    with pytest.raises(
-        RunError,
-        match=r"^step 's', writing: out of memory with a single example \('e\d+'\); search for fewer texts at a time "
-        r"\(num_beams, ",
-    ):
-        write_texts(tmp_path / "s", model, Decoding())
-    assert not (tmp_path / "s/generations.jsonl").exists()
-
-
-# --- asking ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_model_writes_the_same_texts_in_halves(search, caplog):
-    model, examples = toys.model(), toys.examples(7)
-    expected = generate(model, examples, SEARCHES[search], batch_size=5)
-    tried = limit_memory(model, most=2)
-    caplog.clear()
-    with caplog.at_level("WARNING", "mmgen"):
-        assert_same_texts(generate(model, examples, SEARCHES[search], batch_size=5), expected)
-    assert tried == [5, 2, 2, 1, 2]
-    assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]
-
-
 def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
     (tmp_path / "toy.toml").write_text(toys.RECIPE)
     monkeypatch.chdir(tmp_path)
@@ -169,9 +105,6 @@ def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
         done.output.splitlines()[-1]
         == f"error: writing: out of memory with a single example ('caption'); {ADVICE_FEWER_TEXTS}"
     )
-
-
-# --- looking inside, and extracting ---------------------------------------------------------------------------------
 
 
 def cramp_encoder(model, most):
@@ -218,43 +151,6 @@ def test_a_probe_finds_the_same_in_halves():
     with pytest.raises(RunError) as raised:
         curve(model, ("caption", "caption"), examples, lambda steps: None)
     assert str(raised.value) == f"similarity: out of memory with a single example ('e0'); {ADVICE_SMALLER}"
-
-
-def test_pictures_are_described_the_same_in_halves(caplog):
-    draw = np.random.default_rng(0)
-    images = [Image.fromarray(draw.integers(0, 255, (40, 40, 3), np.uint8)) for _ in range(5)]
-    pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(images)]
-    extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=4).build()
-    expected = list(extractor.records(pictures))
-    network, tried = extractor.network, []
-
-    def cramped(images):
-        tried.append(len(images))
-        if len(images) > 2:
-            raise out_of_memory_error()
-        return network(images)
-
-    extractor.network = cramped
-    caplog.clear()
-    with caplog.at_level("WARNING", "mmgen"):
-        cut = list(extractor.records(pictures))
-    assert [record.key for record in cut] == [record.key for record in expected] == list("01234")
-    for ours, theirs in zip(cut, expected, strict=True):
-        assert np.allclose(ours.features, theirs.features, atol=1e-5)
-    assert tried == [4, 2, 2, 1] and caplog.messages == [
-        "extracting features: out of memory; from here on 2 pictures at a time"
-    ]
-    extractor.network = lambda images: cramped([*images] * 3)
-    with pytest.raises(RunError) as raised:
-        list(extractor.records(pictures))
-    assert (
-        str(raised.value)
-        == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures "
-        "(image_size), or a larger device"
-    )
-
-
-# --- what it is, and where examples are cut -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

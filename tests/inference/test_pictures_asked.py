@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors.torch import load_file
 from mmgen.errors import RunError
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
+
 
 RECIPE = toys.recipe(
     name="seeing",
@@ -32,6 +32,8 @@ RECIPE = toys.recipe(
     data={"train_size": 12, "val_size": 2, "test_size": 4},
     metrics=None,
 )
+
+
 PLACE = Path("runs/seeing/default/seed-0")
 
 
@@ -236,23 +238,6 @@ def test_a_folder_for_the_answers_is_made_and_a_wrong_run_leaves_nothing_in_it(s
         == "error: nowhere: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)\n"
     )
     assert not list((tmp_path / "new").iterdir())
-
-
-def test_a_full_disk_keeps_whole_lines(tmp_path):
-    from mmgen.inference.answers import answers_file
-
-    path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(RunError) as error, answers_file(path) as add:
-            add({"id": "\ud800", "texts": ["x" * 30]})
-            add({"id": "b", "texts": ["x" * 80]})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    partial = tmp_path / ".out.jsonl.partial"
-    assert str(error.value) == f"{path}: cannot be written: File too large"
-    assert error.value.__notes__ == [f"partial answers (1) are in {partial}; re-running the command starts over"]
-    assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["\ud800"] and not path.exists()
 
 
 def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatch, caplog):
@@ -628,20 +613,6 @@ def test_every_form_of_a_picture_gives_the_same_features(seeing, monkeypatch):
     forms[2].seek(0)
     answers = run.ask([*forms, "test-00000"])
     assert len({answer.value for answer in answers[:-1]}) == 1 and answers[-1].texts
-
-
-def test_two_commands_do_not_write_one_file(tmp_path):
-    from mmgen.inference.answers import answers_file
-
-    with answers_file(tmp_path / "a.jsonl") as add:
-        add({"id": "1"})
-        with pytest.raises(RunError) as error, answers_file(tmp_path / "a.jsonl"):
-            pass
-        add({"id": "2"})
-    assert str(error.value) == (
-        f"{tmp_path}/a.jsonl: another command is writing this file; wait for it, or choose another file"
-    )
-    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
 
 
 def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):

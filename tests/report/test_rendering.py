@@ -10,7 +10,7 @@ from mmgen.errors import PluginError
 from mmgen.recipe.load import load
 from mmgen.registry import collect, installed
 from mmgen.report import samples
-from mmgen.report.rendering import StepRenderer, step_renderer
+from mmgen.report.rendering import step_renderer
 from mmgen.tensors import Example, Generation, Prediction, ResolvedExample
 
 PACKAGE = """
@@ -40,7 +40,11 @@ PACKAGE = """
     def register_renderers():
         return [Mine]
 """
+
+
 LABEL = Prediction("test-0", {"label": "red", "probabilities": {"red": 0.7}}, 0.7)
+
+
 EXAMPLE = ResolvedExample("test-0", {"question": "what is it?"}, (), {}, {"answers": {"red": 1.0}})
 
 
@@ -162,13 +166,3 @@ def test_a_renderer_without_a_line_is_named(recipe, package):
         "renderer (mine, mmgen-mine 0.3): line of 'test-0': returned 3; expected a string; answers that the "
         "renderer cannot show are shown as JSON",
     ]
-
-
-def test_text_samples_with_and_without_a_renderer(recipe, package):
-    texts = [Generation("a", "what is it?", (), -1.0)]
-    examples = [Example("a", {"caption": ("a dog", "a cat")})]
-    plain = samples(texts, examples, StepRenderer())
-    assert plain == f"    {'what is it?':42} <- a: a dog"
-    config = installed().get("renderer", "vqa_card").config
-    failed = samples(texts, examples, StepRenderer(config))
-    assert failed.startswith(f"{plain}\nrenderer (vqa_card, mmgen-framework ")

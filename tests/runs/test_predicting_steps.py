@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from kit import toys
 
 import mmgen
-from mmgen.cli.predict import _print
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.evaluation.predict import predict
 from mmgen.inference.load import load_run
@@ -128,6 +127,8 @@ def registry():
 
 
 PARTS = (Coloured, WhichColor, Right, Shaped)
+
+
 STEPS = {
     "words": {"inputs": ["caption"], "train": ["backbone"]},
     "colors": {
@@ -139,6 +140,8 @@ STEPS = {
         "training": {"epochs": 80, "learning_rate": 1e-2},
     },
 }
+
+
 METRICS = {"meaning": {"type": "discovery"}, "right": {"type": "right"}}
 
 
@@ -344,12 +347,6 @@ def test_what_an_objective_predicts_is_checked():
             predict(model, [example], "color", ["caption"])
 
 
-def test_a_damaged_line_is_told(tmp_path):
-    (tmp_path / predictions.FILE).write_text('{"id": "e", "value": 1, "score": 0.5}\n{"id": "e"}\n')
-    with pytest.raises(RunError, match=r"predictions.jsonl:2: damaged: value.Field required; delete the file"):
-        predictions.read(tmp_path)
-
-
 @pytest.mark.parametrize(
     "text, words",
     [
@@ -389,9 +386,3 @@ def test_what_does_not_fit_is_told_before_anything_is_learnt(tmp_path, text, wor
     with pytest.raises(RecipeError) as error:
         recipe_of(tmp_path, text)
     assert words in str(error.value)
-
-
-def test_a_choice_is_shown_with_its_probabilities(capsys):
-    value = {"choice": 2, "probabilities": [0.1, 0.2, 0.6, 0.1]}
-    _print({"id": "e", "value": value, "score": 0.6}, "choice")
-    assert capsys.readouterr().out.splitlines()[1:3] == ["     60.0%  2", "     20.0%  1"]

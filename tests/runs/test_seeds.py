@@ -15,11 +15,10 @@ from mmgen.cli import main
 from mmgen.data.datasets import Datasets
 from mmgen.registry import installed
 from mmgen.report import compare_intervals
-from mmgen.report.compare import _group_steps, _without_repeats
 from mmgen.report.short_paths import tell_apart
-from mmgen.report.table import Spread, cell, spread
+from mmgen.report.table import spread
 from mmgen.scoring.intervals import means_over_examples
-from mmgen.storage.run_folder import RunFolder, differences
+from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Scores
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
@@ -105,24 +104,6 @@ def test_a_run_alone_has_no_table_over_seeds(runs):
     assert "±" not in (runs.parents[1] / "other/default/seed-0/table.md").read_text()
 
 
-def training(all_epochs: int, first: int, second: int) -> dict:
-    return {
-        "training": {"epochs": all_epochs},
-        "steps": {"first": {"training": {"epochs": first}}, "second": {"training": {"epochs": second}}},
-    }
-
-
-def test_a_changed_training_setting_is_told_once_unless_a_step_goes_its_own_way():
-    assert _without_repeats(differences(training(1, 1, 1), training(2, 2, 2)), 2) == ["training.epochs: 1 -> 2"]
-    assert _without_repeats(differences(training(1, 1, 1), training(2, 2, 1)), 2) == [
-        "training.epochs: 1 -> 2",
-        "steps.first.training.epochs: 1 -> 2",
-    ]
-    assert _without_repeats(differences(training(1, 1, 1), training(1, 1, 3)), 2) == [
-        "steps.second.training.epochs: 1 -> 3"
-    ]
-
-
 def test_runs_side_by_side(runs):
     other_run = runs.parents[1] / "other/default/seed-0"
     said = mmgen("compare", runs, other_run)
@@ -173,35 +154,12 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     assert compare_intervals.differences(*runs, "first") == {}  # other examples
 
 
-def test_a_rounded_zero_has_no_minus():
-    assert str(compare_intervals.Difference(-0.001, (-0.004, 0.004))) == "+0.00 [0.00, 0.00]"
-    assert str(compare_intervals.Difference(-0.006, (-0.01, 0.0))) == "-0.01 [-0.01, 0.00]"
-    assert cell(Spread(-0.001, 0.5)) == "0.00 ± 0.50"
-
-
-def test_steps_that_share_no_score_have_a_table_each():
-    rows = {"a": {"x": {"bleu": 1.0}, "y": {"accuracy": 2.0}}, "b": {"x": {"cider": 3.0}, "z": {"accuracy": 4.0}}}
-    assert _group_steps(rows) == [(["x"], ["bleu", "cider"]), (["y", "z"], ["accuracy"])]
-    rows["b"]["z"] |= {"yes/no": 1.0, "number": 1.0}  # another task's accuracy
-    assert _group_steps(rows) == [
-        (["x"], ["bleu", "cider"]),
-        (["y"], ["accuracy"]),
-        (["z"], ["accuracy", "yes/no", "number"]),
-    ]
-
-
 def test_what_cannot_be_compared_is_told(runs, tmp_path):
     assert mmgen("compare", tmp_path) == (
         f"error: {tmp_path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that "
         "contains its seeds\n"
     )
     assert mmgen("compare", runs, runs) == "error: compare: duplicate run; name each run once\n"
-
-
-def test_a_spread_needs_two_values():
-    assert spread([]) is None and spread([None]) is None and spread([3.0, None]) == 3.0
-    assert spread([1.0, 3.0]) == Spread(2.0, statistics.stdev([1.0, 3.0]))
-    assert [cell(None), cell(2.0), cell(Spread(2.0, 0.5))] == ["-", "2.00", "2.00 ± 0.50"]
 
 
 @pytest.fixture

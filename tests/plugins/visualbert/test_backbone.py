@@ -1,45 +1,30 @@
 """VisualBERT: equal to the original code on its weights, and to transformers' classes; late fusion; errors."""
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from kit import reencoded
-from kit.beside import shared
+from kit.visualbert import WORDS, D, backbone_of, build_model, examples, regions
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import SentenceImage
-from mmgen_tasks import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
-from mmgen_text import Text
-from mmgen_visualbert import VisualBert, VisualBertRegions, names
-from mmgen_visualbert.backbone import VisualBertBackbone
-from safetensors.torch import load_file
+from mmgen_tasks import AnswerClasses
+from mmgen_visualbert import VisualBert, names
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
-    BertConfig,
-    BertForMaskedLM,
     VisualBertConfig,
-    VisualBertForMultipleChoice,
     VisualBertForPreTraining,
-    VisualBertForQuestionAnswering,
-    VisualBertForVisualReasoning,
 )
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.errors import DataError, PluginError
-from mmgen.model import Objectives, compose
+from mmgen.errors import PluginError
+from mmgen.model import compose
 from mmgen.objectives import EncodedInputs
-from mmgen.parts import Record
 from mmgen.sequence import lay_out
-from mmgen.storage.published_weights import read_published
-from mmgen.tensors import All, Example, Segment, Targets
-
-D = 20
-WORDS = "what color is the ball . a red cat and two dogs on grass"
+from mmgen.tensors import Segment, Targets
 
 
 class TestVisualBert(mmgen.testing.BackboneSuite):
@@ -57,74 +42,6 @@ class TestVisualBert(mmgen.testing.BackboneSuite):
 class TestLateFusion(TestVisualBert):
     def config(self):
         return VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, fuse="late")
-
-
-def record(name, regions, seed=0):
-    rng = np.random.default_rng(seed)
-    return Record(name, rng.standard_normal((regions, D)).astype(np.float32), rng.uniform(0, 1, (regions, 4)))
-
-
-def regions(**settings):
-    return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, **settings)
-
-
-# --- the original code ----------------------------------------------------------------------------------------------
-
-
-class TestRegions(mmgen.testing.EmbedderSuite):
-    def backbone_config(self):
-        return VisualBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90)
-
-    def config(self):
-        return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, fields=("image",), mentions=("caption",))
-
-    def examples(self):
-        return [
-            Example(
-                f"e{n}",
-                {"caption": "a red cat", "image": record("p", 2 + n), "caption_mentions": All(((2, 9, (0, n)),))},
-            )
-            for n in range(2)
-        ]
-
-
-class Ids:
-    """A tokenizer that is never called: the oracles' inputs are token ids."""
-
-    cls_token_id, sep_token_id, mask_token_id, pad_token_id = 1, 2, 3, 0
-    is_fast = True
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    folder = shared("oracles/visualbert")
-    return SimpleNamespace(
-        sizes=json.loads((folder / "config.json").read_text()), **_split(load_file(folder / "original.safetensors"))
-    )
-
-
-def _split(tensors):
-    parts = {}
-    for name, tensor in tensors.items():
-        first, _, rest = name.partition(".")
-        parts.setdefault(first.rstrip("_") if first != "in" else "inputs", {})[rest] = tensor
-    return parts
-
-
-def backbone_of(sizes, weights, **settings):
-    """The backbone on weights of the original code."""
-    ours = BertConfig(**{name: value for name, value in sizes.items() if name in BertConfig().to_dict()})
-    torch.manual_seed(0)
-    backbone = VisualBertBackbone(VisualBert(**settings), BertForMaskedLM(ours), Ids()).eval()
-    backbone.add_pooler()
-    bert = dict(names.as_bert(weights))
-    pooler = {name: bert.pop(f"bert.pooler.dense.{name}") for name in ("weight", "bias")}
-    missing, unexpected = backbone.model.load_state_dict(bert, strict=False)
-    assert not unexpected and set(missing) <= {"cls.predictions.decoder.bias"}
-    backbone.pooler.dense.load_state_dict(pooler)
-    if backbone.fusion is not None:
-        backbone.fusion.load_state_dict(names.fusion(weights))
-    return backbone
 
 
 def embedder_of(backbone, weights, **settings):
@@ -213,36 +130,6 @@ def test_answers_equal_the_original_code(oracle):
 def head_of(weights):
     """An unused masked-LM head, for weights without one."""
     return {name: tensor for name, tensor in weights.items() if name.startswith("cls.predictions.")}
-
-
-# --- transformers' class --------------------------------------------------------------------------------------------
-
-
-INPUTS = {"caption": Text(), "second": Text(token_type=1)}
-
-
-def build_model(fuse="early", objectives=None, inputs=INPUTS, vocabularies=None, **settings):
-    torch.manual_seed(0)
-    model = compose(
-        VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0, fuse=fuse),
-        inputs | {"image": regions(**settings)},
-        Masked(max_tokens=9),
-        texts=[WORDS] * 3,
-        objectives=Objectives(objectives or {}, vocabularies or {}),
-    )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return model.eval()
-
-
-def examples():
-    """Of 2, 3 and 5 regions."""
-    pairs = [("a red cat", "two dogs on grass"), ("the ball", "what color is the ball"), ("grass", "a cat")]
-    return [
-        Example(f"e{n}", {"caption": a, "second": b, "image": record(f"p{n}", (3, 5, 2)[n], n)}, (WORDS[:20],))
-        for n, (a, b) in enumerate(pairs)
-    ]
 
 
 def of_transformers(model):
@@ -337,9 +224,6 @@ def test_new_rows_are_initialised_with_berts_first_rows():
     assert torch.equal(types[2:], types[:2]) and torch.equal(places[-1], places[0])
 
 
-# --- generation -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fuse", ["early", "late"])
 @torch.no_grad()
 def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
@@ -352,82 +236,6 @@ def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
     reencoded.assert_matches_reencoding(model, some)
 
 
-# --- mentions, pictures, errors -------------------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def test_regions_get_the_mean_position_of_the_words_that_mention_them():
-    model = build_model(inputs={"caption": Text(max_tokens=4)}, mentions=("caption",), first_object=1)
-    plain_example = replace(examples()[1], inputs={"caption": "a red cat and two dogs", "image": record("p", 3)})
-    mentions = All(((2, 9, (0,)), (0, 1, (0, 1)), (14, 22, (1,))))  # the last mention is truncated
-    with_mentions = replace(plain_example, inputs=plain_example.inputs | {"caption_mentions": mentions})
-    plain, aligned = (
-        model.prefix(Collator(model, model.inputs, ())([example])).slots for example in (plain_example, with_mentions)
-    )
-    spans = model.embedders["caption"].describe(plain_example)["spans"][:4]
-    added = aligned.states - plain.states
-    table = model.backbone.positions.weight
-
-    def of(*letters):
-        tokens = [n for n, (start, stop) in enumerate(spans) for first, end in letters if start < end and stop > first]
-        return torch.stack([table[1 + token] for token in tokens]).mean(0)  # after [CLS]
-
-    regions_of = added[0][aligned.of("image")[0]]
-    assert torch.allclose(regions_of[1], of((2, 9), (0, 1)), atol=1e-6)
-    assert torch.allclose(regions_of[2], of((0, 1)), atol=1e-6)
-    assert not regions_of[0].any() and not added[0][~aligned.of("image")[0]].any()
-
-
-def test_two_pictures_have_a_type_each():
-    model = build_model(inputs={"caption": Text()})
-    pair = replace(examples()[0], inputs={"caption": "a cat", "image": All((record("a", 2), record("b", 1)))})
-    slots = model.prefix(Collator(model, model.inputs, ())([pair])).slots
-    image_slots = slots.of("image")[0]
-    assert slots.types[0][image_slots].tolist() == [2, 2, 3] and slots.positions[0][image_slots].tolist() == [-1] * 3
-
-
-def test_the_type_of_a_single_picture_does_not_depend_on_the_batch():
-    model = build_model(inputs={"caption": Text()}, visual_type=1)
-    pair = Example("pair", {"caption": "a cat", "image": All((record("a", 2), record("b", 1)))})
-    single = Example("single", {"caption": "a cat", "image": All((record("a", 2),))})
-    slots = model.prefix(Collator(model, model.inputs, ())([pair, single])).slots
-    types = [row[image_slots].tolist() for row, image_slots in zip(slots.types, slots.of("image"), strict=True)]
-    assert types == [[2, 2, 3], [3, 3]]
-
-
-def test_mentions_without_an_input_are_refused_before_training():
-    reader = build_model(inputs={"caption": Text()}, mentions=("caption",)).embedders["image"].reader
-    example = examples()[0]
-    reader.find_gaps([example])
-    with_mentions = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
-    with pytest.raises(DataError) as error:
-        reader.find_gaps([example, with_mentions])
-    assert str(error.value) == (
-        "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
-        "and name the input that reads this field 'question'"
-    )
-
-
-@torch.no_grad()
-def test_mentions_are_of_the_first_picture():
-    model = build_model(inputs={"caption": Text()}, mentions=("caption",), max_regions=2)
-    pair = Example("e", {"caption": "a cat", "image": All((record("a", 3), record("b", 2)))})
-    with_mentions = replace(
-        pair, inputs=pair.inputs | {"caption_mentions": All(((0, 5, (2,)),))}
-    )  # of an unread region
-    plain, with_mentions = (
-        model.prefix(Collator(model, model.inputs, ())([example])).slots.states for example in (pair, with_mentions)
-    )
-    assert torch.equal(plain, with_mentions)
-
-
-def test_six_coordinates():
-    model = build_model(inputs={"caption": Text()}, coordinates=True)
-    assert model.embedders["image"].projection.in_features == D + 6
-    boxes = torch.tensor([[[0.1, 0.2, 0.5, 0.9]]])
-    assert torch.allclose(model.embedders["image"].where(boxes), torch.tensor([[[0.1, 0.2, 0.5, 0.9, 0.4, 0.7]]]))
-
-
 def test_other_backbones_are_refused():
     with pytest.raises(PluginError, match='visualbert_regions needs the backbone "visualbert"'):
         compose(
@@ -436,141 +244,3 @@ def test_other_backbones_are_refused():
             Masked(),
             texts=[WORDS] * 3,
         )
-
-
-# --- published weights ----------------------------------------------------------------------------------------------
-
-
-def sizes_of(model):
-    config = model.backbone.model.config
-    names_ = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-    return {name: getattr(config, name) for name in names_}
-
-
-KNOWN = ("red", "blue", "two")
-PUBLISHED = [
-    (VisualBertForPreTraining, {}, SentenceImage(), "cls.seq_relationship"),
-    (VisualBertForQuestionAnswering, {"num_labels": 3}, AnswerClasses(), "cls"),
-    (VisualBertForVisualReasoning, {"num_labels": 2}, TrueOrFalse(), "cls"),
-    (VisualBertForMultipleChoice, {}, MultipleChoice(), "cls"),
-]
-
-
-@pytest.mark.parametrize("safetensors", [True, False])
-@pytest.mark.parametrize(("cls", "more", "objective", "head"), PUBLISHED)
-def test_all_published_weights_are_loaded(cls, more, objective, head, safetensors, tmp_path):
-    """With the names and the layout of `uclanlp/visualbert-*`, on random weights."""
-    model = build_model(objectives={"own": objective}, vocabularies={"answers": KNOWN})
-    torch.manual_seed(1)
-    theirs = cls(VisualBertConfig(**sizes_of(model), visual_embedding_dim=D, **more))
-    if safetensors:
-        theirs.save_pretrained(tmp_path)
-    else:
-        torch.save(theirs.state_dict(), tmp_path / "pytorch_model.bin")
-    weights = read_published(str(tmp_path))
-    state = theirs.state_dict()
-    backbone = model.backbone.published(weights)
-    missing, unexpected = model.backbone.load_state_dict(backbone, strict=False)
-    assert not unexpected and not [name for name in missing if "cls.predictions" not in name]
-    types = model.backbone.model.bert.embeddings.token_type_embeddings.weight
-    assert torch.equal(types[2:], state["visual_bert.embeddings.visual_token_type_embeddings.weight"])
-    assert torch.equal(
-        model.backbone.positions.weight[-1], state["visual_bert.embeddings.visual_position_embeddings.weight"][0]
-    )
-    model.embedders["image"].load_state_dict(model.embedders["image"].published(weights))
-    assert torch.equal(
-        model.embedders["image"].projection.weight, state["visual_bert.embeddings.visual_projection.weight"]
-    )
-    taken = model.objective("own").published(weights)
-    assert torch.equal(taken["head.weight"], state[f"{head}.weight"])
-    assert torch.equal(taken["head.bias"], state[f"{head}.bias"])
-    unused = ("visual_bert.embeddings.", *["visual_bert.pooler."] * (not objective.pools))
-    assert all(name.startswith(unused) or "decoder" in name for name in weights.left_over)
-
-
-def test_a_head_of_another_task_is_ignored():
-    model = build_model(objectives={"own": TrueOrFalse()})
-    assert model.objective("own").published({"cls.weight": torch.zeros(5, 32), "cls.bias": torch.zeros(5)}) == {}
-
-
-@torch.no_grad()
-def test_the_original_codes_names_are_known(oracle, tmp_path):
-    """The names within its classes, and those in its files (`model_state_epoch_9.th`)."""
-    backbone = backbone_of(oracle.sizes, oracle.late, fuse="late")
-    torch.save({f"bert.{name}": tensor for name, tensor in oracle.late.items()}, tmp_path / "best.th")
-    state, saved = backbone.state_dict(), read_published(str(tmp_path))
-    for weights in (oracle.late, saved):
-        taken = backbone.published(weights)
-        assert set(state) - set(taken) <= {"model.cls.predictions.decoder.weight", "model.cls.predictions.decoder.bias"}
-        assert all(torch.equal(state[name], tensor) for name, tensor in taken.items())
-    projection = regions(fields=("image",)).build(backbone).published(saved)
-    assert torch.equal(projection["projection.weight"], oracle.late["bert.embeddings.projection.weight"])
-    assert [*SentenceImage().build(backbone, {}).published(saved)] == ["head.weight", "head.bias"]
-    assert all(name.startswith("bert.bert.embeddings.") or "decoder" in name for name in saved.left_over)
-
-
-@pytest.mark.parametrize("front", ["", "bert."])
-def test_heads_of_the_original_codes_files(front):
-    model = build_model(objectives={"own": TrueOrFalse(), "where": PhraseRegions(width=8)})
-    truth, where = (model.objective(name) for name in ("own", "where"))
-    head = {f"{front}classifier.{name}": torch.randn_like(t) for name, t in truth.head.state_dict().items()}
-    parts = {f"{name}.{part}" for name in ("query", "key") for part in ("weight", "bias")}
-    scores = {f"{front}flickr_attention.{name}": torch.randn_like(where.state_dict()[name]) for name in parts}
-    assert torch.equal(truth.published(head)["head.weight"], head[f"{front}classifier.weight"])
-    assert where.published(scores).keys() == parts
-    assert truth.published({"cls.weight": torch.ones(2, 32), "cls.bias": torch.ones(())}) == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "tensor", "message"),
-    [
-        (
-            "embeddings.visual_token_type_embeddings.weight",
-            torch.ones(2, 48),
-            r"'visual_bert.embeddings.visual_token_type_embeddings.weight' has shape \(2, 48\) and "
-            r"'visual_bert.embeddings.token_type_embeddings.weight' has shape \(2, 32\); both must be tables of equal",
-        ),
-        (
-            "embeddings.visual_position_embeddings.weight",
-            torch.ones(32),
-            r"has shape \(32,\) and 'visual_bert.embeddings.pos",
-        ),
-        ("embeddings.position_embeddings.weight", torch.ones(()), r"position_embeddings.weight' has shape \(\) and"),
-        (
-            "embeddings.visual_token_type_embeddings.weight",
-            torch.ones(0, 32),
-            r"has shape \(0, 32\), but VisualBERT needs 2 rows",
-        ),
-        (
-            "embeddings.visual_token_type_embeddings.weight",
-            torch.ones(2, 32, dtype=torch.int8),
-            r"is quantised \(torch.int8\) without its scales",
-        ),
-    ],
-)
-def test_mismatched_tables_are_refused(name, tensor, message):
-    model = build_model()
-    theirs = VisualBertForPreTraining(VisualBertConfig(**sizes_of(model), visual_embedding_dim=D)).state_dict()
-    with pytest.raises(DataError, match=message):
-        model.backbone.published(theirs | {f"visual_bert.{name}": tensor})
-
-
-def test_published_weights_are_refused_as_backbone_weights(tmp_path):
-    """They have no tokenizer."""
-    model = build_model()
-    VisualBertForPreTraining(VisualBertConfig(**sizes_of(model))).save_pretrained(tmp_path)
-    with pytest.raises(DataError) as error:
-        VisualBert(weights=str(tmp_path)).build()
-    assert str(error.value) == (
-        f"backbone.weights: '{tmp_path}' is a visual_bert checkpoint; start a step from it (steps.NAME.start = "
-        f'"weights:{tmp_path}"), and set backbone.weights to a checkpoint with a tokenizer, such as '
-        '"bert-base-uncased"'
-    )
-
-
-def test_plain_bert_initialises_the_rows_of_regions():
-    model = build_model()
-    bert = BertForMaskedLM(BertConfig(**sizes_of(model)))
-    taken = model.backbone.published(bert.state_dict())
-    types = bert.bert.embeddings.token_type_embeddings.weight
-    assert torch.equal(taken["model.bert.embeddings.token_type_embeddings.weight"], types[[0, 1, 0, 1]])

@@ -2,19 +2,20 @@
 
 import pytest
 import torch
+from kit.vlbert import WORDS, D, build_model
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions, MaskedWords
 from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
+from mmgen.errors import DataError
 from mmgen.model import Objectives, compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.start import select_tensors
 from mmgen.storage.published_weights import read_published
 
-WIDE, D, LAYERS, CLASSES = 32, 20, 2, 5
-WORDS = "what color is the ball . a red cat and two dogs on grass"
+WIDE, LAYERS, CLASSES = 32, 2, 5
 LEFT_OVER = ["relationsip_head.caption_image_relationship.weight", "image_feature_extractor.backbone.conv1.weight"]
 RECIPE = """
 name = "toy"
@@ -115,3 +116,30 @@ def test_every_parameter_is_loaded_from_the_file(tmp_path, model, front, inside)
     assert torch.equal(
         loaded["embedders.image.projection.weight"], torch.cat([features[:, 2048:], features[:, :2048]], 1)
     )
+
+
+@pytest.mark.parametrize("shape", [(), (32,)])
+def test_a_published_layer_of_the_wrong_shape_is_passed_on(shape):
+    """Loading the weights reports the error."""
+    embedder = build_model().embedders["image"]
+    name = "image_feature_extractor.obj_downsample.1.weight"
+    assert embedder.published({name: torch.ones(shape)})["projection.weight"].shape == shape
+
+
+@pytest.mark.parametrize("front", ["vlbert.", "module.vlbert."])
+def test_published_weights_without_a_token_type_of_regions_are_refused(front):
+    name = f"{front}token_type_embeddings.weight"
+    backbone = build_model().backbone
+    assert "model.bert.embeddings.token_type_embeddings.weight" in backbone.published({name: torch.ones(3, 32)})
+    with pytest.raises(DataError) as caught:
+        backbone.published({name: torch.ones(2, 32)})
+    assert str(caught.value) == (
+        f"'{name}' has shape (2, 32), but VL-BERT needs 3 rows, the last for regions; the file is damaged"
+    )
+
+
+def test_plain_bert_leaves_the_token_type_of_regions_at_its_initial_value():
+    backbone = build_model().backbone
+    name = "bert.embeddings.token_type_embeddings.weight"
+    ours, theirs = backbone.state_dict()[f"model.{name}"], torch.ones(2, 32)
+    assert torch.equal(backbone.published({name: theirs})[f"model.{name}"], torch.cat([theirs, ours[2:]]))

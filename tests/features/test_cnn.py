@@ -1,0 +1,46 @@
+"""Pictures are described in halves where memory runs out."""
+
+import numpy as np
+import pytest
+from kit.writing import out_of_memory_error
+from mmgen_grid import TimmGrid
+from PIL import Image
+
+from mmgen.errors import RunError
+from mmgen.parts import Picture
+
+pytestmark = pytest.mark.slow
+
+
+def test_pictures_are_described_the_same_in_halves(caplog):
+    draw = np.random.default_rng(0)
+    images = [Image.fromarray(draw.integers(0, 255, (40, 40, 3), np.uint8)) for _ in range(5)]
+    pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(images)]
+    extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=4).build()
+    expected = list(extractor.records(pictures))
+    network, tried = extractor.network, []
+
+    def cramped(images):
+        tried.append(len(images))
+        if len(images) > 2:
+            raise out_of_memory_error()
+        return network(images)
+
+    extractor.network = cramped
+    caplog.clear()
+    with caplog.at_level("WARNING", "mmgen"):
+        cut = list(extractor.records(pictures))
+    assert [record.key for record in cut] == [record.key for record in expected] == list("01234")
+    for ours, theirs in zip(cut, expected, strict=True):
+        assert np.allclose(ours.features, theirs.features, atol=1e-5)
+    assert tried == [4, 2, 2, 1] and caplog.messages == [
+        "extracting features: out of memory; from here on 2 pictures at a time"
+    ]
+    extractor.network = lambda images: cramped([*images] * 3)
+    with pytest.raises(RunError) as raised:
+        list(extractor.records(pictures))
+    assert (
+        str(raised.value)
+        == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures "
+        "(image_size), or a larger device"
+    )

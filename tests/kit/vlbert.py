@@ -1,0 +1,58 @@
+"""Small models of VL-BERT, with regions."""
+
+import numpy as np
+import torch
+from mmgen_masked import Masked
+from mmgen_text import Text
+from mmgen_vlbert import VlBert, VlBertRegions
+
+from mmgen.data.collate import Collator
+from mmgen.features.classes import Classes
+from mmgen.model import compose
+from mmgen.parts import Record
+from mmgen.tensors import Example
+
+D = 20
+
+
+WORDS = "what color is the ball . a red cat and two dogs on grass"
+
+
+def record(name, count, seed=0):
+    rng = np.random.default_rng(seed)
+    first = rng.uniform(0, 0.5, (count, 2))
+    boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
+    features = rng.standard_normal((count, D)).astype(np.float32)
+    return Record(name, features, boxes, classes=Classes.surest(("cat", "dog"), rng.dirichlet((1, 1), count)))
+
+
+def regions(**settings):
+    return VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=("cat", "dog"), **settings)
+
+
+def build_model(perturbed=True, inputs=None, **settings):
+    torch.manual_seed(0)
+    model = compose(
+        VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
+        inputs or {"caption": Text(), "image": regions(dropout=0.0, **settings)},
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+    )
+    if perturbed:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model.eval()
+
+
+def examples():
+    """Of 2, 3 and 5 regions."""
+    captions = ("a red cat", "the ball", "what color is the ball")
+    return [
+        Example(f"e{n}", {"caption": caption, "image": record(f"p{n}", (3, 5, 2)[n], n)}, (WORDS[:20],))
+        for n, caption in enumerate(captions)
+    ]
+
+
+def slots_of(model, some):
+    return model.prefix(Collator(model, model.inputs, ())(some)).slots
