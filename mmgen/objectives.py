@@ -137,9 +137,9 @@ class TargetReader(abc.ABC):
     losses: ClassVar[tuple[str, ...]] = ("loss",)
     makes_rows: ClassVar[bool] = False
 
-    def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
+    def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         """The rows that an example becomes, before one of each input's alternatives is chosen: by default one, itself.
-        `other()` draws an example of another picture."""
+        `draw_other()` draws an example of another picture."""
         return [example]
 
     def hides(self, readers: Mapping[str, Reader]) -> Mapping[str, Hiding]:

@@ -213,5 +213,5 @@ def _unknown_hook(error: Exception) -> str:
     text = reason(error)
     if "unknown hook" in text:
         hook = text.split("unknown hook ")[1].split("'")[1]
-        return f"there is no hook '{hook}'{did_you_mean(hook, [hook for hook, _ in KINDS.values()])}"
+        return f"unknown hook '{hook}'{did_you_mean(hook, [hook for hook, _ in KINDS.values()])}"
     return text

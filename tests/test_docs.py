@@ -100,8 +100,8 @@ def test_every_method_of_a_contract_is_on_the_page(part):
 def test_every_error_suite_and_fake_is_on_the_page():
     text = (DOCS / "plugins.md").read_text()
     for name, value in vars(errors).items():
-        own = inspect.isclass(value) and value.__module__ == errors.__name__ and value is not errors.MmgenError
-        assert not own or f"`{name}`" in text, name
+        is_error = inspect.isclass(value) and value.__module__ == errors.__name__ and value is not errors.MmgenError
+        assert not is_error or f"`{name}`" in text, name
     for name in testing.__all__:
         assert not (name.endswith("Suite") and name != "Suite") or f"`{name}`" in text, name
     for name in ("Tiny", "Words", "Greedy", "Toy"):

@@ -106,7 +106,7 @@ def test_their_recipes_hold(environment, folder):
     assert done.stdout == "4 configurations in 3 recipes: no errors\n", done.stderr
 
 
-def test_a_third_partys_encoder_learns_and_writes(ran, folder):
+def test_a_third_partys_encoder_trains_and_writes(ran, folder):
     """Its sizes are in the run's folder, where `mmgen generate` finds them."""
     (place,) = (folder / MODERN.name / "runs").glob("modern/*/*/seed-0")
     assert len((place / "steps/caption/generations.jsonl").read_text().splitlines()) == 3
@@ -138,7 +138,7 @@ def test_rivals_share_a_recipe(ran, folder):
     assert {key for key in causal if causal[key] != masked[key]} == {"generator", "profile"}
 
 
-def test_what_has_no_sound_is_told_in_one_line(ran):
+def test_what_has_no_sound_is_reported_in_one_line(ran):
     (error,) = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
     assert error.startswith("error: nowhere/") and error.endswith(".wav: no such file")
     assert "Traceback" not in ran.stderr

@@ -63,7 +63,7 @@ def test_a_single_item_that_does_not_fit_is_named():
     assert lines == ["counting: out of memory; from here on 1 number at a time"]
 
 
-def test_other_errors_go_through_and_nothing_is_said():
+def test_other_errors_go_through_and_nothing_is_reported():
     sparing, lines = halving()
     with pytest.raises(ZeroDivisionError):
         list(sparing.over([1, 2], lambda piece: 1 / 0))
@@ -89,7 +89,7 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
     assert alive == [0] * 6
 
 
-def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
+def test_a_query_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "toy.toml").write_text(toys.RECIPE)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["run", "toy.toml", "--step", "first", "--set", "data.train_size=8"])

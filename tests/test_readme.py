@@ -25,7 +25,7 @@ def test_ci_runs_the_readmes_test_command():
     assert f"command='{command}'\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
-def test_a_model_composed_in_python_learns_and_writes(capsys):
+def test_a_model_composed_in_python_trains_and_writes(capsys):
     exec(compile(SNIPPETS[0], "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "how many cats are there?" in printed

@@ -25,7 +25,7 @@ spread = 1
 """
 
 
-def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go_on(tmp_path):
+def test_a_broken_picture_stops_a_run_before_training_and_mending_it_lets_it_go_on(tmp_path):
     for number in range(6):
         Image.new("RGB", (40, 30), (40 * number, 90, 20)).save(tmp_path / f"{number}.png")
     (tmp_path / "3.png").write_bytes(b"no picture")
@@ -47,7 +47,7 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
     assert sorted(open_store(store)) == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monkeypatch):
+def test_requests_that_ask_about_nothing_are_reported_with_their_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("r.jsonl").write_text("")
     with pytest.raises(DataError) as error:

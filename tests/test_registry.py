@@ -44,7 +44,7 @@ def test_a_summary_is_the_first_sentence_whole():
     assert part.summary == "Sounds (Doe et al., 2019), cut at 1.5 s, as frames."
 
 
-def test_two_owners_of_a_name_are_named_and_only_an_error_when_it_is_wanted():
+def test_two_owners_of_a_name_are_an_error_only_when_the_name_is_used():
     registry = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")])
     assert registry.conflicts() == [
         "two plugins provide the embedder 'audio': mmgen-audio 0.3 and mmgen-other 1.0; uninstall one of them"
@@ -133,28 +133,28 @@ def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():
 
 def test_a_misspelt_hook_is_its_plugins_error():
     assert broken("import mmgen\n@mmgen.hookimpl\ndef register_embeders(): return []") == (
-        "plugin 'audio' (mmgen-audio 0.3) failed to load: there is no hook 'register_embeders'; did you mean "
+        "plugin 'audio' (mmgen-audio 0.3) failed to load: unknown hook 'register_embeders'; did you mean "
         "'register_embedders'?"
     )
 
 
-def test_an_undecorated_hook_is_told():
+def test_an_undecorated_hook_is_reported():
     assert broken("def register_embedders(): return []").endswith(
         "register_embedders is not decorated with @mmgen.hookimpl"
     )
 
 
-def test_a_hook_with_arguments_is_told():
+def test_a_hook_with_arguments_is_reported():
     assert "failed to load: " in broken("import mmgen\n@mmgen.hookimpl\ndef register_embedders(registry): return []")
 
 
-def test_a_class_of_the_wrong_kind_is_told():
+def test_a_class_of_the_wrong_kind_is_reported():
     assert broken("import mmgen\n@mmgen.hookimpl\ndef register_embedders(): return [int]").endswith(
         "register_embedders: 'int' is not a subclass of mmgen.EmbedderConfig"
     )
 
 
-def test_a_config_without_a_name_is_told():
+def test_a_config_without_a_name_is_reported():
     code = "import mmgen\nclass A(mmgen.EmbedderConfig): pass\n@mmgen.hookimpl\ndef register_embedders(): return [A]"
     assert 'A has no name; give it  type: Literal["..."] = "..."' in broken(code)
 
@@ -170,14 +170,14 @@ def test_a_config_without_a_name_is_told():
         ('type: Literal[""] = ""', 'Audio has no name; give it  type: Literal["..."] = "..."'),
     ],
 )
-def test_a_name_that_a_recipe_could_not_write_is_told(written, reason):
+def test_a_name_that_cannot_be_written_in_a_recipe_is_reported(written, reason):
     assert (
         broken(AUDIO.replace('type: Literal["audio"] = "audio"', written))
         == f"plugin 'audio' (mmgen-audio 0.3) failed to load: register_embedders: {reason}"
     )
 
 
-def test_a_config_that_builds_nothing_is_told():
+def test_a_config_that_builds_nothing_is_reported():
     assert broken(AUDIO.replace("def build", "def built")).endswith(
         "register_embedders: Audio has no method build, which makes the part"
     )
@@ -190,7 +190,7 @@ def test_a_plugin_without_any_hook_is_not_silent():
     )
 
 
-def test_an_entry_point_that_names_no_module_is_told():
+def test_an_entry_point_that_names_no_module_is_reported():
     (broken_plugin,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
     assert (
         str(broken_plugin)
@@ -199,7 +199,7 @@ def test_an_entry_point_that_names_no_module_is_told():
     )
 
 
-def test_a_part_that_one_plugin_provides_twice_is_told():
+def test_a_part_that_one_plugin_provides_twice_is_reported():
     (conflict,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
     assert conflict.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and conflict.endswith(
         "); it must be one"
@@ -244,7 +244,7 @@ def test_a_plugin_that_talks_on_import_does_not_spoil_what_programs_read(site):
     assert "embedder.loud" in json.loads(shown.stdout)["$defs"] and shown.stderr == "noise\n"
 
 
-def test_a_newer_contract_is_told_however_it_is_written(site):
+def test_a_newer_contract_is_reported_however_it_is_written(site):
     site("mmgen-next", "mmgen_next", f"MMGEN_API: int = {mmgen.API_VERSION + 1}\nfrom mmgen import WhatIsToCome")
     assert (
         f"(mmgen-next 0.3) failed to load: asks for version {mmgen.API_VERSION + 1} of the plugin contract"

@@ -126,7 +126,7 @@ def by_hand(built, example, tail, masked):
 @pytest.mark.parametrize("position", [0, -2], ids=["one position for all", "an extra row"])
 @pytest.mark.parametrize("family", [Bert, Roberta, Albert], ids=lambda family: family.__name__)
 @torch.no_grad()
-def test_learning_packed_is_learning_from_rows_by_hand(family, position):
+def test_packed_training_equals_rows_by_hand(family, position):
     built, examples = model(Masked(max_tokens=9), family, position), toys.examples()
     total = 0.0
     for example in examples:
@@ -137,7 +137,7 @@ def test_learning_packed_is_learning_from_rows_by_hand(family, position):
 
 @pytest.mark.parametrize("position", [0, -2], ids=["one position for all", "an extra row"])
 @torch.no_grad()
-def test_learning_next_tokens_is_learning_from_rows_by_hand(position):
+def test_next_token_training_equals_rows_by_hand(position):
     built, examples = model(Causal(max_tokens=9), Bert, position), toys.examples(3)
     total, begin = 0.0, built.backbone.end_id
     for example in examples:
@@ -268,20 +268,20 @@ def test_only_what_is_written_needs_room_behind_the_inputs():
         ({"position": -1}, "uses extra position -1, but the backbone has none; give the backbone more"),
     ],
 )
-def test_what_the_backbone_has_not_is_told(settings, wrong):
+def test_what_the_backbone_lacks_is_reported(settings, wrong):
     built = compose(Tiny(), {"caption": Words(), "things": Bag(fields=("caption",), **settings)}, Masked(max_tokens=8))
     with pytest.raises(PluginError, match=f"input 'things' .*: {wrong}"):
         generate(built.eval(), [Example("a", {"caption": "red ball"})])
 
 
-def test_a_type_of_what_is_written_that_the_backbone_has_not_is_told():
+def test_a_target_token_type_that_the_backbone_lacks_is_reported():
     with pytest.raises(
         DataError, match="sequence.target_token_type = 2, but the backbone has token types 0 to 1; lower "
     ):
         compose(Tiny(), {"caption": Words()}, Masked(), sequence=SequenceConfig(target_token_type=2))
 
 
-def test_terms_of_other_shapes_are_told():
+def test_terms_of_other_shapes_are_reported():
     built = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8)).eval()
     example = [Example("a", {"caption": "red ball"})]
     built.embedders["caption"].add = lambda slots, collated, name: slots.states[:, :1]

@@ -115,7 +115,7 @@ class StoreWriter:
         RunError if the file cannot be written."""
         if not self.keys:
             self.partial.unlink()
-            raise DataError(f"{self.path}: not created, because there are no features to store")
+            raise DataError(f"{self.path}: not created: no features to store")
         if self._journal.entries:
             assembling = self.path.with_name(f".{self.path.name}.assembling")
             try:

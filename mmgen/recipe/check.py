@@ -202,7 +202,7 @@ class _Check:
                     if name_in_key not in known and inputs:
                         self.problem(
                             ("steps", name, key),
-                            f"there is no input '{name_in_key}'{did_you_mean(name_in_key, known)}; there are: "
+                            f"unknown input '{name_in_key}'{did_you_mean(name_in_key, known)}; choose from: "
                             f"{', '.join(known)}",
                         )
             for name_in_key in step.train:
@@ -222,7 +222,7 @@ class _Check:
             if step.before is not None and step.before not in steps:
                 self.problem(
                     ("steps", name, "start"),
-                    f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",
+                    f"unknown step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",
                 )
             elif circle := _circle(steps, name):
                 self.problem(

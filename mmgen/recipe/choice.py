@@ -33,7 +33,7 @@ def select_parts(
         known = [*from_recipe, *(installed for installed in kinds if installed not in from_recipe)]
         if name not in known:
             raise RecipeError(
-                f"--{kind} {name}: there is no such {kind}{did_you_mean(name, known)}; there are: {', '.join(known)}"
+                f"--{kind} {name}: unknown {kind}{did_you_mean(name, known)}; choose from: {', '.join(known)}"
             )
         configs[name] = (
             _override(of, name, from_recipe[name], settings, registry)

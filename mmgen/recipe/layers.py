@@ -119,7 +119,7 @@ def _profile_chain(merged: Layered, profiles: dict[str, Any], chosen: Any, where
     while chosen is not None:
         if not isinstance(chosen, str) or chosen not in profiles:
             raise RecipeError(
-                f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: "
+                f"{where}: unknown profile '{chosen}'{did_you_mean(str(chosen), profiles)}; choose from: "
                 f"{', '.join(profiles) or 'none'}"
             )
         if chosen in chain:

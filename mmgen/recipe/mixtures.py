@@ -65,7 +65,7 @@ def _unknown_names(name: str, step: Step) -> Iterator[Wrong]:
                 if part not in step_names:
                     hint, choices = did_you_mean(part, step_names), ", ".join(step_names)
                     place = ("steps", name, "data", str(number), key)
-                    yield place, f"'{part}' is not one of the step's {key}{hint}; there are: {choices}"
+                    yield place, f"'{part}' is not one of the step's {key}{hint}; choose from: {choices}"
 
 
 def _share_errors(name: str, step: Step, sources: Mapping[str, SourceConfig]) -> Iterator[Wrong]:

@@ -20,7 +20,7 @@ def objective_errors(name: str, step: Step, built: Mapping[str, Any]) -> Iterato
     for objective, count in Counter(step.objectives).items():
         if objective not in known:
             choices = ", ".join(known)
-            yield place, f"there is no objective '{objective}'{did_you_mean(objective, [*known])}; there are: {choices}"
+            yield place, f"unknown objective '{objective}'{did_you_mean(objective, [*known])}; choose from: {choices}"
         if count > 1:
             yield place, f"'{objective}' is listed twice; list each objective once"
     yield from ((place, wrong) for wrong in _init_errors(step, known))
@@ -95,7 +95,7 @@ def _evaluate_errors(
         )
     if step.evaluate and objectives and not predictors:
         what = " and ".join(f"'{objective}'" for objective in objectives)
-        yield ("steps", name, "evaluate"), f"there are no predictions of {what} to score; set evaluate = false"
+        yield ("steps", name, "evaluate"), f"no predictions of {what} to score; set evaluate = false"
 
 
 def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:

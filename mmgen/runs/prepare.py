@@ -126,12 +126,12 @@ def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
         return all(picture.key in store for picture in pictures)
 
 
-def init_objectives(recipe: Recipe, step: str, model: Model, given: Collection[str] = ()) -> None:
-    """Initialise the heads of a step that no earlier step has trained, from the step's initial weights. `given`: names
-    of published weights in the model; a head with such weights is not initialised."""
+def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Collection[str] = ()) -> None:
+    """Initialise the heads of a step that no earlier step has trained, from the step's initial weights.
+    `published_names`: parameters with published weights; a head with such parameters is not initialised."""
     *before, last = recipe.chain(step)
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
-        if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in given):
+        if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
             with torch.random.fork_rng(), torch.no_grad():
                 model.objective(name).init_from_model(model)

@@ -182,7 +182,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         rest = set(backbone.parameters())
         trained = {name: p for name, p in embedder.named_parameters() if p not in rest and p.requires_grad}
         if not trained:
-            skip("has no parameters of its own")
+            skip("has no trainable parameters besides the backbone's")
         segment = self.embedded(embedder, examples)
         terms = [term for present in (True, False) for term in self.added(embedder, backbone, examples, present)[1:]]
         outputs = [segment.states[segment.mask], *(term for term in terms if term is not None)]

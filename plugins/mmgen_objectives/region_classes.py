@@ -35,7 +35,7 @@ class ObjectRegions(TargetReader):
         class is unknown because the training split does not have it."""
         collated = rows.inputs[self.input]
         mask = collated["mask"]
-        whole_picture = collated.get("whole", torch.zeros_like(mask))
+        whole_picture = collated.get("whole_picture", torch.zeros_like(mask))
         first = mask & (collated["picture"] == 0) if "picture" in collated else mask
         classes = torch.full(mask.shape, -100).masked_fill(first, BACKGROUND)
         for row, regions, example in zip(classes, first & ~whole_picture, rows.examples, strict=True):

@@ -39,17 +39,17 @@ class Caption:
 def known(examples: Iterable[ResolvedExample], field: str) -> list[Caption]:
     """What data sets tell in `Example.facts`: "captions", "phrases" (for each caption [first character, end, [positions
     in things]]), "things" (each with its "box"), and perhaps "parses" (for each caption a `Caption.parse`)."""
-    found = []
+    results = []
     for example in examples:
         facts, captions = example.facts, example.facts.get("captions", ())
         parses = facts.get("parses") or [()] * len(captions)
         for text, phrases, parse in zip(captions, facts.get("phrases", ()), parses, strict=False):
-            told = tuple(
+            located_phrases = tuple(
                 Phrase(first, end, tuple(tuple(facts["things"][place]["box"]) for place in places))
                 for first, end, places in phrases
             )
-            found.append(_captioned(example, field, text, told, parse))
-    return found
+            results.append(_captioned(example, field, text, located_phrases, parse))
+    return results
 
 
 def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, field: str) -> list[Caption]:
@@ -63,17 +63,20 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
             raise DataError(
                 f"annotations: {folder} has no folder {part}; give the one that Flickr30k Entities unpacks to"
             )
-    found = []
+    results = []
     for example in examples:
         key = example.inputs.get(picture)
         stem = _stem(key) if isinstance(key, str) else ""
         sentences, boxes = folder / SENTENCES / f"{stem}.txt", folder / ANNOTATIONS / f"{stem}.xml"
         if stem and sentences.exists() and boxes.exists():
-            placed = read_annotation(boxes).boxes()
-            for text, marked in read_sentences(sentences):
-                phrases = [Phrase(each.first, each.end, tuple(placed.get(each.chain, ()))) for each in marked]
-                found.append(_captioned(example, field, text, tuple(phrase for phrase in phrases if phrase.boxes)))
-    return found
+            boxes_by_chain = read_annotation(boxes).boxes()
+            for text, sentence_phrases in read_sentences(sentences):
+                phrases = [
+                    Phrase(phrase.first, phrase.end, tuple(boxes_by_chain.get(phrase.chain, ())))
+                    for phrase in sentence_phrases
+                ]
+                results.append(_captioned(example, field, text, tuple(phrase for phrase in phrases if phrase.boxes)))
+    return results
 
 
 def _stem(key: str) -> str:

@@ -20,7 +20,7 @@ def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Result]) 
     Raises DataError without examples, and UnavailableError if no step has a result.
     """
     if not subject.examples:
-        raise DataError("there are no examples to probe; probes need at least one")
+        raise DataError("no examples to probe; a probe needs at least one")
     results, notes = {}, []
     for step in subject.steps:
         try:
@@ -28,7 +28,7 @@ def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Result]) 
         except (UnavailableError, NotImplementedError) as error:
             notes.append(f"{step.name}: {str(error) or 'its model does not support this probe'}")
     if not results:
-        raise UnavailableError("; ".join(notes) or "there are no steps to probe")
+        raise UnavailableError("; ".join(notes) or "no steps to probe")
     return results, notes
 
 

@@ -21,7 +21,7 @@ class Sampled(mmgen.DatasetConfig):
         for key in ("train_split", "test_split"):
             if getattr(self, key) not in SPLITS:
                 raise ValueError(
-                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; there are: {', '.join(SPLITS)}"
+                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; choose from: {', '.join(SPLITS)}"
                 )
 
 

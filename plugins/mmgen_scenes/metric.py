@@ -66,7 +66,7 @@ def _scores(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scor
     }
     everything = [judgement for judgements in judgements_of_examples for judgement in judgements]
     if not everything:
-        return Scores(dict.fromkeys(NAMES), notes=("there are no questions to judge",))
+        return Scores(dict.fromkeys(NAMES), notes=("no questions to judge",))
     written = [text for questions in texts for text in questions]
     values = {name: 100 * fmean(judgement[i] for judgement in everything) for i, name in enumerate(NAMES[:3])}
     return Scores({**values, "distinct": 100 * len(set(written)) / len(written)}, per_example)

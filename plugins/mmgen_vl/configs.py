@@ -47,7 +47,7 @@ class Published(mmgen.DatasetConfig):
         names = self.names()
         for key in ("train_split", "test_split"):
             if (split := getattr(self, key)) not in names:
-                raise ValueError(f"{key}: {self.title()} has no split '{split}'; there are: {', '.join(names)}")
+                raise ValueError(f"{key}: {self.title()} has no split '{split}'; choose from: {', '.join(names)}")
 
 
 class FileEach(Published):

@@ -32,9 +32,9 @@ def choosable(collated: Mapping[str, Tensor], include_whole: bool = False) -> Te
     """(B, N) bool: the slots of an input from which an objective can choose: its regions. The slot of the whole
     picture, which some embedders put before the regions, is included with `include_whole`, or without regions."""
     mask = collated["mask"]
-    if include_whole or "whole" not in collated:
+    if include_whole or "whole_picture" not in collated:
         return mask
-    regions = mask & ~collated["whole"]
+    regions = mask & ~collated["whole_picture"]
     return torch.where(regions.any(1, keepdim=True), regions, mask)
 
 

@@ -70,9 +70,9 @@ class RegionReader(MentionedReader):
         return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
-        """As in `MentionedReader`, plus hidden (B, N) bool, and whole (B, N) bool: the slots of whole pictures."""
+        """As in `MentionedReader`, plus hidden (B, N) bool and whole_picture (B, N) bool, slots of whole pictures."""
         batch = super().collate(items)
-        for name, marks in (("hidden", _mark_hidden), ("whole", _mark_whole)):
+        for name, marks in (("hidden", _mark_hidden), ("whole_picture", _mark_whole)):
             rows = [torch.from_numpy(np.concatenate([marks(regions) for regions in pictures])) for pictures, _ in items]
             batch[name] = pad_sequence(rows, True)
         return batch
@@ -130,7 +130,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
         picture: Tensor | None = None,
         pairs: Tensor | None = None,
         hidden: Tensor | None = None,
-        whole: Tensor | None = None,
+        whole_picture: Tensor | None = None,
     ) -> Segment:
         assert boxes is not None  # the reader refuses regions without boxes
         hidden = torch.zeros_like(mask) if hidden is None else hidden

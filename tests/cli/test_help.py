@@ -39,7 +39,7 @@ def headless(folder):
 
 
 @pytest.mark.slow
-def test_a_head_that_must_be_learnt_is_told_by_what_learns_alone(tmp_path, caplog, monkeypatch):
+def test_a_head_that_only_trains_is_marked(tmp_path, caplog, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = headless(tmp_path / "encoder")
     (tmp_path / "toy.toml").write_text(toys.RECIPE)

@@ -130,7 +130,7 @@ def test_a_full_disk_behind_standard_output_is_a_line(arguments):
     assert (done.returncode, done.stderr) == (1, message)
 
 
-def test_a_reader_that_has_gone_is_not_told():
+def test_a_closed_pipe_ends_the_command_silently():
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([sys.executable, "-m", "mmgen", "plugins"], stdout=writing, stderr=subprocess.PIPE, text=True)

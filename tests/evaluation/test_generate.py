@@ -29,7 +29,7 @@ def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
     assert progress.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
 
 
-def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
+def test_samples_are_drawn_again_and_the_same_every_time(tmp_path):
     model, sampling = toys.model(), Decoding(do_sample=True)
     expected = write_texts(tmp_path / "whole", model, sampling)
     limit_memory(model, most=3)

@@ -43,7 +43,7 @@ def test_a_store_without_classes_has_nothing_of_them(tmp_path):
     assert store.class_names == () and "classes" not in store.describe()
 
 
-def test_a_journal_tells_names_once_and_is_gone_on_with(tmp_path):
+def test_a_journal_stores_names_once_and_can_be_resumed(tmp_path):
     path = tmp_path / "s.h5"
     with StoreWriter(path, FINGERPRINT, "float32") as writer:
         for new_record in (record("a"), classified("b"), classified("c", seed=1)):

@@ -88,7 +88,7 @@ def test_broken_pictures_are_listed(folder, tmp_path):
     assert all(reason.startswith(f"{folder}/") and "not a readable image: " in reason for _, reason in summary.broken)
 
 
-def test_stopped_and_gone_on_with(folder, tmp_path):
+def test_stopped_and_resumed(folder, tmp_path):
     with pytest.raises(DataError) as error:
         extract(Means(most=2), folder_pictures(folder), tmp_path / "s.h5")
     assert (

@@ -35,7 +35,7 @@ def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     assert str(error.value) == f"{tmp_path}: a.jpg and a.png have the same key 'a'; rename one of them"
 
 
-def test_photos_of_formats_that_are_not_read_are_told(tmp_path, caplog):
+def test_photos_of_formats_that_are_not_read_are_reported(tmp_path, caplog):
     for name in ("b/two.heic", "a.png", "one.AVIF", "b/c.jpg", "notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()

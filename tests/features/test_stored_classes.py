@@ -52,7 +52,7 @@ def test_spoilt_stores(tmp_path, name, value, why):
     assert str(error.value).startswith(f"{path}: not a feature store, or damaged: {why}")
 
 
-def test_classes_that_are_not_there_are_told_when_their_image_is_read(tmp_path):
+def test_classes_that_are_not_there_are_reported_when_their_image_is_read(tmp_path):
     path = spoilt(tmp_path / "s.h5", "class_ids", np.array([[0, 1]] * 3 + [[9, 0]] * 3, np.int32))
     store = FeatureStore(path)
     assert store.read("a").classes.ids.tolist() == [[0, 1]] * 3

@@ -31,7 +31,7 @@ def test_duplicates_and_boxes_outside_are_counted(tmp_path):
 def test_nothing_to_put_in(tmp_path):
     with (
         StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer,
-        pytest.raises(DataError, match="not created, because there are no features"),
+        pytest.raises(DataError, match="not created: no features to store"),
     ):
         writer.finish()
     assert not names(tmp_path)

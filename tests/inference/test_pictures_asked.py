@@ -58,7 +58,7 @@ def weights(folder: Path, step: str) -> dict:
     return load_file(folder / PLACE / "steps" / step / "weights.safetensors")
 
 
-def test_a_frozen_backbone_is_bit_identical_and_only_w_has_learnt(seeing):
+def test_a_frozen_backbone_is_bit_identical_and_only_w_was_trained(seeing):
     before, after = weights(seeing, "caption"), weights(seeing, "image_frozen")
     changed = {name for name in after if not after[name].equal(before[name])}
     assert changed == {"embedders.image.projection.weight", "embedders.image.projection.bias"}
@@ -77,7 +77,7 @@ def test_w_is_one_linear_layer_over_features_and_box(seeing):
     assert weights(seeing, "both")["embedders.image.projection.weight"].shape == (32, FeatureStore(store).width + 4)
 
 
-def test_an_encoder_built_on_the_spot_is_said_not_to_be_pretrained(seeing):
+def test_an_encoder_without_pretrained_weights_is_mentioned(seeing):
     assert (
         "built on the spot" in (seeing / "said.txt").read_text()
         and "not pretrained" in (seeing / "said.txt").read_text()
@@ -115,7 +115,7 @@ def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
         assert load_for(PLACE, read_sources(sources, {"caption": caption})).step == step
 
 
-def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp_path):
+def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_reported(seeing, tmp_path):
     folder = tmp_path / "mixed"
     folder.mkdir()
     (folder / "good.png").write_bytes((seeing / "pictures/1.png").read_bytes())
@@ -213,7 +213,7 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
     assert [json.loads(line)["id"] for line in partial_lines] == ["pictures/0.png", "pictures/1.png"]
 
 
-def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_written_is_reported_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
     from mmgen.cli import main
     from mmgen.inference import load
 
@@ -356,7 +356,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
     ],
 )
-def test_what_cannot_be_asked_is_said_in_one_line(seeing, monkeypatch, arguments, expected):
+def test_what_cannot_be_asked_is_reported_in_one_line(seeing, monkeypatch, arguments, expected):
     from mmgen.cli import main
 
     monkeypatch.chdir(seeing)
@@ -387,7 +387,7 @@ def test_a_key_of_the_runs_features_is_asked_about_like_its_picture(seeing, monk
     }
 
 
-def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(seeing, monkeypatch):
+def test_an_extractor_can_be_set_for_a_run_trained_on_a_feature_file(seeing, monkeypatch):
     """It is then asked about pictures; the extractor must be the one that made the file, and the run stays as it is."""
     from mmgen_scenes import Scenes
 
@@ -572,7 +572,7 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
     assert together == [ask(number) for number in range(32)] and len(built) == 1
 
 
-def test_what_ask_says(seeing, monkeypatch):
+def test_messages_of_ask(seeing, monkeypatch):
     from PIL import Image
 
     from mmgen.errors import DataError
@@ -668,7 +668,7 @@ def test_other_pictures_have_other_features(seeing):
     assert len(files) == 2
 
 
-def test_an_image_without_regions_is_told_before_anything_is_learnt(seeing, tmp_path):
+def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
     import numpy as np
 
     from mmgen.features.store import FeatureStore
@@ -688,7 +688,7 @@ def test_an_image_without_regions_is_told_before_anything_is_learnt(seeing, tmp_
     assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
 
 
-def test_a_store_without_the_wanted_image_is_told(seeing, tmp_path):
+def test_a_store_without_the_wanted_image_is_reported(seeing, tmp_path):
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     done = mmgen(
         seeing,

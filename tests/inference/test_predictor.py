@@ -40,7 +40,7 @@ def predictor(tmp_path_factory) -> Predictor:
     return Predictor(compose(recipe.backbone, inputs, recipe.generator, texts=["a red dog barks"] * 3), recipe, "both")
 
 
-def test_it_says_what_it_is(predictor):
+def test_repr(predictor):
     assert repr(predictor) == "<toy: step 'both', reads image and caption, gives text>"
 
 

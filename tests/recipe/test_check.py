@@ -19,7 +19,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         "  installed embedders: grid, regions, text, visualbert_regions, vlbert_regions",
         "my.toml:9: generator.max_token: no such key; did you mean 'max_tokens'?",
         'my.toml:11: training.epochs: must be a whole number, not "3"',
-        "my.toml:18: steps.second.start: there is no step 'frist'; did you mean 'first'?",
+        "my.toml:18: steps.second.start: unknown step 'frist'; did you mean 'first'?",
     ]
 
 
@@ -63,11 +63,11 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (
             ('train = ["backbone"]', 'train = ["picture"]'),
-            "my.toml:13: steps.first.train: there is no input 'picture'; there are: caption, backbone",
+            "my.toml:13: steps.first.train: unknown input 'picture'; choose from: caption, backbone",
         ),
         (
             ('inputs = ["caption"]', 'inputs = ["captoin"]'),
-            "my.toml:12: steps.first.inputs: there is no input 'captoin'; did you mean 'caption'?; there are: caption",
+            "my.toml:12: steps.first.inputs: unknown input 'captoin'; did you mean 'caption'?; choose from: caption",
         ),
         (('type = "scenes"', 'type = "scenes"\nseed = nan'), "my.toml:22: data.seed: "),
         (("[training]", "[training"), "my.toml:9: not valid TOML: "),
@@ -77,7 +77,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (
             ('profile = "small"', 'profile = "smal"'),
-            "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large",
+            "my.toml:2: unknown profile 'smal'; did you mean 'small'?; choose from: small, large",
         ),
     ],
 )
@@ -88,7 +88,7 @@ def test_one_mistake(recipe, change, expected):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (('profile = "small"', 'profile = ["small"]'), "my.toml:2: there is no profile '['small']'"),
+        (('profile = "small"', 'profile = ["small"]'), "my.toml:2: unknown profile '['small']'"),
         (
             ("[profiles.large.backbone]\nnum_hidden_layers = 9", "[profiles]\na = 3"),
             "my.toml:22: profiles: must be tables, [profiles.NAME]",
@@ -143,7 +143,7 @@ def test_inputs_without_any_and_a_value_too_long_to_show(recipe):
     assert messages.endswith(f'not "{"x" * 56}...')
 
 
-def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
+def test_a_generator_refuses_options_before_training(recipe, monkeypatch):
     monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
     text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')
     assert mistakes(recipe(text)) == ["my.toml:10: decoding.num_beams: 4 are too many"]

@@ -95,8 +95,8 @@ def test_a_profile_extends_another(recipe, tmp_path):
 @pytest.mark.parametrize(
     ("extends", "message"),
     [
-        ('"lage"', "there is no profile 'lage'; did you mean 'large'?; there are: small, large"),
-        ("3", "there is no profile '3'; there are: small, large"),
+        ('"lage"', "unknown profile 'lage'; did you mean 'large'?; choose from: small, large"),
+        ("3", "unknown profile '3'; choose from: small, large"),
         ('"small"', "the profile 'small' extends itself through small"),
     ],
 )
@@ -129,6 +129,6 @@ def test_a_missing_recipe_says_what_to_do():
 
 
 @pytest.mark.parametrize("value", ["{a=" * 3000, "[" * 100_000])
-def test_a_setting_nested_without_end_is_told(recipe, value):
+def test_a_setting_nested_without_end_is_reported(recipe, value):
     (message,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
     assert message.startswith("--set x=") and "not a TOML value: maximum recursion depth exceeded" in message

@@ -166,7 +166,7 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         ),
         (
             two(second=', objectives = ["generator"]'),
-            "26: steps.pre.data.1.objectives: 'generator' is not one of the step's objectives; there are: words",
+            "26: steps.pre.data.1.objectives: 'generator' is not one of the step's objectives; choose from: words",
         ),
         (
             two(', inputs = ["image"]'),
@@ -180,7 +180,7 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_learnt_together_is_refused_with_its_line(tmp_path, data, expected):
+def test_what_cannot_be_trained_together_is_refused_with_its_line(tmp_path, data, expected):
     assert mistakes(tmp_path, data) == [f"toy.toml:{expected}"]
 
 

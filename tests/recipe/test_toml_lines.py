@@ -11,7 +11,7 @@ DEEP = ".".join("a" * 50_000)
 @pytest.mark.parametrize(
     "line", [f"{DEEP} = 1", f"[{DEEP}]", f"x = {{ y = 1, {DEEP} = 1 }}", f'x = """\n"""\n{DEEP}=1']
 )
-def test_a_key_of_names_without_end_is_told_at_once(tmp_path, line):
+def test_a_key_of_names_without_end_is_reported_at_once(tmp_path, line):
     (tmp_path / "r.toml").write_text(f'name = "r"\n{line}\n')
     place = 4 if "\n" in line else 2
     assert mistakes(tmp_path / "r.toml") == [

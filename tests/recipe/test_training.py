@@ -49,7 +49,7 @@ def test_keys_of_training_that_contradict_each_other(recipe, keys, expected):
     assert mistakes(recipe(GOOD.replace("epochs = 3", keys))) == [expected]
 
 
-def test_the_papers_trainings_can_be_said(recipe):
+def test_the_papers_training_settings_can_be_expressed(recipe):
     """VL-BERT's for VCR, by SGD in steps, and VisualBERT's, by BERT's own Adam, with a frozen pooler."""
     vcr = """optimizer = "sgd"
 momentum = 0.9

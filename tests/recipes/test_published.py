@@ -55,7 +55,7 @@ def okvqa(folder: Path) -> None:
     captions(folder / "captions_val2014.json", IMAGES)
 
 
-def others(folder: Path) -> None:
+def coco(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"id": str(i), "caption": TEXTS[0], "questions": [TEXTS[0]]}) for i in IMAGES]
     (folder / "train.jsonl").write_text("\n".join(lines))
@@ -77,7 +77,7 @@ def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (vqg if "vqg" in recipe else vqa1)(Path("data/vqg_coco" if "vqg" in recipe else "data/vqa1"))
     okvqa(Path("data/okvqa"))
-    others(Path("data/coco"))
+    coco(Path("data/coco"))
     shutil.copytree(RECIPES, "recipes")  # as `mmgen init` does: data/ lies beside them
     weights = (roberta if "roberta" in recipe else bert)(Path("encoder"))
     sets = [
@@ -92,7 +92,7 @@ def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
         f"recipes/{recipe}.toml",
         "--profile",
         profile,
-        *(word for each in sets for word in ("--set", each)),
+        *(word for setting in sets for word in ("--set", setting)),
     ]
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output

@@ -69,7 +69,13 @@ def test_every_step_of_the_paper(tmp_path, monkeypatch):
     for epochs in ("50", "10", "12", "8", "5"):
         text = text.replace(f"epochs = {epochs}", "epochs = 1")
     Path("recipes/visualbert.toml").write_text(text)
-    arguments = ["run", "recipes/visualbert.toml", "--profile", "paper", *(w for each in sets for w in ("--set", each))]
+    arguments = [
+        "run",
+        "recipes/visualbert.toml",
+        "--profile",
+        "paper",
+        *(word for setting in sets for word in ("--set", setting)),
+    ]
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     steps = Path("runs/visualbert/paper/seed-0/steps")

@@ -11,7 +11,7 @@ def training(all_epochs: int, first: int, second: int) -> dict:
     }
 
 
-def test_a_changed_training_setting_is_told_once_unless_a_step_goes_its_own_way():
+def test_a_changed_training_setting_is_reported_once_unless_a_step_goes_its_own_way():
     assert _without_repeats(differences(training(1, 1, 1), training(2, 2, 2)), 2) == ["training.epochs: 1 -> 2"]
     assert _without_repeats(differences(training(1, 1, 1), training(2, 2, 1)), 2) == [
         "training.epochs: 1 -> 2",

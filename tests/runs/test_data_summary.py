@@ -108,7 +108,7 @@ def test_an_input_that_no_step_reads_stops_no_run(recipe):
     assert "error: missing data would stop a run:\n  image: nowhere.h5: no such file" in done.output
 
 
-def test_without_the_encoder_all_but_the_lengths_is_told(recipe):
+def test_without_the_encoder_all_but_the_lengths_is_reported(recipe):
     done = check(recipe, "--set", "backbone.weights=nobody/nothing")
     assert done.exit_code == 0
     assert "train and test share 2 images" in done.output and "train-1\n  image: 1\n" in done.output
@@ -142,7 +142,7 @@ def test_pairs_of_pictures_are_counted_one_by_one_and_shown_with_their_label(tmp
     assert shown in done.output
 
 
-def test_a_step_that_is_scored_on_data_of_its_own_reads_nothing_of_others(tmp_path):
+def test_a_step_scored_on_its_own_data_reads_no_other_data(tmp_path):
     step_data = {"type": "scene_expressions", "train_size": 3, "val_size": 1, "test_size": 1}
     text = toys.recipe(
         inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "expression": {"type": "text"}},
@@ -189,6 +189,6 @@ def test_the_list_is_also_written_where_a_split_is_empty(recipe):
 
 
 def test_lengths_are_counted_in_parts(recipe, monkeypatch):
-    whole = check(recipe).output
+    in_one_part = check(recipe).output
     monkeypatch.setattr(data_summary, "TEXTS", 2)
-    assert check(recipe).output == whole
+    assert check(recipe).output == in_one_part

@@ -69,7 +69,7 @@ def test_changed_metrics_keep_the_texts(run):
         assert "distinct-1" in json.loads((run / PLACE / "steps" / step / "scores.json").read_text())["values"]
 
 
-def test_a_change_of_what_is_learnt_is_refused_beside_one_of_decoding(run):
+def test_a_change_of_what_is_trained_is_refused_beside_one_of_decoding(run):
     refused = mmgen_here(run, "run", "toy.toml", *BEAMS, "--set", "training.weight_decay=0.5")
     assert refused.returncode == 1 and "decoding" not in refused.stderr
     assert "  training.weight_decay: 0.01 -> 0.5\n" in refused.stderr
@@ -120,7 +120,7 @@ def test_killed_before_the_new_recipe_stands_the_old_one_goes_on_too(run, plain,
     assert files(run, *RESULTS) == files(plain, *RESULTS)
 
 
-def test_a_seed_with_other_decoding_is_left_out_until_it_is_written_anew(run):
+def test_a_seed_with_other_decoding_is_left_out_until_its_texts_are_generated_again(run):
     assert mmgen_here(run, "run", "toy.toml", "--seed", "1").returncode == 0
     seeds = (run / PLACE).parent / "table.md"
     assert "seeds 0, 1" in seeds.read_text()

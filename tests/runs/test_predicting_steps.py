@@ -205,7 +205,7 @@ def test_the_page_shows_texts_and_labels(done):
     assert page.count("{&#34;label&#34;: &#34;") == 4 and "a red chair" in page  # JSON: no renderer knows "color"
 
 
-def test_a_run_again_does_nothing_and_scores_anew_where_they_are_gone(done, tmp_path):
+def test_a_second_run_does_nothing_but_restore_missing_scores(done, tmp_path):
     folder, _ = done
     before = (folder.step("colors") / "scores.json").read_bytes()
     (folder.step("colors") / "scores.json").unlink()
@@ -379,7 +379,7 @@ def test_what_an_objective_predicts_is_checked():
         ),
     ],
 )
-def test_what_does_not_fit_is_told_before_anything_is_learnt(tmp_path, text, words):
+def test_what_does_not_fit_is_reported_before_training(tmp_path, text, words):
     if not words:
         recipe_of(tmp_path, text)
         return

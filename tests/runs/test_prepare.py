@@ -4,7 +4,7 @@ from kit import toys
 from kit.toys import PLACE, mmgen_here
 
 
-def test_a_metric_with_wrong_references_ends_the_run_before_it_learns(tmp_path, monkeypatch):
+def test_a_metric_with_wrong_references_ends_the_run_before_training(tmp_path, monkeypatch):
     from mmgen_scenes.metric import DiscoveryMetric
 
     monkeypatch.setattr(DiscoveryMetric, "references", lambda self, examples: {"relevance": 1.0})

@@ -207,7 +207,7 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
         ),
         (
             ["--probe", "head"],
-            "error: --probe head: there is no such probe; did you mean 'heads'?; there are: heads, looks, attention, "
+            "error: --probe head: unknown probe; did you mean 'heads'?; choose from: heads, looks, attention, "
             "grounding, similarity",
         ),
         (

@@ -24,7 +24,7 @@ def run(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_an_input_and_the_field_it_reads_ask_the_same(run, monkeypatch):
+def test_an_input_and_the_field_it_reads_are_the_same_query(run, monkeypatch):
     from mmgen.inference.load import load_run
 
     said = [mmgen_here(run, "generate", PLACE, "--input", f"{name}=a red ball") for name in ("words", "caption")]

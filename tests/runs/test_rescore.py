@@ -57,7 +57,7 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
     [
         (
             ("--metric", "diversty"),
-            "--metric diversty: there is no such metric; did you mean 'diversity'?; there are: ",
+            "--metric diversty: unknown metric; did you mean 'diversity'?; choose from: ",
         ),
         (
             ("--corpus-intervals",),

@@ -110,7 +110,7 @@ def test_interrupted_it_goes_on(run, written, monkeypatch):
     assert table(run) == table(written)
 
 
-def test_changed_metrics_score_it_anew(written, tmp_path):
+def test_changed_metrics_score_it_again(written, tmp_path):
     run = Path(shutil.copytree(written, tmp_path / "copy"))
     assert mmgen_here(run, "run", "toy.toml", "--set", "metrics.variety.type=diversity").returncode == 0
     for place in PLACES:

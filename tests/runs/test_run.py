@@ -85,7 +85,7 @@ def older(place: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
+def test_a_run_older_than_a_key_has_the_behaviour_of_its_time(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE.replace("num_attention_heads = 2", "num_attention_heads = 4"))
     run = ("run", "toy.toml", "--step", "first", "--set", "backbone.num_hidden_layers=1")
     assert mmgen(tmp_path, *run, "--set", "training.length_bucket=1").returncode == 0
@@ -186,7 +186,7 @@ def test_a_checkpoint_that_a_kill_left_beside_the_weights_is_cleared(finished_ru
     assert mmgen(tmp_path, "run", "toy.toml").returncode == 0 and not spent.exists()
 
 
-def test_a_full_disk_is_told_and_loses_nothing(finished_run, tmp_path):
+def test_a_full_disk_is_reported_and_loses_nothing(finished_run, tmp_path):
     """Where no file may be larger than 60 kB, weights do not fit and everything else does."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     small = (
@@ -207,7 +207,7 @@ def test_a_full_disk_is_told_and_loses_nothing(finished_run, tmp_path):
     same_to_the_bit(finished_run, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     refused = mmgen(tmp_path, "run", "toy.toml", "--set", 'output="/proc/runs"')
     assert refused.returncode == 1
@@ -255,13 +255,13 @@ def test_loader_workers_change_no_bit(finished_run, tmp_path):
     same_to_the_bit(finished_run, tmp_path)
 
 
-def test_a_data_set_without_a_validation_split_is_learnt_all_the_same(tmp_path):
+def test_a_data_set_without_a_validation_split_can_be_trained_on(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen(tmp_path, "run", "toy.toml", "--step", "first", "--set", 'data.validation_split="none"')
     assert done.returncode == 0, done.stderr
 
 
-def test_a_run_that_failed_before_it_learnt_claims_nothing(tmp_path):
+def test_a_run_that_failed_before_training_claims_nothing(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     failed = mmgen(tmp_path, "run", "toy.toml", "--set", 'backbone.weights="nowhere"')
     assert (
@@ -298,7 +298,7 @@ def test_a_run_is_loaded_and_writes_from_python(finished_run, monkeypatch):
     assert loaded.generate(test) == read(PLACE / "steps/second")
 
 
-def test_a_run_without_its_encoder_is_told(finished_run, tmp_path):
+def test_a_run_without_its_encoder_is_reported(finished_run, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
@@ -339,7 +339,7 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
     )
 
 
-def test_damaged_weights_are_told(finished_run, tmp_path):
+def test_damaged_weights_are_reported(finished_run, tmp_path):
     import shutil
 
     from mmgen.errors import RunError

@@ -154,7 +154,7 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     assert compare_intervals.differences(*runs, "first") == {}  # other examples
 
 
-def test_what_cannot_be_compared_is_told(runs, tmp_path):
+def test_what_cannot_be_compared_is_reported(runs, tmp_path):
     assert mmgen("compare", tmp_path) == (
         f"error: {tmp_path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that "
         "contains its seeds\n"

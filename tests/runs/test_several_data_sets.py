@@ -37,7 +37,7 @@ def recipe(folder: Path, inputs: dict, *data: dict) -> None:
     )
 
 
-def test_texts_are_learnt_beside_pictures(tmp_path):
+def test_texts_are_trained_beside_pictures(tmp_path):
     write(tmp_path, "texts")
     extractor = {"type": "roi", "model": "test_resnet", "image_size": 64}
     inputs = {"image": {"type": "regions", "extractor": extractor}, "caption": {"type": "text"}}

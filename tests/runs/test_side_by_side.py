@@ -55,7 +55,7 @@ def same(first: Path, second: Path, steps=("first", "second", "apart")) -> None:
 
 
 @slow
-def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(sequential, tmp_path, caplog):
+def test_steps_trained_side_by_side_are_the_same_to_the_bit(sequential, tmp_path, caplog):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(sequential, tmp_path
 
 
 @slow
-def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(sequential, tmp_path):
+def test_a_step_that_fails_is_reported_in_one_line_and_stops_the_others(sequential, tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     assert mmgen_here(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
     left = tmp_path / PLACE / "steps" / "apart"
@@ -150,14 +150,14 @@ def test_several_processes_and_jobs_do_not_go_together(tmp_path):
         (1, 4, 1, "cuda", None, 1),
     ],
 )
-def test_a_recipe_says_how_many_where_nobody_asks(monkeypatch, requested, cores, processes, device, only, most):
+def test_jobs_default_to_the_recipes(monkeypatch, requested, cores, processes, device, only, most):
     monkeypatch.setattr(side_by_side, "cores", lambda: cores)
     accelerator = SimpleNamespace(num_processes=processes, device=SimpleNamespace(type=device))
     assert Jobs.of(requested, SimpleNamespace(jobs=3), only, accelerator) == Jobs(most, only)
 
 
 @slow
-def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(sequential, tmp_path, monkeypatch):
+def test_a_run_trains_as_many_steps_at_a_time_as_its_recipe_says(sequential, tmp_path, monkeypatch):
     trained = []  # (step, whether it began early)
 
     class Watched(side_by_side.Process):
@@ -178,7 +178,7 @@ def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(sequential, tmp_path,
     assert "nothing to do: all steps are done" in again.stdout
 
 
-def test_what_has_learnt_a_step_learns_the_next(monkeypatch):
+def test_a_process_that_trained_a_step_trains_the_next(monkeypatch):
     class Learns:
         def __init__(self, order):
             self.early, self.steps, self.stopped = order.early, [], False

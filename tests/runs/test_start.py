@@ -226,7 +226,7 @@ def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, mo
         started(published_bert[1])
 
 
-def test_what_a_part_raises_is_told_in_a_line(published_bert, place, monkeypatch):
+def test_what_a_part_raises_is_reported_in_one_line(published_bert, place, monkeypatch):
     monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"pooler.dense.bias": weights["gone"]})
     message = r"steps.pre.start: the backbone \(bert, mmgen-framework .*\): published raises KeyError: 'gone'$"
     with pytest.raises(PluginError, match=message):

@@ -55,7 +55,7 @@ def run(place: Path) -> Path:
     return place / "runs/toy/default/seed-0"
 
 
-def test_a_step_learns_from_its_own_data_and_is_no_row(place):
+def test_a_step_trains_on_its_own_data_and_has_no_row_in_the_table(place):
     assert {path.name for path in (run(place) / "steps/warm").iterdir()} == {"weights.safetensors", "log.jsonl"}
     assert "warm" not in (run(place) / "table.md").read_text()
     assert json.loads((run(place) / "steps/first/scores.json").read_text())["values"]
@@ -78,7 +78,7 @@ def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
     )
 
 
-def test_the_vocabulary_is_learnt_from_all_that_is_learnt_from(place):
+def test_the_vocabulary_covers_all_training_data(place):
     words = load_run(run(place)).model.backbone.tokenizer.get_vocab()
     assert "zebra" in words and "where" in words
 
@@ -114,7 +114,7 @@ def test_other_data_is_another_run(place, tmp_path):
     )
 
 
-def test_mistakes_in_it_are_told_with_their_line(place, tmp_path):
+def test_mistakes_in_it_are_reported_with_their_line(place, tmp_path):
     text = (place / "toy.toml").read_text()
     (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"', 'type = "jsonk"'))
     output = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
@@ -170,7 +170,7 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
     )
 
 
-def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(place, tmp_path):
+def test_an_input_that_a_later_step_lacks_is_reported_before_training(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
     output = spoilt(place, tmp_path, lines, 'validation_split = ""\nmissing = "keep"\n')
     assert output.endswith(
@@ -180,7 +180,7 @@ def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(plac
     assert "training" not in output
 
 
-def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with_its_step(place, tmp_path):
+def test_data_of_a_step_needs_no_test_split_and_its_missing_files_are_reported_with_the_step(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}]
     title, output = spoilt(place, tmp_path, lines).split("\n", 1)
     assert title.startswith("toy, seed 0 -> ")
@@ -195,6 +195,6 @@ def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with
     assert output == f"error: {run}: no step with scores is finished yet; continue with `mmgen run`\n"
 
 
-def test_the_survey_tells_of_own_data_what_its_step_reads(place):
+def test_the_data_check_lists_what_a_step_reads_of_its_own_data(place):
     output = CliRunner().invoke(main, ["data", "check", str(place / "toy.toml")], catch_exceptions=False).output
     assert "data of step 'warm': 8 examples, 8 targets\n" in output

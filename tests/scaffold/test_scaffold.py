@@ -26,20 +26,20 @@ for name, findings in probe({run!r}).items():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict[str, Path]:
+def packages(tmp_path_factory) -> dict[str, Path]:
     """A package of every kind, each with a name of two words."""
-    folder, found = tmp_path_factory.mktemp("made"), {}
+    folder, packages = tmp_path_factory.mktemp("made"), {}
     for kind in KINDS:
         paths = create(f"my-{kind}", kind, folder, installed())
-        found[kind] = next(path.parent for path in paths if path.name == "pyproject.toml")
-    return found
+        packages[kind] = next(path.parent for path in paths if path.name == "pyproject.toml")
+    return packages
 
 
 @pytest.fixture(scope="module")
-def environment(made, tmp_path_factory) -> Environment:
+def environment(packages, tmp_path_factory) -> Environment:
     """All of them installed as their README says."""
     environment = Environment(tmp_path_factory.mktemp("environment"))
-    environment.install(*made.values(), editable=True)
+    environment.install(*packages.values(), editable=True)
     return environment
 
 
@@ -50,31 +50,31 @@ def test_every_kind_but_extractors_can_be_made():
 
 
 @pytest.mark.slow
-def test_their_tests_pass(made, environment):
-    done = environment.pytest(*made.values(), cwd=made["embedder"].parent)
+def test_their_tests_pass(packages, environment):
+    done = environment.pytest(*packages.values(), cwd=packages["embedder"].parent)
     assert done.returncode == 0, done.stdout
     assert "failed" not in done.stdout and int(done.stdout.split(" passed")[0].split()[-1]) > 60
 
 
 @pytest.mark.slow
-def test_they_are_listed_with_their_place(made, environment):
-    done = environment.mmgen("plugins", "--strict-plugins", "--paths", cwd=made["metric"])
+def test_they_are_listed_with_their_place(packages, environment):
+    done = environment.mmgen("plugins", "--strict-plugins", "--paths", cwd=packages["metric"])
     assert done.returncode == 0, done.stderr
-    for kind, folder in made.items():
+    for kind, folder in packages.items():
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"  my-{kind} ")]
         assert line.endswith(f"(mmgen-my-{kind} 0.1.0)")
         assert str(folder / f"mmgen_my_{kind}" / "__init__.py") in done.stdout
 
 
 @pytest.mark.slow
-def test_their_recipes_run(made, environment):
+def test_their_recipes_run(packages, environment):
     """The probe looks into a finished run, and so does the command. The renderer shows all texts about scenes."""
-    calls, recipes = [], {kind: folder for kind, folder in made.items() if kind != "command"}
+    calls, recipes = [], {kind: folder for kind, folder in packages.items() if kind != "command"}
     for kind, folder in recipes.items():
-        few = [one for one in FEW if not (kind == "dataset" and one.startswith("data."))]
+        few = [setting for setting in FEW if not (kind == "dataset" and setting.startswith("data."))]
         calls.append((str(folder), ["run", "recipe.toml", *settings(*few)]))
-    calls.append((str(made["probe"]), ["my-command", "runs/my_probe/default/seed-0"]))
-    done = environment.several(calls, PROBING.format(run=str(made["probe"] / "runs/my_probe/default/seed-0")))
+    calls.append((str(packages["probe"]), ["my-command", "runs/my_probe/default/seed-0"]))
+    done = environment.several(calls, PROBING.format(run=str(packages["probe"] / "runs/my_probe/default/seed-0")))
     assert done.returncode == 0, done.stderr[-2000:]
     assert "| first |     3 |" in done.stdout
     assert re.search(r"^    .* \(\d+ words\) +<- test-", done.stdout, re.MULTILINE)
@@ -83,21 +83,21 @@ def test_their_recipes_run(made, environment):
         assert (run / "steps/first/scores.json").exists(), kind
         assert kind == "renderer" or f'"my-{kind}"' in (run / "recipe.json").read_text()
     assert done.stdout.splitlines()[-1] == "my_probe ['How sure'] ['findings.json', 'table.json', 'tables.md']"
-    scores = json.loads((made["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
+    scores = json.loads((packages["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
     assert "my_metric" in json.dumps(scores)
 
 
-def test_the_readme_says_what_is_there(made):
+def test_the_readme_says_what_is_there(packages):
     """No page of an index that does not have mmgen; how the part is used."""
-    for kind, folder in made.items():
+    for kind, folder in packages.items():
         readme = (folder / "README.md").read_text()
         assert "http" not in readme and "mmgen-framework" in readme
         assert (f"    mmgen my-{kind} RUN " if kind == "command" else "    mmgen run recipe.toml ") in readme
         assert (folder / "recipe.toml").exists() == (kind != "command")
 
 
-def test_nothing_is_left_to_fill_in(made):
-    for folder in made.values():
+def test_nothing_is_left_to_fill_in(packages):
+    for folder in packages.values():
         for path in folder.rglob("*"):
             if path.suffix in (".py", ".toml", ".md"):
                 assert "$" not in path.read_text(), path
@@ -105,15 +105,17 @@ def test_nothing_is_left_to_fill_in(made):
 
 
 @pytest.mark.slow
-def test_they_are_clean_and_torch_waits(made, environment):
-    code = "import sys, " + ", ".join(f"mmgen_my_{kind}" for kind in made) + "; print('torch' in sys.modules)"
-    assert environment.run("-c", code, cwd=made["embedder"]).stdout == "False\n"
+def test_they_are_clean_and_torch_waits(packages, environment):
+    code = "import sys, " + ", ".join(f"mmgen_my_{kind}" for kind in packages) + "; print('torch' in sys.modules)"
+    assert environment.run("-c", code, cwd=packages["embedder"]).stdout == "False\n"
     ruff = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--select=E,F,I,B,UP", *made.values()], capture_output=True, text=True
+        [sys.executable, "-m", "ruff", "check", "--select=E,F,I,B,UP", *packages.values()],
+        capture_output=True,
+        text=True,
     )
     assert ruff.returncode == 0 or "No module named ruff" in ruff.stderr, ruff.stdout
     form = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--check", *made.values()], capture_output=True, text=True
+        [sys.executable, "-m", "ruff", "format", "--check", *packages.values()], capture_output=True, text=True
     )
     assert form.returncode == 0 or "No module named ruff" in form.stderr, form.stdout
 
@@ -183,7 +185,7 @@ def test_the_command_says_what_to_do_next(folder, shown, tmp_path):
     assert (tmp_path / folder / "mmgen-audio/mmgen_audio/embedder.py").exists()
 
 
-def test_a_command_of_mmgens_own_is_refused_and_how_one_is_tried_is_said(tmp_path):
+def test_a_command_of_mmgens_own_is_refused_and_how_one_is_tried_is_reported(tmp_path):
     done = mmgen_here(tmp_path, "plugin", "new", "run", "--kind", "command")
     assert done.returncode == 1 and not list(tmp_path.iterdir())
     assert done.stderr == "error: 'run' is a command of mmgen; choose another name\n"
@@ -219,7 +221,7 @@ def test_a_plugin_of_this_contract_is_welcome():
     assert [part.name for part in collect([module_of(METRIC.format(api=API_VERSION))]).parts] == ["length"]
 
 
-def test_a_plugin_that_asks_for_a_newer_contract_is_told():
+def test_a_plugin_that_asks_for_a_newer_contract_is_reported():
     newer = (
         f"asks for version 7 of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip "
         "install -U mmgen-framework)"
@@ -232,7 +234,7 @@ def test_a_plugin_that_asks_for_a_newer_contract_is_told():
         collect([module_of(METRIC.format(api="7"))]).get("metric", "length")
 
 
-def test_a_plugin_of_an_older_contract_is_told_what_changed():
+def test_a_plugin_of_an_older_contract_is_reported_with_what_changed():
     assert reason("1") == (
         f"asks for version 1 of the plugin contract, and this mmgen has version {API_VERSION}; "
         f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
@@ -240,7 +242,7 @@ def test_a_plugin_of_an_older_contract_is_told_what_changed():
 
 
 @pytest.mark.parametrize("api", ['"1"', "1.5", "True", "0", "None"])
-def test_a_version_that_is_none_is_told(api):
+def test_an_invalid_version_is_reported(api):
     assert (
         reason(api)
         == f"MMGEN_API is {api!s}, but must be a whole number: the mmgen.API_VERSION that the plugin was "

@@ -93,7 +93,7 @@ def test_a_good_one_passes():
         ),
     ],
 )
-def test_what_is_wrong_is_said(changes, test, problem):
+def test_what_is_wrong_is_reported(changes, test, problem):
     assert problem in suite_failures(**changes)[test]
 
 

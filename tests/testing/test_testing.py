@@ -281,7 +281,7 @@ COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum"
         (
             {"hook": "register_metric"},
             "test_registered",
-            "plugin 'brk' (mmgen-brk 0.1) failed to load: there is no hook 'register_metric'; did you mean",
+            "plugin 'brk' (mmgen-brk 0.1) failed to load: unknown hook 'register_metric'; did you mean",
         ),
         (
             {"gives": ""},

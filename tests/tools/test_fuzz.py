@@ -110,7 +110,7 @@ def root(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("setting", ["inputs=3", "steps=3", "inputs.image=3", "steps.both=3", "metrics=3"])
-def test_a_table_that_is_none_is_told_once_without_a_cascade(setting):
+def test_a_value_instead_of_a_table_is_reported_once(setting):
     message = refused(load, runs() / "toy.toml", installed(), sets=(setting,))
     assert message.startswith(f"--set {setting}: {setting.partition('=')[0]}: must be a table")
 
@@ -120,7 +120,7 @@ def test_a_setting_of_several_lines_is_not_several_settings():
         load(runs() / "toy.toml", installed(), sets=("seed=1\noutput='x'",))
 
 
-def test_a_parent_that_cannot_be_read_is_told_with_the_line_that_names_it(tmp_path):
+def test_a_parent_that_cannot_be_read_is_reported_with_the_line_that_names_it(tmp_path):
     (tmp_path / "a.toml").write_text(f'name = "a"\nextends = "{"x" * 300}.toml"\n')
     assert refused(load, tmp_path / "a.toml", installed()).startswith(f"{tmp_path}/a.toml:2: extends: ")
     (tmp_path / "loop.toml").symlink_to("loop.toml")
@@ -271,7 +271,7 @@ def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, expected):
     assert f"{tmp_path}/f.h5: " in message and expected in message
 
 
-def test_a_key_of_several_lines_is_told_in_one(tmp_path):
+def test_a_key_of_several_lines_is_reported_in_one(tmp_path):
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file["image_features"] = np.ones((2, 3, 4), np.float32)
         file["spatial_features"] = np.stack(
@@ -351,7 +351,7 @@ def resized(text: str, **sizes: int) -> str:
         ("recipe.json", lambda text: "[" * 100_000, "recipe.json: damaged: maximum recursion depth exceeded"),
     ],
 )
-def test_what_a_run_keeps_and_is_damaged_is_told_by_its_name(root, file, change, expected):
+def test_damaged_files_of_a_run_are_reported_by_name(root, file, change, expected):
     path = root / file
     text = path.read_text()
     path.write_text(change(text))
@@ -423,12 +423,12 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
         ("data.json", b'{"fingerprint": 3}', "data.json: damaged: 'fingerprint' is 3"),
     ],
 )
-def test_what_steps_left_and_is_damaged_is_told_by_its_name(root, file, text, message):
+def test_damaged_files_of_steps_are_reported_by_name(root, file, text, message):
     (root / file).write_bytes(text)
     assert message in refused(report_on, root, Progress(), 1)
 
 
-def test_weights_of_another_step_are_told(root):
+def test_weights_of_another_step_are_reported(root):
     path = root / "steps/both/weights.safetensors"
     save_weights(load_run(root).model, path, step="caption")
     assert refused(load_run, root) == (
@@ -464,7 +464,7 @@ def test_half_a_character_is_written_as_json_spells_it(tmp_path):
     ],
     ids=lambda words: " ".join(words)[:30],
 )
-def test_paths_that_cannot_be_are_told_in_one_line(tmp_path, monkeypatch, arguments):
+def test_paths_that_cannot_be_are_reported_in_one_line(tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")

@@ -196,7 +196,7 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
         ("mmgen.training.checkpoint.write_tensors", "step 's'"),
     ],
 )
-def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, monkeypatch, place, where):
+def test_out_of_memory_is_one_line_if_nothing_can_be_halved(tmp_path, monkeypatch, place, where):
     def short(*_, **__):
         raise RuntimeError("CUDA error: out of memory")
 

@@ -77,7 +77,7 @@ def test_padding_is_what_the_rows_hold(tmp_path):
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path):
+def test_a_damaged_checkpoint_is_reported(tmp_path):
     (tmp_path / "s").mkdir()
     write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})
     with pytest.raises(

@@ -119,7 +119,7 @@ def test_torchrun_starts_processes_that_find_together(tmp_path):
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
-def test_several_processes_learn_what_one_learns_and_only_the_first_writes(single, tmp_path, processes):
+def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_path, processes):
     """Two losses, and in the second step two data sets. Some process has more to do, or nothing."""
     assert {1, 4} <= sizes(single, "first") and max(sizes(single, "second")) > 4
     prepare(tmp_path)

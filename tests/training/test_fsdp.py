@@ -275,7 +275,7 @@ def close(ours: dict, theirs: dict) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in MORE else ()) for name in MODELS]
 )
-def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
+def test_sharded_training_equals_unsharded(name, slices, tmp_path):
     alike(
         log(slices / name),
         train_step(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION),
@@ -328,7 +328,7 @@ def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices,
     close(load_file(slices / "stopped/weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
 
-def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
+def test_bf16_is_gathered_as_bf16_and_updated_in_full_precision(slices, tmp_path):
     full_log = train_step(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
     assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx(
         [record["loss"] for record in full_log], rel=0.01
@@ -390,7 +390,7 @@ def test_out_of_memory_while_validating_too(tmp_path):
     assert str(error.value) == f"step 's', validation: {TOO_LARGE}"
 
 
-def test_one_process_says_that_it_has_nobody_to_share_with(tmp_path):
+def test_one_process_cannot_shard(tmp_path):
     plain, sharded, messages = toys.model(), toys.model(), RecordedProgress()
     expected = train_step(tmp_path / "plain", plain)
     assert (
@@ -424,7 +424,7 @@ def test_a_parameter_that_cannot_be_cut_is_named():
     )
 
 
-def test_a_torch_too_old_for_it_is_told(monkeypatch):
+def test_a_torch_without_fsdp2_is_reported(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
     with pytest.raises(RunError) as error:
         Sharded(toys.model(), Accelerator(cpu=True), Training(shard=True))

@@ -177,7 +177,7 @@ def test_a_pattern_that_freezes_nothing_is_a_mistake(pattern, suggestion):
     assert error.value.about == ("training", "freeze")
 
 
-def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
+def test_a_step_that_freezes_all_it_trains_is_a_mistake(tmp_path):
     with pytest.raises(RunError, match="trains backbone has no trainable parameters that training.freeze leaves$"):
         train_step(tmp_path, toys.model(), step(freeze=("*",)))
 
@@ -185,7 +185,7 @@ def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("key", "value"), [("freeze", ["*.LayrNorm.*"]), ("learning_rates", {"*.LayrNorm.*": 1e-5})])
 @pytest.mark.parametrize("in_step", [True, False])
-def test_a_later_steps_pattern_is_a_mistake_before_the_first_learns(tmp_path, key, value, in_step):
+def test_a_later_steps_pattern_is_a_mistake_before_training(tmp_path, key, value, in_step):
     steps = {
         "first": {"inputs": ["caption"], "train": ["backbone"]},
         "second": {"inputs": ["caption"], "train": ["backbone"], "start": "first"},

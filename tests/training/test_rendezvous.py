@@ -74,7 +74,7 @@ def test_a_group_is_taken_down_once(tmp_path):
     rendezvous.leave()
 
 
-def test_of_one_process_nothing_is_asked(monkeypatch):
+def test_one_process_needs_no_rendezvous(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     assert rendezvous.meet() is None and "MASTER_ADDR" not in os.environ

@@ -152,7 +152,7 @@ def _prepare(folder: Path) -> Any:
 def _prepare_stopped(folder: Path) -> Any:
     shutil.copytree(runs() / "stopped", folder, dirs_exist_ok=True)
     files = [path for path in (folder / STEP).glob("*.safetensors") if path.name != "best.safetensors"]
-    assert files and not (folder / STEP / "weights.safetensors").exists(), "there is no checkpoint to spoil"
+    assert files and not (folder / STEP / "weights.safetensors").exists(), "no checkpoint to damage"
     return {"checkpoint": files[0].relative_to(folder)}
 
 
@@ -232,7 +232,7 @@ def _check_weights(path: Path, content: Any, _) -> None:
             assert np.array_equal(
                 tensor.detach().numpy(), stored.astype(tensor.detach().numpy().dtype), equal_nan=True
             ), f"{name} is another"
-        assert np.isfinite(tensor.detach().numpy()).all(), f"{name} is not finite and was taken all the same"
+        assert np.isfinite(tensor.detach().numpy()).all(), f"{name} is not finite but was accepted"
 
 
 # --- what a run keeps ---

@@ -181,7 +181,7 @@ def surfaces() -> list[Surface]:
             _spoil,
             _read,
             _check,
-            r":\d+|no such|not valid|cannot be read|is missing|must be|has no type|there is no profile|extends "
+            r":\d+|no such|not valid|cannot be read|is missing|must be|has no type|unknown profile|extends "
             r"itself|at least",
             60,
             r"\.toml|no such recipe",

@@ -20,76 +20,78 @@ from .needs import lacking, needed, refusal
 
 def main() -> int:
     """0 where everything that was asked for is done, or there is no GPU and nothing was asked."""
-    chosen = options()
+    options = parse_options()
     if missing := lacking(needed()):
         print(refusal(missing), file=sys.stderr)
-        if not chosen.list:
+        if not options.list:
             return 1
     if os.environ.get(READY) != "1":  # the processes of a run need paths, entry points and threads from the start
-        ready = environment(chosen.folder / "installed", chosen.stand_in)
+        ready = environment(options.folder / "installed", options.stand_in)
         os.execve(sys.executable, [sys.executable, "-m", "tools.gpu", *sys.argv[1:]], ready)
-    if chosen.list:
-        return listed(chosen)
-    return measure(chosen)
+    if options.list:
+        return print_parts(options)
+    return measure(options)
 
 
-def options() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.gpu", description=__doc__)
-    parser.add_argument("--list", action="store_true", help="print parts and commands, and run nothing")
-    parser.add_argument("--only", action="append", metavar="PART", help="this part; may be repeated")
-    parser.add_argument("--again", action="append", metavar="PART", default=[], help="measure this part anew")
-    parser.add_argument("--stand-in", action="store_true", help="tiny sizes on the processor; no figure means anything")
-    parser.add_argument("--minutes", type=float, help="end after so many minutes; what runs then is stopped")
-    parser.add_argument("--folder", type=Path, default=Path("runs/gpu"), help="journals, logs and what is made")
-    parser.add_argument("--page", type=Path, help="where the page goes; by default page.md in the folder")
-    parser.add_argument("--commit", help="the commit, where there is no git to ask")
-    chosen = parser.parse_args()
-    chosen.folder, chosen.page = chosen.folder.resolve(), (chosen.page or chosen.folder / "page.md").resolve()
-    return chosen
+    parser.add_argument("--list", action="store_true", help="print parts and commands without running them")
+    parser.add_argument("--only", action="append", metavar="PART", help="run this part only; may be repeated")
+    parser.add_argument(
+        "--again", action="append", metavar="PART", default=[], help="measure this part again; may be repeated"
+    )
+    parser.add_argument("--stand-in", action="store_true", help="use tiny sizes on the CPU; the figures mean nothing")
+    parser.add_argument("--minutes", type=float, help="stop after this many minutes")
+    parser.add_argument("--folder", type=Path, default=Path("runs/gpu"), help="folder for journals, logs and results")
+    parser.add_argument("--page", type=Path, help="the page to write; by default page.md in the folder")
+    parser.add_argument("--commit", help="the commit, for a checkout without git")
+    options = parser.parse_args()
+    options.folder, options.page = options.folder.resolve(), (options.page or options.folder / "page.md").resolve()
+    return options
 
 
-def picked(chosen: argparse.Namespace) -> list:
-    """The parts that were asked for, in order of worth."""
+def requested_parts(options: argparse.Namespace) -> list:
+    """The requested parts, in order of importance."""
     from .parts import PARTS
 
     names = [part.name for part in PARTS]
-    for name in [*(chosen.only or []), *chosen.again]:
+    for name in [*(options.only or []), *options.again]:
         if name not in names:
-            raise SystemExit(f"error: there is no part '{name}'; there are: {', '.join(names)}")
-    return [part for part in PARTS if not chosen.only or part.name in [*chosen.only, *chosen.again]]
+            raise SystemExit(f"error: unknown part '{name}'; choose from: {', '.join(names)}")
+    return [part for part in PARTS if not options.only or part.name in [*options.only, *options.again]]
 
 
-def listed(chosen: argparse.Namespace) -> int:
-    """What would be run on a GPU."""
+def print_parts(options: argparse.Namespace) -> int:
+    """Print what would run on a GPU."""
     from .sizes import REAL, TINY
 
-    for part in picked(chosen):
+    for part in requested_parts(options):
         print(f"{part.name}: {part.title}")
-        for step in part.steps(TINY if chosen.stand_in else REAL, chosen.folder / "work" / part.name):
+        for step in part.steps(TINY if options.stand_in else REAL, options.folder / "work" / part.name):
             print(f"    {step.name}: {shlex.join(['python', *step.arguments])}".replace(f"{ROOT}/", ""))
     return 0
 
 
-def measure(chosen: argparse.Namespace) -> int:
-    """The run, and the page behind every part."""
+def measure(options: argparse.Namespace) -> int:
+    """Measure the requested parts, and write the page after each."""
     from . import machine, page
     from .parts import PARTS
     from .run import Run
     from .sizes import REAL, TINY
 
-    parts = picked(chosen)
-    here = machine.here() if chosen.stand_in else machine.query()
-    if here.name is None and not chosen.stand_in:
-        print("no GPU here, so nothing is measured; left out:")
+    parts = requested_parts(options)
+    here = machine.here() if options.stand_in else machine.query()
+    if here.name is None and not options.stand_in:
+        print("no GPU found, so nothing is measured; skipped parts:")
         print("\n".join(f"    {part.name}: {part.title}" for part in parts))
-        print("`--stand-in` runs every part with tiny sizes on the processor, `--list` shows the commands")
+        print("`--stand-in` runs every part with tiny sizes on the CPU; `--list` shows the commands")
         return 0
-    run = Run(chosen.folder, here, commit(chosen.commit), TINY if chosen.stand_in else REAL)
-    if chosen.stand_in:
+    run = Run(options.folder, here, commit(options.commit), TINY if options.stand_in else REAL)
+    if options.stand_in:
         run.forked, run.slug = True, page.STAND_IN  # never among what a GPU has measured
-    run.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes is not None else None
+    run.until = time.monotonic() + 60 * options.minutes if options.minutes is not None else None
     for part in parts:
-        if part.name in chosen.again:
+        if part.name in options.again:
             run.journal(part).forget()
             shutil.rmtree(run.work / part.name, ignore_errors=True)
     if run.forked and not run.finished(parts):
@@ -97,18 +99,18 @@ def measure(chosen: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a machine that is taken away is a Ctrl-C
     print(f"{here}; commit {run.commit}", flush=True)
     if run.commit == "unknown":
-        print("there is no git to ask for the commit: `--commit` names it, and without it the figures are of nothing")
+        print("unknown commit: the checkout has no git; name the commit with --commit")
     try:
-        run.measure(parts, behind=lambda: page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in))
+        run.measure(parts, behind=lambda: page.write(options.page, options.folder, PARTS, options.stand_in))
     except KeyboardInterrupt:
-        print("stopped; the same command goes on")
-    page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)
-    print(f"the page: {chosen.page}")
+        print("stopped; run the same command again to continue")
+    page.write(options.page, options.folder, PARTS, options.stand_in)
+    print(f"page: {options.page}")
     return 0 if run.finished(parts) else 1
 
 
 def preload() -> None:
-    """What forked processes need is imported once."""
+    """Import what forked processes need, once."""
     import gc
 
     import _pytest.fixtures  # noqa: F401
@@ -121,7 +123,7 @@ def preload() -> None:
     from .measures import cuts, epochs, passes, ranks  # noqa: F401
 
     gc.collect()
-    gc.freeze()  # what is here now is not looked through again whenever memory is cut
+    gc.freeze()  # so that collections during tests of little memory skip these modules
 
 
 if __name__ == "__main__":

@@ -64,10 +64,10 @@ def test_it_is_what_transformers_computes():
     bands = mel_filter_bank(257, 64, 0.0, 8000.0, 16000)
     window = np.zeros(512)
     window[56:456] = np.hanning(401)[:-1]  # centred in the transform, as torch.stft has it
-    other = spectrogram(
+    expected = spectrogram(
         samples.numpy(), window, 512, 160, 512, power=2.0, pad_mode="constant", mel_filters=bands, log_mel="log10"
     ).T
-    np.testing.assert_allclose(LogMel(Audio())(samples).numpy(), other, atol=1e-4)
+    np.testing.assert_allclose(LogMel(Audio())(samples).numpy(), expected, atol=1e-4)
 
 
 def test_slots_and_their_times(sounds):

@@ -33,7 +33,7 @@ class Choices(TargetReader):
     def __init__(self, config: MultipleChoice) -> None:
         self.field, self.by_row = config.choice, config.loss == "bce"
 
-    def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
+    def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
         if not choices:
             raise MissingLabel(f"example '{example.id}' has no {CHOICES}", CHOICES)

@@ -128,9 +128,9 @@ def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_o
     assert item[0][0].hidden.tolist() == [False, True, False, True]
 
 
-@pytest.mark.parametrize("whole", ["mean", "first"])
-def test_the_whole_picture_is_the_mean_of_visible_regions(whole):
-    reader, example = compose_model(whole_image=whole).embedders["image"].reader, examples()[2]
+@pytest.mark.parametrize("whole_image", ["mean", "first"])
+def test_the_whole_picture_is_the_mean_of_visible_regions(whole_image):
+    reader, example = compose_model(whole_image=whole_image).embedders["image"].reader, examples()[2]
     item, labels = hidden(reader, example, Hiding(0.5, (1.0, 0.0)), seed=1)
     ((regions,), _), marks = item, item[0][0].hidden
     assert marks.any() and not marks.all() and not marks[0] and (labels[0] == -100).all()

@@ -236,7 +236,7 @@ def test_mismatches_are_reported_before_training(tmp_path, words, step, line):
     "objectives, line",
     [
         ('["words", "more"]', "'words' and 'more' both mask the input 'caption', but only one objective per step can"),
-        ('["word"]', "there is no objective 'word'; did you mean 'words'?; there are: generator, words, more"),
+        ('["word"]', "unknown objective 'word'; did you mean 'words'?; choose from: generator, words, more"),
         ('["words", "words"]', "'words' is listed twice; list each objective once"),
         ('["generator", "words"]', ""),
     ],
@@ -252,7 +252,7 @@ def test_objectives_of_a_step_are_checked(tmp_path, objectives, line):
 def test_nothing_to_score_is_reported(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step="").replace("evaluate = false", ""))
     said = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr
-    assert "steps.pre.evaluate: there are no predictions of 'words' to score; set evaluate = false" in said
+    assert "steps.pre.evaluate: no predictions of 'words' to score; set evaluate = false" in said
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def test_unused_splits_need_no_files(tmp_path):
 
 
 def test_an_unknown_split(tmp_path):
-    with pytest.raises(ValidationError, match="test_split: OK-VQA has no split 'test'; there are: train, val"):
+    with pytest.raises(ValidationError, match="test_split: OK-VQA has no split 'test'; choose from: train, val"):
         Vqa(folder=tmp_path, release="okvqa")
     vqa_file(tmp_path / "q.json", (1, "What?"))
     with pytest.raises(DataError, match="VQA 1.0: split 'dev' is not in use; the splits are: train"):

@@ -262,7 +262,7 @@ def test_other_width_and_other_extractor(store, tmp_path):
     assert states(tolerant, "3").mask.all()
 
 
-def test_image_that_is_not_there(store):
+def test_a_missing_image_is_reported(store):
     model = embedder(features=store)
     with pytest.raises(
         DataError, match=r"s.h5: no features for image 'x'; the store has 12 images \(for example '0'\)"

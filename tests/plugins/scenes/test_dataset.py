@@ -49,7 +49,7 @@ def test_scenes_are_unique(data, examples):
 def test_unknown_splits_and_wrong_numbers_of_things(data):
     with pytest.raises(mmgen.DataError) as error:
         data.split("dev")
-    assert str(error.value) == "drawn scenes have no split 'dev'; there are train, val, test"
+    assert str(error.value) == "drawn scenes have no split 'dev'; choose from: train, val, test"
     with pytest.raises(ValidationError, match=r"min_things: must be at most max_things \(5\), not 6"):
         Scenes(min_things=6, max_things=5)
 

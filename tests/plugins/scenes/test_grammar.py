@@ -33,7 +33,7 @@ def scene_texts():
     return texts_of_scenes
 
 
-def test_reading_a_text_gives_the_mentions_it_was_made_from(scene_texts):
+def test_parsing_a_text_gives_the_mentions_it_was_made_from(scene_texts):
     for _, _, caption_texts, question_texts in scene_texts:
         for text in (*caption_texts, *question_texts):
             assert mentions(text.text) == tuple(phrase.mention for phrase in text.phrases), text.text

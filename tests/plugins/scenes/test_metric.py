@@ -56,4 +56,4 @@ def test_other_data_sets_have_no_relevance():
 def test_scenes_without_questions(data):
     examples = [replace(example, targets=()) for example in data.split("test")[:3]]
     scores = Discovery().build().references(examples)
-    assert scores.values["relevance"] is None and scores.notes == ("there are no questions to judge",)
+    assert scores.values["relevance"] is None and scores.notes == ("no questions to judge",)

@@ -83,7 +83,7 @@ def test_only_used_splits_need_files_and_all_missing_files_are_listed(folder):
 
 
 def test_a_split_that_does_not_exist_is_an_error_of_the_config(folder):
-    with pytest.raises(ValueError, match="test_split: lines has no split 'dev'; there are: train, val, test, more"):
+    with pytest.raises(ValueError, match="test_split: lines has no split 'dev'; choose from: train, val, test, more"):
         Lines(folder=folder, files={"more": "more.jsonl"}, test_split="dev")
 
 

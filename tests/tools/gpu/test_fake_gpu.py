@@ -75,7 +75,7 @@ def test_the_pretended_gpu_refuses_to_be_mixed():
 
 
 @pytest.mark.parametrize("family", toys.families())
-def test_every_encoder_learns_and_writes_there(family):
+def test_every_encoder_trains_and_writes_there(family):
     model, examples = toys.model(family), [resolve(example) for example in toys.examples(4)]
     with Pretended():
         model.to("cuda")

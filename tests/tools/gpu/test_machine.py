@@ -80,7 +80,7 @@ def test_busy_counts_the_devices_own_time_once():
     assert [name for name, *_ in kernels(events)] == ["gemm", "copy"] and busy(kernels(events)) == 30
 
 
-def test_checkpoints_are_told_apart_from_epochs():
+def test_checkpoints_are_distinguished_from_epochs():
     times = [0.0]
     for number in range(8):  # a checkpoint is written behind updates 2, 4 (an epoch's end) and 6
         times.append(times[-1] + (1.5 if number in (2, 4, 6) else 1.0))

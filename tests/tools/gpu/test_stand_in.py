@@ -62,17 +62,17 @@ def test_the_stand_in_runs_every_part_and_once_only(tmp_path, chosen):
 
 def test_without_a_gpu_it_says_what_it_leaves_out(tmp_path):
     done = command("--folder", str(tmp_path))
-    assert done.returncode == 0 and done.stdout.startswith("no GPU here, so nothing is measured; left out:\n")
+    assert done.returncode == 0 and done.stdout.startswith("no GPU here, so nothing is measured; skipped parts:\n")
     assert all(f"    {part.name}: {part.title}" in done.stdout for part in PARTS)
     assert not (tmp_path / "page.md").exists()
 
 
-def test_the_list_needs_no_gpu_and_unknown_parts_are_told(tmp_path):
+def test_the_list_needs_no_gpu_and_unknown_parts_are_reported(tmp_path):
     done = command("--list", "--folder", str(tmp_path))
     assert done.returncode == 0
     assert [line.partition(":")[0] for line in done.stdout.splitlines() if line[0] != " "] == [p.name for p in PARTS]
     done = command("--only", "suits", "--folder", str(tmp_path))
-    assert done.returncode == 1 and done.stderr.startswith("error: there is no part 'suits'; there are: suites, main,")
+    assert done.returncode == 1 and done.stderr.startswith("error: unknown part 'suits'; choose from: suites, main,")
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def flat(model, examples, device, half):
     return loss.mean.item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def test_bf16_learns_nearly_the_same(device):
+def test_bf16_trains_nearly_the_same(device):
     model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(12)
     half, full = flat(model, examples, device, True), flat(model, examples, device, False)
     assert half[0] == pytest.approx(full[0], rel=0.02)
@@ -118,7 +118,7 @@ def test_the_same_bits_twice_and_after_a_stop(tmp_path, device, precision):
         assert [name for name in once if not once[name].equal(run[name])] == [] and run_log == log
 
 
-def test_the_gpu_learns_what_the_processor_learns(tmp_path, device):
+def test_training_on_the_gpu_equals_training_on_the_cpu(tmp_path, device):
     """Without dropout, whose numbers are others on another device."""
     ours, log = learn(tmp_path / "ours", device, "fp32", dropout=0.0)
     theirs, expected = learn(tmp_path / "theirs", torch.device("cpu"), "fp32", dropout=0.0)

@@ -59,7 +59,7 @@ def test_a_picture_has_the_boxes_of_all_its_things_cut_to_it(tmp_path):
 def test_splits_are_those_of_their_authors(tmp_path):
     assert Refcoco(folder=tmp_path, release="refcocog").names() == ("train", "val", "test")
     with pytest.raises(
-        ValidationError, match="test_split: refcoco has no split 'test'; there are: train, val, testA, testB"
+        ValidationError, match="test_split: refcoco has no split 'test'; choose from: train, val, testA, testB"
     ):
         Refcoco(folder=tmp_path, test_split="test")
 

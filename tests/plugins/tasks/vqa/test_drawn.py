@@ -214,8 +214,8 @@ def test_types_of_answers(examples):
 
 def test_splits_that_do_not_exist(data):
     with pytest.raises(
-        ValidationError, match="train_split: drawn scenes have no split 'all'; there are: train, val, test"
+        ValidationError, match="train_split: drawn scenes have no split 'all'; choose from: train, val, test"
     ):
         SceneAnswers(train_split="all")
-    with pytest.raises(Exception, match="drawn scenes with answers have no split 'dev'; there are train, val, test"):
+    with pytest.raises(Exception, match="drawn scenes with answers have no split 'dev'; choose from: train, val, test"):
         data.split("dev")
