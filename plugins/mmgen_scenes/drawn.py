@@ -50,7 +50,7 @@ class SampledDataset(Dataset, abc.ABC):
     def scene_sets(self, name: str) -> tuple[SceneSet, ...]:
         """All scene sets of a split, made on first use. Raises DataError for an unknown split."""
         if name not in SPLITS:
-            raise DataError(f"{self.name} have no split '{name}'; there are {', '.join(SPLITS)}")
+            raise DataError(f"{self.name} have no split '{name}'; choose from: {', '.join(SPLITS)}")
         if name not in self._scene_sets:
             self._scene_sets[name] = tuple(self.make(name, i) for i in range(self.sizes[name]))
         return self._scene_sets[name]

@@ -161,8 +161,8 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         ),
         (
             two(', inputs = ["captoin"]'),
-            "25: steps.pre.data.0.inputs: 'captoin' is not one of the step's inputs; did you mean 'caption'?; there "
-            "are: caption, image",
+            "25: steps.pre.data.0.inputs: 'captoin' is not one of the step's inputs; did you mean 'caption'?; choose "
+            "from: caption, image",
         ),
         (
             two(second=', objectives = ["generator"]'),

@@ -20,7 +20,7 @@ from mmgen.recipe.load import load
         ),  # they count without weights alone
         (
             ('type = "scenes"', 'type = "scenes"\ntrain_split = "x"'),
-            "my.toml:24: data.train_split: drawn scenes have no split 'x'; there",
+            "my.toml:24: data.train_split: drawn scenes have no split 'x'; choose from: ",
         ),
         (
             ('inputs = ["caption"]', 'inputs = ["image"]'),
