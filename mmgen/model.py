@@ -5,6 +5,7 @@ Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] capti
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import ItemsView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
@@ -119,6 +120,11 @@ class Model(nn.Module):
         selected = self.generator if name == "generator" else self.objectives[name]
         assert isinstance(selected, Objective)
         return selected
+
+    def frozen_copy(self) -> Model:
+        """See `objectives.Sequencer.frozen_copy`."""
+        copied = copy.deepcopy(self, {id(self.objectives): nn.ModuleDict()})  # objectives may hold copies themselves
+        return copied.requires_grad_(False).eval()
 
     def part(self, name: str) -> nn.Module:
         """The part with this name: "backbone" (with its head) or the embedder of an input."""
@@ -263,7 +269,7 @@ class _EncodeOnce:
     def __init__(self, model: Model) -> None:
         self.backbone, self.embedders = model.backbone, model.embedders
         self.prefix, self.behind, self.written, self.rows = model.prefix, model.behind, model.written, model.rows
-        self.objective = model.objective
+        self.objective, self.frozen_copy = model.objective, model.frozen_copy
         self._encode = model.encode
         self._encoded: tuple[Batch, EncodedInputs] | None = None
 

@@ -126,6 +126,12 @@ class Sequencer(Protocol):
         -100 where nothing is predicted."""
         ...
 
+    def frozen_copy(self) -> Sequencer:
+        """The whole model as it is now, without its objectives: in eval mode, with the same weights, none of which
+        trains. Keep it in a list (`self._teacher = [model.frozen_copy()]`): as an attribute it would be a submodule,
+        saved and trained with the objective. Encode its batches under `torch.no_grad()`."""
+        ...
+
 
 class TargetReader(abc.ABC):
     """The half of an objective that runs in loader workers: no parameters, and it can be pickled.
@@ -237,6 +243,12 @@ class Objective(Part, abc.ABC):
     def init_from_model(self, model: Sequencer) -> None:
         """Initialises parameters from other parts of the model. Called once, in the first step that trains the
         objective, after the weights that the step starts from are loaded. By default nothing changes."""
+        return
+
+    def on_train_begin(self, model: Sequencer) -> None:
+        """Called before the first update of every step that trains the objective, and again when a stopped step
+        resumes, always with the weights that the step starts from: the place for a teacher (`model.frozen_copy`). What
+        it makes is not saved; it must not change parameters. By default nothing happens."""
         return
 
     def hidden_layer(self) -> nn.Linear | None:

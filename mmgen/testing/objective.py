@@ -134,9 +134,11 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
 
     def model(self) -> Any:
         objectives = Objectives({self.name: self.config()}, self.vocabularies())
-        return self.seeded(
+        model = self.seeded(
             compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=objectives
         ).eval()
+        self.seeded(model.objective(self.name).on_train_begin, model)
+        return model
 
     def test_config_and_reader_agree(self) -> None:
         """The config and the reader agree on hiding and rows."""

@@ -46,6 +46,8 @@ def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None
         model.to(
             "cpu" if shards(training, accelerator) else accelerator.device
         )  # each process takes its slices from there
+        for name in context.step.objectives:
+            model.objective(name).on_train_begin(model)
         learner = Learner(model, context, material)
         spent = _train_updates(learner, stop.is_set)
         finish(learner)
