@@ -3,14 +3,7 @@
 import json
 
 import pytest
-from kit.results import (
-    PAIRS,
-    assert_read_again,
-    assert_references_are_those_of,
-    assert_refused,
-    cells,
-    score,
-)
+from kit.results import PAIRS, assert_read_again, assert_references_are_those_of, assert_refused, cells, score
 from mmgen_tasks import Nlvr2, PairAccuracy
 
 from mmgen.errors import DataError

@@ -5,15 +5,7 @@ import random
 import re
 
 import pytest
-from kit.results import (
-    ITEMS,
-    VCR,
-    assert_read_again,
-    assert_references_are_those_of,
-    assert_refused,
-    cells,
-    score,
-)
+from kit.results import ITEMS, VCR, assert_read_again, assert_references_are_those_of, assert_refused, cells, score
 from mmgen_tasks import ChoiceAccuracy, Vcr
 
 from mmgen.errors import DataError
