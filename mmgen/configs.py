@@ -136,6 +136,11 @@ class FeaturesConfig(EmbedderConfig):
     fingerprint: dict[str, Any] | None = Field(None, description="what made the features; found in the store")
     classes: tuple[str, ...] | None = Field(None, description="what regions may be; found in the store, where it tells")
 
+    def refers_to_boxes(self, field: str) -> bool:
+        """Whether one of `optional_fields` names regions by their number. A query that gives the field must give the
+        boxes of its picture too."""
+        return False
+
 
 class BackboneConfig(PartConfig):
     """A pretrained encoder with its tokenizer and its masked-language-model head.

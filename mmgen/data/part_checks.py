@@ -66,7 +66,7 @@ class Examples:
         for example in examples:
             problem = example_problem(example)
             if not problem and self.splits.setdefault(example.id, split) != split:
-                problem = f"the same id is in '{self.splits[example.id]}'; put the split's name into the ids"
+                problem = f"the same id is in '{self.splits[example.id]}'; give every example of all splits its own id"
             if problem:
                 raise self._error(split, example, problem)
         seen: set[str] = set()

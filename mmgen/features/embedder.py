@@ -153,9 +153,13 @@ class StoreReader(Reader):
         """The number of the example's regions, from the index of the store."""
         return sum(map(self._count, example.shown(self.field)))
 
-    def _count(self, value: Any) -> int:
+    def count(self, value: Any) -> int:
+        """The number of regions of a picture, also beyond `limit`."""
         known = isinstance(value, str)
-        regions = len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
+        return len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
+
+    def _count(self, value: Any) -> int:
+        regions = self.count(value)
         return regions if self.limit is None else min(regions, self.limit)
 
     def collate(self, items: Sequence[tuple[Regions, ...]]) -> dict[str, Tensor]:

@@ -53,6 +53,7 @@ class QueryFeatures:
         try:
             picture = as_picture(value, query.id, query.folder)
             if picture is not None:
+                self._check_boxes(name, picture, query)
                 return self._extract(name, picture)
             record = as_record(value, query.id)
         except (ValueError, TypeError) as error:
@@ -68,6 +69,17 @@ class QueryFeatures:
             keys = f", and not a key of {reader.path}" if reader.path and reader.path.exists() else ""
             raise DataError(f"{query.folder / value}: no such file{keys}")
         return value
+
+    def _check_boxes(self, name: str, picture: Picture, query: Query) -> None:
+        """Raises DataError if a field of the query refers to boxes that the query does not give."""
+        config = self.inputs[name]
+        if picture.boxes is None and isinstance(config, FeaturesConfig):
+            for field in config.optional_fields():
+                if query.inputs.get(field) and config.refers_to_boxes(field):
+                    raise DataError(
+                        f"{field}: refers to boxes, but the picture has none; give boxes with the picture, "
+                        f'{{"{name}": {{"picture": "photo.jpg", "boxes": [[x0, y0, x1, y1]]}}}}'
+                    )
 
     def _extract(self, name: str, picture: Picture) -> Record:
         """The features of a picture. Raises DataError for a picture that cannot be read."""

@@ -49,19 +49,10 @@ def result_file(
     values: dict[str, Any] = {}
     predicted_examples: dict[str, Example] = {}
     for step in steps or [_last_step(folder, recipe, judge, form)]:
+        if step in recipe.steps and (reason := mismatch(data_recipe, step, judge, form)):
+            raise RunError(f"{path}: {reason}; choose another step with --step")
         run = load_run(path, step, sets=[setting for setting in sets if setting not in data_settings])
-        predicts = recipe.predicts(step)
-        if predicts is None or predicts[1] not in judge.judges:
-            kind = predicts[1] if predicts else "nothing"
-            raise RunError(
-                f"{path}: step '{step}' predicts {kind}, but {form} needs {' or '.join(sorted(judge.judges))}"
-            )
         config = data_recipe.scored_data(step) or data_recipe.data
-        if missing_labels := [label for label in judge.required_labels if label not in config.labels]:
-            raise RunError(
-                f"{path}: the data of step '{step}' have no label '{missing_labels[0]}', which {form} needs; choose "
-                "another step with --step"
-            )
         scored = build_split(config, split).split(split or config.test_split)
         examples = [example for example in scored if example.id not in values]
         predicted_examples |= {example.id: example for example in examples}
@@ -94,11 +85,23 @@ def _is_data_setting(setting: str) -> bool:
 def _last_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> str:
     """The last trained step whose predictions and data suit the metric. Raises RunError if no step does."""
     for step in reversed(recipe.steps):
-        predicts, known = recipe.predicts(step), {*(recipe.scored_data(step) or recipe.data).labels}
-        fits = predicts and predicts[1] in judge.judges and known >= {*judge.required_labels}
-        if fits and folder.finished(step, "weights.safetensors"):
+        if not mismatch(recipe, step, judge, form) and folder.finished(step, "weights.safetensors"):
             return step
     raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")
+
+
+def mismatch(recipe: Recipe, step: str, judge: type[MetricConfig], form: str) -> str:
+    """Why the predictions of a step cannot be written in the format of a metric; empty if they can."""
+    objective, kind = recipe.predicts(step) or ("", "nothing")
+    if kind not in judge.judges:
+        return f"step '{step}' predicts {kind}, but {form} needs {' or '.join(sorted(judge.judges))}"
+    learnt = recipe.objectives[objective].required_labels if objective in recipe.objectives else judge.required_labels
+    for label in judge.required_labels:
+        if label not in learnt:
+            return f"step '{step}' predicts '{learnt[0] if learnt else kind}', but {form} needs '{label}'"
+        if label not in (recipe.scored_data(step) or recipe.data).labels:
+            return f"the data of step '{step}' have no label '{label}', which {form} needs"
+    return ""
 
 
 def _predict(run: Predictor, examples: Sequence[Example], progress: Progress) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +66,7 @@ class Exporter(abc.ABC):
 
 def number_or_text(text: str) -> int | str:
     """An id as published files have it: a number if the text is one."""
-    return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
+    return int(text) if re.fullmatch("0|[1-9][0-9]{0,17}", text) else text
 
 
 def save_json(path: Path, value: Any) -> None:

@@ -160,7 +160,9 @@ class _Check:
             self.problem(path, "must be a table")
             return None
         source_keys = {name: value for name, value in table.items() if name in SOURCE_KEYS}
-        data = self.part("dataset", {name: value for name, value in table.items() if name not in source_keys}, path)
+        if self.stored:  # earlier runs have saved defaults as []
+            source_keys = {name: value for name, value in source_keys.items() if value != []}
+        data = self.part("dataset", {name: value for name, value in table.items() if name not in SOURCE_KEYS}, path)
         source: SourceConfig | None = self.table(
             SourceConfig, source_keys, path, {"data": data or DatasetConfig(type="")}
         )

@@ -18,6 +18,8 @@ from ..registry import did_you_mean
 from .toml_lines import MOST_NAMES, Key, line_of_deep_key, lines
 from .training import INSTEAD_OF
 
+LARGE_NUMBER = "the number is too large; whole numbers in TOML have at most 64 bits (19 digits)"
+
 
 @dataclass
 class Layered:
@@ -163,9 +165,10 @@ def _files(path: Path, seen: tuple[Path, ...] = (), named_at: str = "") -> list[
         )
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise RecipeError(_toml_error(path, error)) from None
+    except (ValueError, RecursionError) as error:
+        raise RecipeError(_toml_error(path, text, error)) from None
     origins = {key: f"{path}:{line}" for key, line in lines(text).items()}
+    _check_numbers(table, origins)
     parent = table.pop("extends", None)
     if parent is None:
         return [(table, origins)]
@@ -187,7 +190,10 @@ def _decode(path: Path, data: bytes) -> str:
         raise RecipeError(f"{path}:{line}: the file is {encoding}; save it as UTF-8") from None
 
 
-def _toml_error(path: Path, error: Exception) -> str:
+def _toml_error(path: Path, text: str, error: Exception) -> str:
+    if not isinstance(error, tomllib.TOMLDecodeError | RecursionError):  # Python does not parse so long a number
+        first = re.search("[0-9_]{4000}", text)
+        return f"{path}:{text.count(chr(10), 0, first.start()) + 1 if first else 1}: {LARGE_NUMBER}"
     place = re.search(r"\(at line (\d+), column \d+\)", str(error))
     reason = re.sub(r" \(at .*\)", "", str(error))
     return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
@@ -212,7 +218,22 @@ def setting_table(setting: str, front: str = "") -> tuple[dict, dict[Key, str]]:
             raise RecipeError(f"{option}: not a TOML value: {error}") from None
     except RecursionError as error:
         raise RecipeError(f"{option}: not a TOML value: {error}") from None
-    return table, {key: option for key in _table_paths(table)}
+    except ValueError:
+        raise RecipeError(f"{option[:60]}: {LARGE_NUMBER}") from None
+    origins = {key: option for key in _table_paths(table)}
+    _check_numbers(table, origins)
+    return table, origins
+
+
+def _check_numbers(table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
+    """Raises RecipeError for a whole number that TOML does not allow."""
+    for name, value in table.items():
+        key = (*at, name)
+        if isinstance(value, dict):
+            _check_numbers(value, origins, key)
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, int) and not -(2**63) <= number < 2**63:
+                raise RecipeError(f"{origins.get(key, '')[:200]}: {'.'.join(key)}: {LARGE_NUMBER}")
 
 
 def settings_of(sets: Iterable[str], names: Iterable[str], kind: str) -> dict[str, tuple[str, ...]]:

@@ -41,15 +41,17 @@ class SourceConfig(Config):
     share: float = Field(
         1.0, gt=0, description="its share of every update, in ratio to the shares of the other data sets"
     )
-    inputs: tuple[str, ...] = Field((), description="the step's inputs that its examples have; by default all")
+    inputs: tuple[str, ...] = Field(
+        (), min_length=1, description="the step's inputs that its examples have; by default all"
+    )
     objectives: tuple[str, ...] = Field(
-        (), description="the step's objectives that train on it; by default all that fit its inputs"
+        (), min_length=1, description="the step's objectives that train on it; by default all that fit its inputs"
     )
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         table: dict[str, Any] = handler(self)
-        return {**table.pop("data"), **table}
+        return {**table.pop("data"), **{key: value for key, value in table.items() if value}}  # without defaults of ()
 
     def filled(
         self,

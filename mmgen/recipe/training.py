@@ -38,7 +38,7 @@ class Training(Config):
         ge=1,
         description="updates whose examples are sorted by length among them, for less padding; 1: no sorting",
     )
-    epochs: int = Field(5, ge=1, description="passes over the training data")
+    epochs: int = Field(5, ge=1, le=1_000_000, description="passes over the training data")
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
     input_learning_rate: float | None = Field(
         None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"

@@ -30,23 +30,27 @@ class Mentions:
     def __init__(self, texts: Sequence[str], first_object: int, tokenizer: Any) -> None:
         self.texts, self.first_object, self.tokenizer = tuple(texts), first_object, tokenizer
 
-    def pairs(self, example: ResolvedExample, regions: int) -> Tensor:
+    def pairs(self, example: ResolvedExample, regions: int, objects: int) -> Tensor:
         """(M, 3) triples: region, index of the text, index of the token. Only mentions of the first `regions` regions,
-        those of the first picture, are included. Raises DataError for objects below 0."""
+        those of the first picture that the model sees, are included. Raises DataError for an object that is not among
+        the `objects` of the first picture."""
         triples: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
             mentions = example.shown(f"{name}{BEHIND}")
             spans = letters(self.tokenizer, example.inputs.get(name, "")) if mentions else []
-            for first, end, objects in mentions:
+            for first, end, mentioned in mentions:
                 tokens = slots_between(spans, first, end)
                 if not 0 <= first < end <= len(example.inputs.get(name, "")):
                     raise DataError(
                         f"example '{example.id}' mentions characters {first} to {end} of '{name}', which has "
                         f"{len(example.inputs.get(name, ''))} characters"
                     )
-                for number in objects:
-                    if number < 0:
-                        raise DataError(f"example '{example.id}' mentions object {number}; objects count from 0")
+                for number in mentioned:
+                    if not 0 <= number < objects:
+                        raise DataError(
+                            f"example '{example.id}' mentions object {number} in '{name}', but its picture has "
+                            f"{max(objects, 0)} objects, which count from 0"
+                        )
                     region = self.first_object + number
                     triples += [(region, place, token) for token in tokens if region < regions]
         return torch.tensor(triples, dtype=torch.long).view(-1, 3)
@@ -69,12 +73,13 @@ class MentionedReader(StoreReader):
 
     def __init__(self, config: MentionsConfig, limit: int, mentions: Mentions) -> None:
         super().__init__(config, limit)
-        self.mentions = mentions
+        self.mentions, self.first_object = mentions, config.first_object
 
     def read(self, example: ResolvedExample) -> Any:
         """The regions of every picture, and the triples of `Mentions.pairs`."""
         pictures = self.pictures(example)
-        return pictures, self.mentions.pairs(example, len(pictures[0][0]))
+        objects = self.count(example.shown(self.field)[0]) - self.first_object
+        return pictures, self.mentions.pairs(example, len(pictures[0][0]), objects)
 
     def pictures(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The features (R, D) and boxes (R, 4) of every picture."""

@@ -28,6 +28,9 @@ class MentionsConfig(mmgen.FeaturesConfig):
     def optional_fields(self) -> tuple[str, ...]:
         return tuple(f"{name}{BEHIND}" for name in self.mentions)
 
+    def refers_to_boxes(self, field: str) -> bool:
+        return True
+
     def from_json(self, field: str, value: Any) -> Any:
         return parse_mentions(value)
 

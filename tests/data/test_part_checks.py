@@ -336,8 +336,8 @@ class RepeatsOne(ToyDataset):
             "(text,), with its comma",
         ),
         (ListsAlternatives, "example 'red-cat' of 'train': the alternatives of 'caption' are a list; write a tuple"),
-        (RepeatsIds, "example '0' of 'val': the same id is in 'train'; put the split's name into the ids"),
-        (SharesIds, "example '0' of 'val': the same id is in 'train'; put the split's name into the ids"),
+        (RepeatsIds, "example '0' of 'val': the same id is in 'train'; give every example of all splits its own id"),
+        (SharesIds, "example '0' of 'val': the same id is in 'train'; give every example of all splits its own id"),
         (
             RepeatsOne,
             "example 'green-cat' of 'train': duplicate id; ids must be unique because output files use them",

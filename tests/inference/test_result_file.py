@@ -7,10 +7,12 @@ from typing import Literal
 import pytest
 from click.testing import CliRunner
 from kit import toys
+from mmgen_tasks.nlvr2.config import PairAccuracy, TrueOrFalse
+from mmgen_tasks.vqa.config import VqaAccuracy
 
 import mmgen
 from mmgen.cli import main
-from mmgen.inference.result_file import result_file
+from mmgen.inference.result_file import mismatch, result_file
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
@@ -116,6 +118,26 @@ def test_answers_are_written_as_vqas_results_and_score_the_same(folder, known, t
         assert said.exit_code == 0, said.output
         scores = json.loads((tmp_path / "s.json").read_text())["values"]
         assert scores == {str(tmp_path / "o.json"): pytest.approx(saved_scores(folder, step))}
+
+
+class Mixed(Reasons):
+    """Examples with labels of two tasks."""
+
+    type: Literal["mixed"] = "mixed"
+    labels = ("truth", "answers")
+
+
+def test_a_result_file_takes_only_predictions_of_its_own_label(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    recipe = load(tmp_path / "toy.toml", registry())[0]
+    step = recipe.steps["answers"].model_copy(update={"objectives": ("true",)})
+    changes = {"objectives": {**recipe.objectives, "true": TrueOrFalse()}, "data": Mixed()}
+    recipe = recipe.model_copy(update={**changes, "steps": {**recipe.steps, "true": step}})
+    assert mismatch(recipe, "true", VqaAccuracy, "vqa") == "step 'true' predicts 'truth', but vqa needs 'answers'"
+    assert mismatch(recipe, "answers", PairAccuracy, "nlvr2") == (
+        "step 'answers' predicts 'answers', but nlvr2 needs 'truth'"
+    )
+    assert not mismatch(recipe, "answers", VqaAccuracy, "vqa") and not mismatch(recipe, "true", PairAccuracy, "nlvr2")
 
 
 def test_another_split_can_be_asked_for(folder, known):

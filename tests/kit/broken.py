@@ -880,7 +880,7 @@ BROKEN = [
         "the score of a text is not minus its mean loss; write with model.written",
     ),
     (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "gives a text with the id 'red-cat' for"),
-    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "put the split's name into the ids"),
+    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "give every example of all splits its own id"),
     (dataset(Shuffles), "test_is_deterministic", "has other examples when read again"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),
     (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave the target out"),

@@ -4,6 +4,7 @@ import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 from mmgen_masked import Masked
 
+from mmgen.recipe.layers import LARGE_NUMBER
 from mmgen.recipe.load import load
 
 
@@ -55,6 +56,12 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             ('type = "bert"', 'type = "bert"\nvocab_size = 1000000000000'),
             "my.toml:5: backbone.vocab_size: must be at most 10000000, not 1000000000000",
         ),
+        (("epochs = 3", "epochs = 10000000"), "my.toml:10: training.epochs: must be at most 1000000, not 10000000"),
+        *(
+            (("epochs = 3", f"epochs = {number}"), f"my.toml:10: training.epochs: {LARGE_NUMBER}")
+            for number in (2**63, -(2**63) - 1, "9" * 400)
+        ),
+        (("epochs = 3", f"epochs = {'9' * 5000}"), f"my.toml:10: {LARGE_NUMBER}"),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (

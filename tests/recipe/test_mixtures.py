@@ -127,6 +127,18 @@ def test_editors_complete_it():
             jsonschema.validate({"steps": {"pre": {"data": wrong}}}, recipe_schema)
 
 
+def test_an_empty_list_is_not_all(tmp_path):
+    for key in ("inputs", "objectives"):
+        with pytest.raises(RecipeError) as error:
+            read(tmp_path, two(f", {key} = []"))
+        assert str(error.value) == f"{tmp_path}/toy.toml:25: steps.pre.data.0.{key}: must not be empty"
+    recipe, _ = read(tmp_path, two())
+    saved = recipe.identity()
+    assert not {"inputs", "objectives"} & {*saved["steps"]["pre"]["data"][0]}
+    saved["steps"]["pre"]["data"][0] |= {"inputs": [], "objectives": []}  # as earlier runs have saved it
+    assert from_json(json.dumps(saved), REGISTRY, "recipe.json").identity() == recipe.identity()
+
+
 def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
     plain, another = '[data]\ntype = "scenes"\n', "[[profiles.other.steps.pre.data]]\n"
     first, second = another + 'type = "scenes"\n', another + 'type = "jsonl"\nfolder = "x"\nshare = 2\n'

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
+from mmgen.reading.export import number_or_text
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys
 from mmgen.tensors import Example
@@ -47,7 +48,7 @@ class VqaResults(ResultFiles):
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
         rows = [
             {
-                "question_id": int(example.id) if example.id.isdecimal() else example.id,
+                "question_id": number_or_text(example.id),
                 "answer": label_of(prediction_of(values, example.id)),
             }
             for example in examples

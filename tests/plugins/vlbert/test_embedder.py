@@ -68,9 +68,9 @@ def test_rows_without_a_picture_have_a_trained_visual_embedding():
 
 @torch.no_grad()
 def test_a_word_that_mentions_several_regions_gets_their_mean():
-    model = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
-    example = examples()[0]
-    with_mentions = replace(example, inputs=example.inputs | {"caption_mentions": All(((2, 5, (0, 2)), (0, 1, (9,))))})
+    model = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",), max_regions=3)})
+    example = replace(examples()[0], inputs=examples()[0].inputs | {"image": record("p0", 4)})
+    with_mentions = replace(example, inputs=example.inputs | {"caption_mentions": All(((2, 5, (0, 2)), (0, 1, (3,))))})
     embedder, picture = model.embedders["image"], example.inputs["image"]
     looks = embedder.looks(
         torch.from_numpy(picture.features).unsqueeze(0), torch.from_numpy(picture.boxes).unsqueeze(0)
@@ -83,7 +83,7 @@ def test_a_word_that_mentions_several_regions_gets_their_mean():
     for place in words:
         assert torch.allclose(with_mentions[place], embedded[place - 1] + (terms[0] + terms[2]) / 2, atol=1e-6)
     rest = [place for place in range(len(plain)) if place not in words]
-    assert torch.allclose(with_mentions[rest], plain[rest], atol=1e-6)  # there is no tenth region
+    assert torch.allclose(with_mentions[rest], plain[rest], atol=1e-6)  # the model does not see the fourth region
 
 
 @torch.no_grad()
