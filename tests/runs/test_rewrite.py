@@ -10,8 +10,13 @@ from kit.toys import PLACE, mmgen_here
 
 pytestmark = pytest.mark.slow
 
+
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
+
+
 BEAMS = ("--set", "decoding.num_beams=3")
+
+
 PLACES = [PLACE / "steps" / step / "decodings/num_beams-3" for step in ("first", "second")]
 
 
@@ -168,12 +173,3 @@ def test_seeds_are_averaged_where_they_have_the_decoding(run):
     lines = (run / PLACE.parent / "table.md").read_text().splitlines()
     (row,) = [line for line in lines if line.startswith("| second [num_beams-3]")]
     assert " ± " in row and "mean ± standard deviation over seeds 0, 1" in lines
-
-
-def test_names_say_every_option():
-    from mmgen.decoding import Decoding
-    from mmgen.storage.decodings import name_of
-
-    assert name_of(Decoding()) == "num_beams-1"
-    assert name_of(Decoding(num_beams=4, length_penalty=0.8)) == "num_beams-4_length_penalty-0.8"
-    assert name_of(Decoding(do_sample=True, top_k=5)) == "do_sample-true_top_k-5"

@@ -1,11 +1,14 @@
 """Weights that do not fit a model are told in a line, with what to do."""
 
+import json
+
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from mmgen.errors import RunError
-from mmgen.storage.weights import load_state
+from mmgen.storage.weights import ABOUT, CHECKSUM, load_state, read_tensors, write_tensors
 
 MEND = (
     "a different recipe or version of mmgen has written the file; use that version (see environment.json of the run), "
@@ -31,3 +34,30 @@ def test_weights_of_another_model(tensors, message):
     with pytest.raises(RunError) as error:
         load_state(nn.Sequential(nn.GELU(), nn.Linear(2, 2)), tensors, "weights.safetensors")
     assert str(error.value) == f"weights.safetensors: {message}; {MEND}"
+
+
+TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.ones(2)}
+
+
+def test_equal_weights_are_equal_files(tmp_path):
+    about = {"format": "pt", "step": "s", "more": "x"}
+    for name in "xyz":
+        write_tensors(tmp_path / name, dict(sorted(TENSORS.items())), about)
+        about = dict(reversed(about.items()))
+    assert len({(tmp_path / name).read_bytes() for name in "xyz"}) == 1
+    tensors, read = read_tensors(tmp_path / "x")
+    assert read == about and all(tensors[name].equal(TENSORS[name]) for name in TENSORS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y", "z"]
+
+
+def test_a_file_that_others_wrote_is_read(tmp_path):
+    save_file(TENSORS, tmp_path / "published", {"format": "pt", CHECKSUM: "0"})
+    tensors, about = read_tensors(tmp_path / "published")
+    assert about == {} and tensors["b"].equal(TENSORS["b"])
+
+
+@pytest.mark.parametrize("about", ["{", "[1]", "7", "[" * 100_000, json.dumps({CHECKSUM: "0"})])
+def test_metadata_that_are_damaged(tmp_path, about):
+    save_file(TENSORS, tmp_path / "x", {ABOUT: about})
+    with pytest.raises(RunError, match="x: damaged: "):
+        read_tensors(tmp_path / "x")

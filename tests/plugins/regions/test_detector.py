@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from mmgen_regions import Detector, FasterRcnn
-from PIL import Image
-from safetensors.torch import save_file
+from mmgen_regions import Detector
 
 from mmgen.errors import DataError
-from mmgen.parts import Picture
 
 pytestmark = pytest.mark.slow
 
+
 SIZE = {"shortest_edge": 64, "longest_edge": 96}
+
+
 SMALL = {
     "d_model": 16,
     "encoder_layers": 1,
@@ -28,6 +28,8 @@ SMALL = {
     "use_pretrained_backbone": False,
     "num_labels": 5,
 }
+
+
 STAGES = {"embedding_size": 8, "hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1], "layer_type": "basic"}
 
 
@@ -86,14 +88,6 @@ def saved(folder, make, **options):
     model.save_pretrained(folder, **options)
     processor.save_pretrained(folder)
     return model.eval(), processor
-
-
-@pytest.fixture(scope="module")
-def pictures():
-    rng = np.random.default_rng(0)
-    sizes = [(60, 80), (80, 60), (60, 80)]
-    arrays = [rng.integers(0, 255, (*size, 3), dtype=np.uint8) for size in sizes]
-    return [Picture(str(number), lambda array=array: Image.fromarray(array)) for number, array in enumerate(arrays)]
 
 
 @pytest.mark.parametrize("make", [detr, conditional_detr, yolos, rt_detr])
@@ -160,44 +154,3 @@ def test_pickled_weights_and_missing_folders_are_refused(tmp_path):
             Detector(model=model).build()
         assert str(error.value).startswith(f"detector '{model}' cannot be loaded: ") and "\n" not in str(error.value)
         assert str(error.value).endswith("; give a hub name or a local folder with safetensors")
-
-
-def test_faster_rcnn(pictures, tmp_path):
-    name = "fasterrcnn_mobilenet_v3_large_320_fpn"
-    extractor = FasterRcnn(model=name, weights="random", max_regions=4).build()
-    records = list(extractor.records(pictures))
-    for record in records:
-        assert record.features.shape == (4, 1024) and (np.diff(record.scores) <= 0).all()
-        assert (
-            record.boxes.min() >= 0 and record.boxes.max() <= 1 and (record.boxes[:, :2] <= record.boxes[:, 2:]).all()
-        )
-        assert record.classes.names == tuple(extractor.names[1:]) and record.classes.ids.shape == (4, 10)
-        chances = extractor.model.roi_heads.box_predictor(torch.from_numpy(record.features))[0].softmax(-1)[:, 1:]
-        assert np.allclose(record.classes.probabilities, chances.sort(descending=True).values[:, :10], atol=1e-5)
-    # torchvision's own result, in pixels
-    image = torch.from_numpy(np.array(pictures[1].load())).permute(2, 0, 1) / 255
-    with torch.no_grad():
-        (expected,) = extractor.model([image])
-    assert np.allclose(expected["boxes"].numpy() / [60, 80, 60, 80], records[1].boxes, atol=1e-4)
-    assert np.allclose(expected["scores"].numpy(), records[1].scores, atol=1e-5)
-    save_file(extractor.model.state_dict(), tmp_path / "w.safetensors")
-    again = FasterRcnn(model=name, weights=str(tmp_path / "w.safetensors"), max_regions=4).build()
-    assert np.array_equal(next(iter(again.records(pictures[:1]))).features, records[0].features)
-    assert again.fingerprint["digest"] == extractor.fingerprint["digest"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"model": "fasterrcnn_x"}, "torchvision has no model 'fasterrcnn_x'; choose from: fasterrcnn_mobilenet"),
-        ({"weights": "w.pth"}, 'weights \'w.pth\': must be "pretrained", "random" or a .safetensors file'),
-        (
-            {"weights": "w.safetensors"},
-            "'fasterrcnn_resnet50_fpn_v2' with weights 'w.safetensors' cannot be loaded: No such file",
-        ),
-    ],
-)
-def test_faster_rcnn_that_cannot_be_had(settings, message):
-    with pytest.raises(DataError) as error:
-        FasterRcnn(**settings).build()
-    assert str(error.value).startswith(message)

@@ -1,0 +1,266 @@
+"""Forms for judges: only the key names the systems; rounds, orders and pictures."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kit.humaneval import RECIPE, command, make_sheet, write
+from mmgen_humaneval.form import make
+from mmgen_humaneval.systems import Material, gather
+
+from mmgen.data.seeds import resolve
+from mmgen.parts import Dataset
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.tensors import Example
+
+pytestmark = pytest.mark.slow
+
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+def inside(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_only_the_key_names_the_systems(run, sheet):
+    page, key = sheet
+    data = inside(page)
+    for secret in ("zebrastep", "quaggastep", "human", "toy", "bert", "test-0000"):
+        assert secret not in page.lower(), secret
+    assert data.keys() == {"sheet", "format", "rounds", "items"}
+    assert all(item.keys() == {"questions", "caption", "shot"} for item in data["items"])
+    assert key["systems"] == ["zebrastep", "quaggastep", "human"] and key["sheet"] == data["sheet"]
+    on_page = [question for item in data["items"] for question in item["questions"]]
+    assert on_page == [{"id": question["id"], "text": question["text"]} for question in key["questions"]]
+
+
+def test_every_system_has_one_question_a_picture_and_equal_ones_are_shown_once(sheet):
+    page, key = sheet
+    examples = list(dict.fromkeys(question["example"] for question in key["questions"]))
+    assert len(examples) == 6
+    for example in examples:
+        questions = [question for question in key["questions"] if question["example"] == example]
+        assert sorted(system for question in questions for system in question["systems"]) == [
+            "human",
+            "quaggastep",
+            "zebrastep",
+        ]
+        assert len({question["text"] for question in questions}) == len(questions)
+        if int(example[-1]) % 2 == 0:  # both steps wrote the same
+            assert {"zebrastep", "quaggastep"} <= set(max((question["systems"] for question in questions), key=len))
+        else:  # different in more than the space before the question mark
+            assert {question["text"] for question in questions} >= {
+                f"what is {letter} {example[-1]}?" for letter in "zq"
+            }
+
+
+def test_captions_and_pictures_match_their_questions(run, sheet):
+    page, key = sheet
+    test = {example.id: example for example in load(run / "toy.toml", installed())[0].data.build().split("test")}
+    for number, item in enumerate(inside(page)["items"], 1):
+        example = test[next(question["example"] for question in key["questions"] if question["id"] == f"{number}-1")]
+        assert item["caption"] == resolve(example).inputs["caption"]
+        assert item["shot"][0].startswith("data:image/jpeg;base64,") and item["shot"][1:] == [192, 192]
+        human = next(
+            question
+            for question in key["questions"]
+            if question["example"] == example.id and "human" in question["systems"]
+        )
+        assert human["text"] in example.targets
+
+
+def test_photographs_are_large_enough_to_see_small_things():
+    from mmgen_humaneval.form import SIDE
+    from PIL import Image
+
+    from mmgen.parts import Picture
+    from mmgen.report.pictures import thumbnail
+
+    assert thumbnail(Picture("x", lambda: Image.new("RGB", (1000, 500))), SIDE)[1:] == (640, 320)
+
+
+def test_each_criterion_has_a_round_as_in_the_paper(run, sheet, tmp_path):
+    assert inside(sheet[0])["rounds"] == [
+        {"criteria": ["readability"], "shows": []},
+        {"criteria": ["caption_relevance"], "shows": ["caption"]},
+        {"criteria": ["image_relevance"], "shows": ["picture"]},
+    ]
+    page, _ = make_sheet(gather([run], (), installed()), tmp_path, count=2, together=True)
+    assert inside(page)["rounds"] == [
+        {"criteria": ["readability", "caption_relevance", "image_relevance"], "shows": ["caption", "picture"]}
+    ]
+
+
+def test_orders_differ_between_pictures_and_repeat_with_the_seed(run, tmp_path):
+    material = gather([run], (), installed())
+    pages = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        (tmp_path / name).mkdir()
+        pages.append(make_sheet(material, tmp_path / name, count=8, seed=seed))
+    assert pages[0] == pages[1] and pages[0][1]["sheet"] != pages[2][1]["sheet"]
+    odd = [question for question in pages[0][1]["questions"] if question["systems"] == ["zebrastep"]]
+    assert len({question["id"][-1] for question in odd}) > 1
+
+
+def test_capitals_do_not_reveal_the_system(tmp_path):
+    examples = [Example(str(n), {"caption": f"a  dog {n}"}, (f"What is THIS {n} ?",)) for n in range(3)]
+    texts = {"one": {str(n): f"is it {n}" for n in range(3)}, "Two": {str(n): f"Is it {n}" for n in range(3)}}
+    captions = {example.id: example.inputs["caption"] for example in examples}
+    page, _ = make_sheet(Material(Plain(), examples, texts, captions), tmp_path, count=3)
+    shown = {question["text"] for item in inside(page)["items"] for question in item["questions"]}
+    assert shown == {f"{start} {n}{end}" for n in range(3) for start, end in (("what is this", "?"), ("is it", ""))}
+
+
+class Plain(Dataset):
+    """Without pictures."""
+
+    def splits(self):
+        return ("test",)
+
+    def split(self, name):
+        return []
+
+    def describe(self):
+        return {}
+
+
+def test_criteria_that_cannot_be_judged_are_left_out_and_reported(tmp_path):
+    examples = [Example(str(n), {}, ("what?",)) for n in range(2)]
+    form = make(Material(Plain(), examples, {"one": {"0": "a", "1": ""}}, {}), tmp_path / "s.html", count=2)
+    assert form.notes == (
+        "caption relevance is not judged: not every example has a caption",
+        "image relevance is not judged: No pictures: this data set has no raw images; give the embedder a file of "
+        "features",
+    )
+    assert inside(form.page.read_text())["rounds"] == [{"criteria": ["readability"], "shows": []}]
+
+
+SEEN = """
+const seen = {}, at = (id) => document.getElementById(id);
+const out = (id, text) => {
+  const made = document.createElement("pre");
+  made.id = id;
+  made.textContent = text;
+  document.body.append(made);
+};
+window.addEventListener("error", (event) => out("trouble-seen", event.message));
+const press = (key) =>
+  (document.activeElement || document).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+"""
+
+
+BEGIN = """
+seen.scale = at("start").textContent.includes("5 is the best, 1 is the worst");
+at("judge").focus();
+press("Enter"); // which turns pages
+seen.first = at("questions").textContent;
+press("7"); press("4"); press("2");
+seen.marked = document.activeElement.name;
+seen.kept = { ...localStorage };
+out("seen", JSON.stringify(seen));
+"""
+
+
+GO_ON = """
+seen.kept = [...document.querySelectorAll("#rate :checked")].map((each) => each.value).join("");
+seen.alone = at("thing").textContent + at("thing").children.length;
+for (let turn = 0; turn < 100 && at("end").hidden; turn++) {
+  if (at("thing").querySelector(".caption")) seen.caption ||= at("thing").textContent;
+  if (at("thing").querySelector("img")) seen.picture ||= at("thing").textContent + at("thing").querySelector("img").src;
+  for (const scale of document.querySelectorAll(".scale")) if (!scale.querySelector(":checked")) press("3");
+  press("Enter");
+  if (document.activeElement.id === "next") document.activeElement.click();
+}
+seen.done = at("done").textContent;
+at("save").click();
+seen.unnamed = at("saved").textContent;
+at("judge-end").value = "first O'Neill"; at("judge-end").dispatchEvent(new Event("input", { bubbles: true }));
+HTMLAnchorElement.prototype.click = function () { seen.named = this.download; }; // a download would outlive the test
+URL.createObjectURL = (blob) => { blob.text().then((text) => out("file", text)); return "blob:none"; };
+at("save").click();
+seen.saved = at("saved").textContent;
+seen.wide = document.documentElement.scrollWidth <= innerWidth;
+seen.alerted = Boolean(window.evil);
+out("seen", JSON.stringify(seen));
+"""
+
+
+def browse(page: str, script: str, folder: Path) -> dict[str, str]:
+    """Run a script in the page and return its outputs by name."""
+    import html
+
+    folder.mkdir()
+    (folder / "run.html").write_text(
+        page.replace("</body>", f"<script type='module'>{SEEN}{script}</script></body>"), encoding="utf-8"
+    )
+    dumped = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={folder}/profile",
+            "--window-size=500,900",
+            "--virtual-time-budget=2000",
+            "--dump-dom",
+            f"file://{folder}/run.html",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert 'id="trouble-seen"' not in dumped.stdout
+    return {
+        name: html.unescape(text)
+        for name, text in re.findall(r'<pre id="(seen|file)">(.*?)</pre>', dumped.stdout, re.DOTALL)
+    }
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
+def test_a_sheet_is_filled_in_a_browser_with_keys_and_a_reload(tmp_path):
+    evil = "</script><script>window.evil = 1</script><img src=x onerror='window.evil=1'>"
+    recipe, _ = load(write(tmp_path / "toy.toml", RECIPE), installed())
+    dataset = recipe.data.build()
+    examples = dataset.split("test")[:3]
+    texts = {name: {example.id: f"{name} <b>{evil}" for example in examples} for name in ("one", "two")}
+    form = make(
+        Material(dataset, examples, texts, {example.id: f"a dog {evil}" for example in examples}),
+        tmp_path / "s.html",
+        count=3,
+    )
+    page = form.page.read_text(encoding="utf-8")
+    assert evil not in page and "http://" not in page and "https://" not in page
+    first_visit = json.loads(browse(page, BEGIN, tmp_path / "begin")["seen"])
+    assert (
+        "<b></script><script>window.evil = 1</script><img src=x" in first_visit["first"]
+        and first_visit["marked"] == "1-3 readability"
+    )
+    assert first_visit["scale"]
+    [(name, saved)] = first_visit["kept"].items()
+    before = f"<script>localStorage.setItem({json.dumps(name)}, {json.dumps(saved)})</script></head>"
+    outputs = browse(page.replace("</head>", before), GO_ON, tmp_path / "go_on")
+    seen, filled = json.loads(outputs["seen"]), json.loads(outputs["file"])
+    assert seen["kept"] == "42" and seen["alone"] == "0" and not seen["alerted"]
+    assert seen["caption"] == f"a dog {evil}" and seen["picture"].startswith("data:image/jpeg;base64,")
+    assert seen["done"] == "All questions are rated. Thank you!" and seen["wide"]
+    assert seen["unnamed"] == "Enter your name first, so that your ratings are not mixed up with another judge's."
+    key = json.loads(form.key.read_text())
+    assert (
+        seen["saved"] == f"Saved as first-O-Neill-{key['sheet']}.json in your browser's download folder."
+        and seen["named"] in seen["saved"]
+    )
+    values = {question_id: list(ratings.values()) for question_id, ratings in filled["ratings"].items()}
+    assert (
+        values.pop("1-1") == [4, 3, 3]
+        and values.pop("1-2") == [2, 3, 3]
+        and set(map(tuple, values.values())) == {(3, 3, 3)}
+    )
+    result = command("score", form.key, write(tmp_path / "ann.json", filled))
+    assert result.exit_code == 0 and "first O'Neill gave " in result.output
