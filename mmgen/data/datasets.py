@@ -60,6 +60,10 @@ class Datasets:
             self._sources[step] = sources
         return self._sources[step]
 
+    def validation_by(self, step: str) -> Sequence[Example]:
+        """The validation examples of the data that a step is scored on; empty if there are none."""
+        return self._validation_examples(self.recipe.scored_data(step) or self.recipe.data)
+
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
         dataset = self._built[_key(config)][1]

@@ -62,12 +62,25 @@ def generate(
 def generate_split(
     model: Model, context: StepContext, examples: Sequence[Example], decoding: DecodingConfig, batch_size: int = 32
 ) -> None:
-    """Write `generations.jsonl` in the step's folder. Each batch has its own random seed, so the number of processes
-    does not change samples.
+    """Write `generations.jsonl` in the step's folder, see `split_texts`."""
+    model.to(context.accelerator.device).eval()  # inference mode would keep moved parameters from training later
+    accelerator = context.accelerator
+    with torch.inference_mode():
+        results = split_texts(model, context, examples, decoding, batch_size)
+    if accelerator.is_main_process:
+        lines = [as_line(texts) for texts in results]
+        write_text(context.folder / "generations.jsonl", "".join(line + "\n" for line in lines))
+    accelerator.wait_for_everyone()
+
+
+def split_texts(
+    model: Model, context: StepContext, examples: Sequence[Example], decoding: DecodingConfig, batch_size: int = 32
+) -> list[list[Generation]]:
+    """The texts of a model in eval mode, in the main process. Each batch has its own random seed, so the number of
+    processes does not change samples. torch's random state is as before afterwards.
 
     A batch that runs out of memory is split in halves, separately in each process. Greedy search and beam search find
     the same texts then; samples differ, since each piece has its own seed (the same splits give the same samples)."""
-    model.to(context.accelerator.device).eval()  # inference mode would keep moved parameters from training later
     accelerator, step = context.accelerator, context.step
     collate = Collator(model, step.inputs, objectives=())
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
@@ -85,9 +98,5 @@ def generate_split(
         for piece, written in retry.over(batch_indices, partial(texts, number, batch_indices)):
             yield from zip(piece, written, strict=True)
 
-    with torch.inference_mode(), torch.random.fork_rng(devices):
-        results = run_distributed(context, ("writing", "texts"), collate.slots(examples), batch_size, work)
-    if accelerator.is_main_process:
-        lines = [as_line(texts) for texts in results]
-        write_text(context.folder / "generations.jsonl", "".join(line + "\n" for line in lines))
-    accelerator.wait_for_everyone()
+    with torch.random.fork_rng(devices):
+        return run_distributed(context, ("writing", "texts"), collate.slots(examples), batch_size, work)

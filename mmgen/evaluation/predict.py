@@ -61,6 +61,19 @@ def predict_split(
 ) -> None:
     """Write `predictions.jsonl` in the step's folder, a line per example."""
     model.to(context.accelerator.device).eval()
+    accelerator = context.accelerator
+    with torch.inference_mode():
+        results = split_predictions(model, context, examples, objective, batch_size)
+    if accelerator.is_main_process:
+        lines = [json.dumps(asdict(prediction), ensure_ascii=False) for prediction in results]
+        write_text(context.folder / predictions.FILE, "".join(line + "\n" for line in lines))
+    accelerator.wait_for_everyone()
+
+
+def split_predictions(
+    model: Model, context: StepContext, examples: Sequence[Example], objective: str, batch_size: int = 32
+) -> list[Prediction]:
+    """The predictions of a model in eval mode, in the main process."""
     accelerator, step = context.accelerator, context.step
     collate = Collator(model, step.inputs, (objective,), predicting=True)
     retry = context.retry("predicting", ADVICE_SMALLER, named=lambda index: examples[index].id)
@@ -73,9 +86,4 @@ def predict_split(
         for piece, predictions_of_piece in retry.over(indices, predict_piece):
             yield from zip(piece, predictions_of_piece, strict=True)
 
-    with torch.inference_mode():
-        results = run_distributed(context, ("predicting", "examples"), collate.slots(examples), batch_size, work)
-    if accelerator.is_main_process:
-        lines = [json.dumps(asdict(prediction), ensure_ascii=False) for prediction in results]
-        write_text(context.folder / predictions.FILE, "".join(line + "\n" for line in lines))
-    accelerator.wait_for_everyone()
+    return run_distributed(context, ("predicting", "examples"), collate.slots(examples), batch_size, work)

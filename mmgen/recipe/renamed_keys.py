@@ -57,7 +57,7 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # old key -> its new names; the conf
     "active": ("active_threshold",),
     "best": ("top_heads",),
     "iou": ("iou_threshold",),
-    "patience": ("timeout",),
+    "patience": ("timeout", "early_stopping_patience"),
     "question_types": ("by_question_type",),
     "types": ("by_phrase_type",),
 }

@@ -101,8 +101,22 @@ class Training(Config):
         False, description="train through torch.compile; results change slightly (floating-point rounding)"
     )
     keep: Literal["last", "best"] = Field(
-        "last", description="keep the weights of the last epoch, or of the lowest validation loss"
+        "last",
+        description="keep the weights of the last epoch, or of the best one: by the validation loss, or by "
+        "metric_for_best_model",
     )
+    early_stopping_patience: int | None = Field(
+        None,
+        ge=1,
+        description="stop after this many epochs in a row without a better validation loss (or metric_for_best_model)",
+    )
+    metric_for_best_model: str | None = Field(
+        None,
+        min_length=1,
+        description="the score that says which epoch is best, a column of the table; every epoch predicts and scores "
+        "the validation split. By default the validation loss",
+    )
+    greater_is_better: bool = Field(True, description="whether a greater value of metric_for_best_model is better")
     checkpoint_every: int = Field(
         200, ge=1, description="updates between checkpoints; there is also one after every epoch"
     )
@@ -120,6 +134,8 @@ class Training(Config):
     def _not_compiled(cls, value: bool, info: ValidationInfo) -> bool:
         if value and info.data.get("torch_compile"):
             raise ValueError("cannot be used with torch_compile = true; set only one of the two")
+        if value and info.data.get("metric_for_best_model"):
+            raise ValueError("cannot be used with metric_for_best_model; set only one of the two")
         return value
 
     @field_validator("warmup_ratio")

@@ -27,6 +27,7 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
         step = recipe.steps[name]
         _check_patterns(name, recipe, model)
         sources = datasets.sources(name)
+        _check_validation(name, recipe, datasets)
         for source in sources.values():
             place, owner = f"step '{name}'", "the step's"
             if len(sources) > 1:
@@ -77,6 +78,25 @@ def _check_patterns(name: str, recipe: Recipe, model: Model) -> None:
         place = () if patterns == getattr(recipe.training, key) else ("steps", name)
         checked = [p for p in patterns if not (lacks_inputs and p.startswith(("*", "?", "[", "embedders.")))]
         check_patterns(model, checked, (*place, "training", key))
+
+
+def _check_validation(name: str, recipe: Recipe, datasets: Datasets) -> None:
+    """Raises DataError if there is no validation split for early stopping, or none that a metric could score."""
+    training = recipe.steps[name].training
+    for key, examples in (
+        ("early_stopping_patience", [source.validation for source in datasets.sources(name).values()]),
+        ("metric_for_best_model", [datasets.validation_by(name)]),
+    ):
+        value, problem = getattr(training, key), ""
+        if value is not None and not any(map(len, examples)):
+            problem = f"step '{name}' has no validation examples; set data.validation_split, or remove this key"
+        elif value is not None and key == "metric_for_best_model" and not recipe.judging(name):
+            problem = f"no metric scores step '{name}'; add one, or remove this key"
+        if problem:
+            place = () if value == getattr(recipe.training, key) else ("steps", name)
+            error = DataError(problem)
+            error.about = (*place, "training", key)
+            raise error
 
 
 def _try_input(name: str, model: Model, examples: Sequence[Example]) -> None:

@@ -10,6 +10,7 @@ from .. import report
 from ..data.datasets import Datasets
 from ..errors import PluginError
 from ..evaluation import generate, predict, score
+from ..evaluation.validation import ValidationScores
 from ..model import Model
 from ..parts import Metric
 from ..progress import Progress
@@ -48,7 +49,7 @@ def train_step(
             load_state(model, initial, "the model as it was built")
             loaded = load_start(model, folder, name) if step.weights is not None else loaded
         init_objectives(recipe, name, model, loaded)
-        train.train(model, context, [*datasets.sources(name).values()])
+        train.train(model, context, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
         if context.accelerator.is_main_process:
             (place / start_weights.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
@@ -61,6 +62,15 @@ def train_step(
             generate.generate_split(model, context, test, recipe.decoding)
         else:
             predict.predict_split(model, context, test, objective)
+
+
+def _validation_scores(context: StepContext, recipe: Recipe, datasets: Datasets) -> ValidationScores | None:
+    """The scores that say which epoch of a step is best; None if the validation loss does."""
+    if context.step.training.metric_for_best_model is None:
+        return None
+    main = context.accelerator.is_main_process
+    metrics = {name: config.build() for name, config in recipe.judging(context.name).items()} if main else {}
+    return ValidationScores(recipe, context, datasets.validation_by(context.name), metrics)
 
 
 def score_step(

@@ -28,6 +28,8 @@ from .fsdp import Sharded, shards
 from .optimizer import clip, make_optimizer, rates, schedule, set_learning
 from .precision import precision
 
+ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
+
 
 def set_memory_and_speed(backbone: Backbone, training: Training | None) -> None:
     """Recompute activations and compile layers as the settings say; None: neither."""
@@ -39,11 +41,14 @@ class Learner:
     """The training of one step: the model, its trainable parameters, and the progress.
 
     cursor    the progress, from the step's checkpoint if there is one
+    scores    scores the present weights on the validation examples, for `training.metric_for_best_model`
     stopping  whether any process received a signal to stop
     """
 
-    def __init__(self, model: Model, context: StepContext, material: Material) -> None:
-        self.model, self.context, self.material = model, context, material
+    def __init__(
+        self, model: Model, context: StepContext, material: Material, scores: ScoreModel | None = None
+    ) -> None:
+        self.model, self.context, self.material, self.scores = model, context, material, scores
         self.accelerator, self.plan = context.accelerator, material.plan
         self.stopping = False
         set_learning(model, context.step)
@@ -62,6 +67,15 @@ class Learner:
     @property
     def training(self) -> Training:
         return self.context.step.training
+
+    def monitored(self, record: Mapping[str, Any]) -> float:
+        """The value of a log record that says how good its weights are, lower is better: the validation loss or
+        `metric_for_best_model`; inf for a record without a validation."""
+        metric = self.training.metric_for_best_model
+        if metric is None or "validation_loss" not in record:
+            return float(record.get("validation_loss", math.inf))
+        value = float(record["validation_scores"][metric])
+        return -value if self.training.greater_is_better else value
 
     def loss(self, batch: Batch) -> Loss:
         """The losses of a batch on this process's device, in the step's precision."""

@@ -6,7 +6,6 @@ validation at the end of an epoch: a resumed step validates first, with the same
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
@@ -26,14 +25,14 @@ from .accumulate import Material
 from .context import StepContext
 from .distributed import any_rank, broadcast
 from .fsdp import shards
-from .learner import Learner, set_memory_and_speed
+from .learner import Learner, ScoreModel, set_memory_and_speed
 from .signals import interruptions
 from .validate import validate
 
 
-def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None:
+def train(model: Model, context: StepContext, sources: Sequence[Source], scores: ScoreModel | None = None) -> None:
     """Train a step and write `weights.safetensors` and `log.jsonl` into its folder. The model has the step's initial
-    weights."""
+    weights. `scores`: of the validation examples, for `training.metric_for_best_model`."""
     accelerator, training = context.accelerator, context.step.training
     material = make_material(model, context, sources)
     _warn(context, material.plan)
@@ -48,7 +47,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None
         )  # each process takes its slices from there
         for name in context.step.objectives:
             model.objective(name).on_train_begin(model)
-        learner = Learner(model, context, material)
+        learner = Learner(model, context, material, scores)
         spent = _train_updates(learner, stop.is_set)
         finish(learner)
     if spent:
@@ -107,6 +106,8 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
         if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # stopped before
             _end_epoch(learner, stop)
             _save_checkpoint(learner)
+        if _stops_early(learner):  # a run that was killed before it wrote the step's weights
+            return ""
         for number, micros in time_batches(_updates(learner), waits):
             cursor.records.append(learner.update(number, micros, stop=stop))
             cursor.done = number + 1
@@ -114,6 +115,8 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
                 _end_epoch(learner, stop)
             _save_checkpoint(learner)  # before any message, which fails if the terminal is gone
             advance(plan.pairs(number, number + 1), _summary(cursor.records))
+            if _stops_early(learner):
+                break
     return _waste_summary(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
 
 
@@ -153,10 +156,10 @@ def _save_checkpoint(learner: Learner) -> None:
     """Write a checkpoint when one is due, after every epoch and before stopping, and the best weights with
     `keep = "best"`."""
     cursor = learner.cursor
-    loss = cursor.last.get("validation_loss", math.inf)
+    value = learner.monitored(cursor.last)
     due = cursor.done in learner.plan.epochs or cursor.done % learner.training.checkpoint_every == 0
-    better = loss < cursor.best
-    cursor.best = min(cursor.best, loss)
+    better = value < cursor.best
+    cursor.best = min(cursor.best, value)
     unfinished = cursor.done < len(learner.plan)
     if better and learner.training.keep == "best":
         learner.save_best()
@@ -164,6 +167,22 @@ def _save_checkpoint(learner: Learner) -> None:
         learner.save()
     if learner.stopping and unfinished:
         raise KeyboardInterrupt
+
+
+def _stops_early(learner: Learner) -> bool:
+    """Whether the last `early_stopping_patience` epochs were not better than those before them. Follows from the log,
+    which a checkpoint includes."""
+    patience, cursor = learner.training.early_stopping_patience, learner.cursor
+    if patience is None or cursor.done not in learner.plan.epochs or cursor.done == len(learner.plan):
+        return False
+    values = [learner.monitored(record) for record in cursor.records if "validation_loss" in record]
+    if len(values) - values.index(min(values)) <= patience:
+        return False
+    measure = learner.training.metric_for_best_model or "validation loss"
+    learner.context.progress.say(
+        f"{learner.context.name}: stopped early: {patience} epoch{'s' * (patience > 1)} without a better {measure}"
+    )
+    return True
 
 
 def finish(learner: Learner) -> None:

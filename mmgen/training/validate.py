@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from accelerate.utils import broadcast_object_list
 from torch import Tensor
 
 from ..data.collate import by_length
 from ..data.plan import DataStream
+from ..errors import RunError, did_you_mean
 from ..oom import ADVICE_SMALLER, out_of_memory
 from ..tensors import Example
 from .distributed import all_reduce_sum
@@ -27,10 +29,11 @@ def validate(learner: Learner) -> dict[str, Any]:
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
     total = torch.stack([_total(learner, pool) for pool in pools])  # (sources, 2, losses)
+    scores = _scores(learner)
     for name, module in model.named_modules():
         module.training = modes[name]
     all_reduce_sum(learner.accelerator, [total])
-    losses = {"validation_loss": _mean(total.sum(0))}
+    losses = {"validation_loss": _mean(total.sum(0)), **({"validation_scores": scores} if scores else {})}
     if len(pools) == 1:
         return losses
     by_source = {
@@ -39,6 +42,20 @@ def validate(learner: Learner) -> dict[str, Any]:
         if pool.source.validation
     }
     return {**losses, "validation_losses": {name: _mean(source_total) for name, source_total in by_source.items()}}
+
+
+def _scores(learner: Learner) -> dict[str, float | None]:
+    """Scores of the validation examples by column, in all processes; empty without `metric_for_best_model`. Raises
+    RunError if that column has no value."""
+    if learner.scores is None:
+        return {}
+    (scores,) = broadcast_object_list([dict(learner.scores(learner.model))])
+    name = learner.training.metric_for_best_model
+    if scores.get(name) is None:
+        missing = f"is not a score of this step{did_you_mean(str(name), [*scores])}; there are: {', '.join(scores)}"
+        problem = "has no value on the validation split" if name in scores else missing
+        raise RunError(f"step '{learner.context.name}': training.metric_for_best_model: '{name}' {problem}")
+    return scores
 
 
 def _mean(total: Tensor) -> float:
