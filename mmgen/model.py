@@ -9,6 +9,7 @@ import copy
 import zlib
 from collections.abc import ItemsView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,9 @@ from torch import Tensor, nn
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
 from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
-from .objectives import EncodedInputs, Generator, Objective, loss_problem
+from .objectives import EncodedInputs, Generator, Objective, declaration_problem, gradient_problem, loss_problem
 from .parts import Backbone, Embedder
-from .registry import installed
+from .registry import Qualified, built, part_calls
 from .sequence import (
     Part,
     Prefix,
@@ -32,7 +33,7 @@ from .sequence import (
     types_of,
     unmet,
 )
-from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
+from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, Targets
 
 
 class Embedders(nn.ModuleDict):
@@ -88,6 +89,7 @@ class Model(nn.Module):
             raise PluginError(f"an input cannot be called like that: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
+        self._traced: set[str] = set()  # objectives whose gradients have been checked
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
 
@@ -106,14 +108,25 @@ class Model(nn.Module):
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
         for name, targets in batch.targets.items():
             objective = self.objective(name)
-            loss = objective(cached, batch, targets)
+            part = Qualified(name, "generator" if name == "generator" else "objective", objective)
+            with part_calls(part, "forward"):
+                loss = objective(cached, batch, targets)
             if problem := loss_problem(loss, objective.reader.losses):
-                owner = installed().owner("generator" if name == "generator" else "objective", objective)
-                raise PluginError(f"{name} ({owner}): {problem}")
+                raise PluginError(f"{part}: {problem}")
+            if torch.is_grad_enabled() and name not in self._traced and (gradients := self._gradients(loss, targets)):
+                if problem := gradient_problem(objective, gradients, self.parameters()):
+                    raise PluginError(f"{part}: {problem}")
+                self._traced.add(name)
             sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
             weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
             slots = loss.slots if slots is None else slots
         return Loss(sums, slots, batch.counts, weights)
+
+    def _gradients(self, loss: Loss, targets: Targets) -> list[Tensor]:
+        """The losses of one objective that count something. Empty in a sharded model, whose parameters are not those
+        that the losses reach."""
+        sharded = any(cls.__name__ == "FSDPModule" for cls in type(self).__mro__)
+        return [loss.sums[name] for name, count in targets.counts.items() if count and not sharded]
 
     def objective(self, name: str) -> Objective:
         """The objective with this name; "generator" is the generator."""
@@ -162,7 +175,10 @@ class Model(nn.Module):
         states, behind = slots.states, None
         for name, embedder in self.embedders.items():
             collated = batch.inputs.get(name)
-            added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
+            with part_calls(_input(name, embedder), "add"):
+                added = embedder.add(slots, collated, name)
+            with part_calls(_input(name, embedder), "tail_term"):
+                term = embedder.tail_term(slots, collated)
             _check(name, embedder, terms_problem(added, term, slots))
             states = states if added is None else states + added.to(states.dtype)
             if term is not None:
@@ -172,7 +188,8 @@ class Model(nn.Module):
     def _segment(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
         """The segment of one input for B rows. Raises PluginError if the embedder's result violates the contract."""
         embedder = self.embedders[name]
-        segment = embedder(**collated)
+        with part_calls(_input(name, embedder), "forward"):
+            segment = embedder(**collated)
         _check(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
         if unsupported := unmet(segment, self.backbone):
             _check(name, embedder, f"{unsupported}; give the backbone more, or use another input")
@@ -232,7 +249,8 @@ class Objectives:
             with torch.random.fork_rng([]):
                 torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
                 try:
-                    objectives[name] = config.build(backbone, {**self.vocabularies, **input_vocabularies})
+                    vocabularies = {**self.vocabularies, **input_vocabularies}
+                    objectives[name] = built(config, partial(config.build, backbone, vocabularies), name)
                 except DataError as error:
                     error.about = ("objectives", name)
                     raise
@@ -249,15 +267,25 @@ def compose(
     objectives: Objectives | None = None,
 ) -> Model:
     """Build a model from the configs of its parts, as a recipe does. `texts`, `folder`: see `BackboneConfig.build`."""
-    built = backbone.build(texts=texts, folder=folder)
-    embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
+    encoder = built(backbone, lambda: backbone.build(texts=texts, folder=folder), "the backbone")
+    named = {name: config.named(name) for name, config in inputs.items()}
+    embedders = {
+        name: built(config, partial(config.build, encoder), f"input '{name}'") for name, config in named.items()
+    }
     input_vocabularies = {
         f"{name}.{classes_name}": classes
         for name, embedder in embedders.items()
         for classes_name, classes in embedder.vocabularies().items()
     }
-    heads = objectives.build(built, input_vocabularies) if objectives else None
-    model = Model(built, embedders, generator.build(built), sequence, heads)
+    heads = objectives.build(encoder, input_vocabularies) if objectives else {}
+    writer = built(generator, lambda: generator.build(encoder), "the generator")
+    readers = {name: embedder.reader for name, embedder in embedders.items()}
+    for name, head in heads.items():
+        if objectives and (problem := declaration_problem(objectives.configs[name], head, named, readers)):
+            raise PluginError(f"{Qualified(name, 'objective', head)}: {problem}")
+    if problem := declaration_problem(generator, writer, named, readers):
+        raise PluginError(f"{Qualified('generator', 'generator', writer)}: {problem}")
+    model = Model(encoder, embedders, writer, sequence, heads)
     model.decoding = generator.decoding()
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model
@@ -282,4 +310,8 @@ class _EncodeOnce:
 def _check(name: str, embedder: Embedder, problem: str) -> None:
     """Raises PluginError if there is a problem with an embedder's result."""
     if problem:
-        raise PluginError(f"input '{name}' ({installed().owner('embedder', embedder)}): {problem}")
+        raise PluginError(f"{_input(name, embedder)}: {problem}")
+
+
+def _input(name: str, embedder: Embedder) -> Qualified:
+    return Qualified(f"input '{name}'", "embedder", embedder)

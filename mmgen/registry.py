@@ -7,14 +7,19 @@ the plugins.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import os
 import re
+import traceback
 import typing
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import TypeVar
 
 import pluggy
 
@@ -22,8 +27,10 @@ from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
 from .discovery.loading import BrokenPlugin, Source, calling, load, reason
 from .discovery.version import refused
-from .errors import PluginError, did_you_mean
+from .errors import MmgenError, PluginError, did_you_mean
 
+Built = TypeVar("Built")
+SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
 
@@ -104,6 +111,69 @@ class Registry:
         for part in self.parts:
             keys[part.kind, part.name].append(part)
         return [conflict(parts) for parts in keys.values() if len(parts) > 1]
+
+
+@dataclass(frozen=True)
+class Qualified:
+    """The name of a part in messages: `name` and the package that registered the part. The package is looked up only
+    when a message is written, since listing the installed parts takes longer than most calls into parts."""
+
+    name: str
+    kind: str
+    part: object  # or its config class
+
+    def __str__(self) -> str:
+        return f"{self.name} ({installed().owner(self.kind, self.part)})"
+
+
+@contextlib.contextmanager
+def part_calls(part: Qualified, method: str) -> Iterator[None]:
+    """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
+    the exception's type and text; a note has the place in the plugin. With MMGEN_TRACEBACK=1 the traceback is printed.
+    Lack of memory stays what it is, since smaller batches are tried then."""
+    try:
+        yield
+    except MmgenError:
+        raise
+    except Exception as error:
+        from .oom import out_of_memory  # imports torch
+
+        if out_of_memory(error):
+            raise
+        if os.environ.get(SHOW_TRACEBACK):
+            traceback.print_exception(error)
+        text = " ".join(str(error).split())
+        if "before Module.__init__() call" in text:
+            text = f"{_raising(error)}.__init__ must call super().__init__() first"
+        wrong = PluginError(f"{part}: {method} raises {type(error).__name__}{f': {text}' * bool(text)}")
+        if place := _place_in_plugin(error, part):
+            wrong.add_note(f"at {place} ({SHOW_TRACEBACK}=1 prints the traceback)")
+        raise wrong from error
+
+
+def built(config: PartConfig, build: Callable[[], Built], name: str = "") -> Built:
+    """What `build`, a call of the config's `build`, gives. An exception becomes a PluginError that names the part.
+    `name`: what the part is called in messages, by default its kind and `type`."""
+    with part_calls(Qualified(name or f"{config.kind} '{config.type}'", config.kind, type(config)), "build"):
+        return build()
+
+
+def _raising(error: Exception) -> str:
+    """The class of the object that a method of torch's Module was called on last."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return type(frames[-1].f_locals.get("self")).__name__
+
+
+def _place_in_plugin(error: Exception, part: Qualified) -> str:
+    """file:line of the last frame in the part's package, or in any other plugin's; empty without such a frame."""
+    cls = part.part if isinstance(part.part, type) else type(part.part)
+    packages = {cls.__module__.split(".")[0], *(p.config.__module__.split(".")[0] for p in installed().parts)}
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
+        if module[0] in packages:
+            place = f"{'/'.join([*(module if file == '__init__.py' else module[:-1]), file])}:{line}"
+    return place
 
 
 def conflict(parts: list[Part]) -> str:

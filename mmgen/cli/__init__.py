@@ -20,7 +20,7 @@ from ..errors import MmgenError, printable, shown
 from ..progress import tell
 from ..settings import Config
 from ..training.signals import handling
-from .lookup import Lookup
+from .lookup import Lookup, named_failures
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a disk that name no file
 
@@ -36,7 +36,7 @@ class Commands(Lookup):
             return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> Any:
-        with _errors_in_a_line(context):
+        with _errors_in_a_line(context), named_failures(context):
             return super().invoke(context)
 
 

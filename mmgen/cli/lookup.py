@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from ..configs import CommandConfig
 from ..discovery.loading import calling, reason
 from ..errors import MmgenError, PluginError
 from ..progress import tell
-from ..registry import Part, Registry, conflict, installed
+from ..registry import Part, Qualified, Registry, conflict, installed, part_calls
 
 CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder, its summary
     "Start": {
@@ -132,6 +133,23 @@ def plugin_command(registry: Registry, name: str) -> click.Command | None:
             f"{command!r}; it must return a click.Command"
         )
     return command
+
+
+@contextlib.contextmanager
+def named_failures(context: click.Context) -> Iterator[None]:
+    """An exception out of a plugin's command becomes a PluginError that names the command and its package. Errors of
+    files and of click's arguments stay what they are."""
+    try:
+        yield
+    except (MmgenError, OSError, click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        name = context.invoked_subcommand
+        if name is None or name in MODULES:
+            raise
+        config = installed().get("command", name).config
+        with part_calls(Qualified(f"the command '{name}'", "command", config), "its function"):
+            raise error
 
 
 def problems(registry: Registry) -> Iterator[str]:

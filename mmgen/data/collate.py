@@ -15,6 +15,7 @@ from ..errors import DataError
 from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
+from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .part_checks import check_targets
 from .seeds import RngKey, resolve, share_a_picture
@@ -86,9 +87,20 @@ class Collator:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
         rows = self._rows(example if epoch is not None else resolve(example), epoch)
         resolved = [self.place.resolve(row, epoch) for row in rows]
-        read = [{name: reader.read(row.seen_by(name)) for name, reader in self.readers.items()} for row in resolved]
+        read = [{name: self._item(name, row) for name in self.readers} for row in resolved]
         numbered = enumerate(zip(resolved, read, strict=True))
         return ReadExample(example.id, [ReadRow(row, items, epoch, number) for number, (row, items) in numbered])
+
+    def _item(self, name: str, row: ResolvedExample) -> Any:
+        """What the reader of an input reads of a row."""
+        with part_calls(self._input(name), "read"):
+            return self.readers[name].read(row.seen_by(name))
+
+    def _input(self, name: str) -> Qualified:
+        return Qualified(f"input '{name}'", "embedder", self.readers[name])
+
+    def _objective(self, name: str) -> Qualified:
+        return Qualified(name, "generator" if name == GENERATOR else "objective", self.targets[name])
 
     def batch(self, examples: Sequence[ReadExample]) -> Batch:
         """One batch of examples that `read` returned."""
@@ -100,13 +112,16 @@ class Collator:
             if name in self.hiding:
                 owner, how = self.hiding[name]
                 draws = [self._draw(rows, owner, place, name) for place in range(len(rows))]
-                items, hidden[owner][name] = _hide(reader, items, draws, how)
-            inputs[name] = reader.collate(items)
+                with part_calls(self._input(name), "hide"):
+                    items, hidden[owner][name] = _hide(reader, items, draws, how)
+            with part_calls(self._input(name), "collate"):
+                inputs[name] = reader.collate(items)
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
             objective_rows = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
-            collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
+            with part_calls(self._objective(name), "ask" if self.predicting else "collate"):
+                collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
             targets[name] = check_targets(collated, name, objective, self.predicting)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
@@ -123,7 +138,8 @@ class Collator:
         for name, reader in self.targets.items():
             if reader.makes_rows:
                 draw = self.place.draw(example, epoch, name, "rows")
-                return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
+                with part_calls(self._objective(name), "rows"):
+                    return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
         return [example]
 
     def _draw_other_picture(self, example: Example, draw: random.Random) -> Example:

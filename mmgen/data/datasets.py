@@ -10,6 +10,7 @@ from ..configs import DatasetConfig, FeaturesConfig
 from ..errors import DataError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
+from ..registry import built
 from ..tensors import Example
 from .part_checks import Examples
 from .sources import Source, check_ids
@@ -28,7 +29,7 @@ class Datasets:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self.main = recipe.data.build()
+        self.main = built(recipe.data, recipe.data.build, "data")
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_key(recipe.data): (recipe.data, self.main)}
         scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
         for name, step in recipe.steps.items():
@@ -178,7 +179,8 @@ def _key(config: DatasetConfig) -> str:
 def _build_step_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
     """A step's own data. If no step is scored on the data, the split to evaluate needs no files."""
     try:
-        return (config if scored else config.model_copy(update={"test_split": config.train_split})).build()
+        config = config if scored else config.model_copy(update={"test_split": config.train_split})
+        return built(config, config.build, f"steps.{step}.data")
     except DataError as error:
         raise DataError(f"steps.{step}.data: {error}") from None
 
@@ -187,7 +189,8 @@ def build_split(config: DatasetConfig, split: str | None) -> Dataset:
     """A data set with one split, by default the one to evaluate; the files of other splits may be missing. Raises
     DataError."""
     name = split or config.test_split
-    return config.model_copy(update={"train_split": name, "validation_split": name, "test_split": name}).build()
+    config = config.model_copy(update={"train_split": name, "validation_split": name, "test_split": name})
+    return built(config, config.build, "data")
 
 
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:

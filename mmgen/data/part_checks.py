@@ -7,45 +7,23 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..configs import DatasetConfig
-from ..errors import MmgenError, PluginError
+from ..decoding import DecodingConfig
+from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
 from ..recipe.tables import GENERATOR
-from ..registry import installed
+from ..registry import Qualified, part_calls
 from ..sequence import segment_problem
-from ..tensors import LOG_PROBABILITY, All, Example, Generation, Prediction, ResolvedExample, Scores, Targets
+from ..tensors import LOG_PROBABILITY, All, Batch, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 
-
-@dataclass(frozen=True)
-class Qualified:
-    """The name of a part in messages: `name` and the package that registered the part. The package is looked up only
-    when a message is written, since listing the installed parts takes longer than most calls into parts."""
-
-    name: str
-    kind: str
-    part: object  # or its config class
-
-    def __str__(self) -> str:
-        return f"{self.name} ({installed().owner(self.kind, self.part)})"
-
-
-@contextlib.contextmanager
-def part_calls(part: Qualified, method: str) -> Iterator[None]:
-    """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
-    the exception's type and text."""
-    try:
-        yield
-    except MmgenError:
-        raise
-    except Exception as error:
-        text = " ".join(str(error).split())
-        raise PluginError(f"{part}: {method} raises {type(error).__name__}{f': {text}' * bool(text)}") from error
+if TYPE_CHECKING:
+    from ..model import Model
 
 
 class Examples:
@@ -128,6 +106,21 @@ def check_texts(
         raise PluginError(f"{Qualified('generator', 'generator', generator)}: generate gives {problem}")
     kind = generator.score_kind
     return [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
+
+
+def write_texts(model: Model, batch: Batch, options: DecodingConfig) -> list[list[Generation]]:
+    """The generator's texts for a batch, checked. Raises PluginError."""
+    with part_calls(Qualified("generator", "generator", model.generator), "generate"):
+        texts = model.generator.generate(model, batch, options)
+    return check_texts(texts, batch.ids, options.texts, model.generator)
+
+
+def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
+    """The predictions of an objective for a batch, checked. Raises PluginError."""
+    objective = model.objective(name)
+    with part_calls(Qualified(name, "objective", objective), "predict"):
+        predictions = objective.predict(model, batch, batch.targets[name])
+    return check_predictions(predictions, batch.ids, name, objective)
 
 
 def _scores_of(generator: Generator) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from ..data.collate import Collator, by_length
-from ..data.part_checks import check_texts
+from ..data.part_checks import write_texts
 from ..data.seeds import seed_from
 from ..decoding import DecodingConfig
 from ..errors import DataError
@@ -44,8 +44,7 @@ def generate(
 
     def texts(piece: Sequence[Example]) -> list[list[Generation]]:
         batch, decoding = collate(piece).to(model.device), options or model.decoding
-        written = model.generator.generate(model, batch, decoding)
-        return check_texts(written, batch.ids, decoding.texts, model.generator)
+        return write_texts(model, batch, decoding)
 
     training = model.training
     model.eval()
@@ -91,8 +90,7 @@ def split_texts(
         cut = piece if len(piece) < len(batch_indices) else ()  # the seed of a full batch does not depend on pieces
         torch.manual_seed(seed_from(context.seed, context.name, "write", number, *cut))
         with precision(step.training.precision, accelerator.device):
-            written = model.generator.generate(model, batch, decoding)
-        return check_texts(written, batch.ids, decoding.texts, model.generator)
+            return write_texts(model, batch, decoding)
 
     def work(number: int, batch_indices: Sequence[int]) -> Iterator[tuple[int, list[Generation]]]:
         for piece, written in retry.over(batch_indices, partial(texts, number, batch_indices)):

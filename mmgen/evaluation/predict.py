@@ -10,7 +10,7 @@ from functools import partial
 import torch
 
 from ..data.collate import Collator, by_length
-from ..data.part_checks import check_predictions
+from ..data.part_checks import predict_with
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_SMALLER, OomRetry
@@ -52,8 +52,7 @@ def predict(
 
 def _predict_batch(model: Model, collate: Collator, objective: str, examples: Sequence[Example]) -> list[Prediction]:
     batch = collate(examples).to(model.device)
-    head = model.objective(objective)
-    return check_predictions(head.predict(model, batch, batch.targets[objective]), batch.ids, objective, head)
+    return predict_with(model, objective, batch)
 
 
 def predict_split(

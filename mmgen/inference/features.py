@@ -16,6 +16,7 @@ from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
+from ..registry import built
 from ..tensors import All
 from .pictures import as_picture, as_record
 from .query import Query
@@ -107,7 +108,7 @@ class QueryFeatures:
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
                 f"a key of the feature store, or name the extractor: --set inputs.{name}.extractor.type=NAME"
             )
-        extractor = config.extractor.build()
+        extractor = built(config.extractor, config.extractor.build)
         fingerprint = dict(extractor.fingerprint)
         if fingerprint != trained and not config.allow_other_features:
             same = fingerprint.get("extractor") == source

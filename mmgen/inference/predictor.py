@@ -12,10 +12,10 @@ import torch
 from pydantic import ValidationError
 
 from ..data.collate import Collator, ReadExample
-from ..data.part_checks import check_predictions, check_texts
+from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import DecodingConfig
-from ..errors import DataError, MissingInput, MissingLabel, RunError
+from ..errors import DataError, MissingInput, MissingLabel, PluginError, RunError
 from ..evaluation.collapse import repeats_itself
 from ..evaluation.generate import generate
 from ..model import Model
@@ -194,8 +194,8 @@ class Predictor:
             read = self._collator.read(example)
         except DataError as error:
             return Prepared(Answer(query.id, error=self._reason(error, bound)))
-        except UNREADABLE as error:
-            return Prepared(Answer(query.id, error=f"{self.names.reads}: cannot be read: {error}"))
+        except (PluginError, *UNREADABLE) as error:
+            return Prepared(Answer(query.id, error=f"{self.names.reads}: cannot be read: {_cause(error)}"))
         query_remarks = [
             remark
             for name, config in self.names.inputs.items()
@@ -211,18 +211,17 @@ class Predictor:
         """Texts, a prediction or an error message for each example."""
         try:
             batch = self._collator.batch(examples)
-        except (DataError, *UNREADABLE) as error:
+        except (DataError, PluginError, *UNREADABLE) as error:
             if len(examples) > 1:  # one example cannot be read; answer each separately
                 return [outcome for example in examples for outcome in self._outcomes([example], options)]
             labels = " and ".join(examples[0].rows[0].example.labels)
-            return [self._reason(error) if isinstance(error, DataError) else f"{labels}: cannot be read: {error}"]
+            return [
+                self._reason(error) if isinstance(error, DataError) else f"{labels}: cannot be read: {_cause(error)}"
+            ]
         batch = batch.to(self.model.device)
         if self.kind == "text":
-            texts = self.model.generator.generate(self.model, batch, options)
-            return check_texts(texts, batch.ids, options.texts, self.model.generator)
-        objective = self.model.objective(self.objective)
-        predictions = objective.predict(self.model, batch, batch.targets[self.objective])
-        return check_predictions(predictions, batch.ids, self.objective, objective)
+            return write_texts(self.model, batch, options)
+        return predict_with(self.model, self.objective, batch)
 
     def _reason(self, error: DataError, bound: Bound | None = None) -> str:
         """The error message of an answer. It shows a value that must be a text, and says how to give a missing
@@ -331,6 +330,15 @@ class Predictor:
                 reads = self.names.inputs[name].fields
                 values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
         list(self.answers([Query("warm", values)]))
+
+
+def _cause(error: Exception) -> BaseException | None:
+    """The exception of a reader that could not read a value. Raises the PluginError of any other mistake."""
+    if not isinstance(error, PluginError):
+        return error
+    if not isinstance(error.__cause__, UNREADABLE):
+        raise error
+    return error.__cause__
 
 
 def _add_outcome(answer: Answer, outcome: list[Generation] | Prediction | str) -> Answer:

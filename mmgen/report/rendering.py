@@ -7,11 +7,10 @@ from typing import cast
 
 from ..cards import Card, as_json, checked_card
 from ..configs import RendererConfig
-from ..data.part_checks import Qualified
 from ..errors import PluginError
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
-from ..registry import Part, Registry, installed
+from ..registry import Part, Qualified, Registry, installed
 from ..tensors import Generation, Prediction, ResolvedExample
 
 Answer = Generation | Prediction

@@ -15,6 +15,7 @@ from ..features.multi_file import open_store
 from ..parts import Backbone, Dataset
 from ..progress import Progress, table
 from ..recipe.tables import Recipe
+from ..registry import built
 from ..tensors import All, Example
 
 MOST_NAMED = 3  # ids of missing items in one line
@@ -156,7 +157,8 @@ class DataSummary:
     ) -> Iterator[str]:
         """The table of lengths in tokens, with a row for the targets and each text input of each split."""
         try:
-            backbone = self.recipe.backbone.build(texts=list(self.datasets.texts()))
+            encoder, texts = self.recipe.backbone, list(self.datasets.texts())
+            backbone = built(encoder, lambda: encoder.build(texts=texts), "the backbone")
         except MmgenError as error:
             yield f"lengths in tokens need the encoder: {error}"
             return

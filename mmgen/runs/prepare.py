@@ -18,6 +18,7 @@ from ..model import Model
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
+from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -39,7 +40,7 @@ def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:
     """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
     these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and
     PluginError."""
-    metrics = {name: config.build() for name, config in recipe.metrics.items()}
+    metrics = {name: built(config, config.build) for name, config in recipe.metrics.items()}
     references: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
     for step in (step for step, settings in recipe.steps.items() if settings.evaluate):
         examples = datasets.scored_by(step)
@@ -97,7 +98,7 @@ def fill_stores(
             path, pictures := list(datasets.pictures())
         ):  # broken pictures may have been repaired
             summary = extract.extract(
-                config.extractor.build(), pictures, path, progress=progress, wait=True
+                built(config.extractor, config.extractor.build), pictures, path, progress=progress, wait=True
             )  # another seed may be extracting
             for key, reason in summary.broken:
                 progress.say(f"{name}: skipped picture '{key}': {reason}")

@@ -15,7 +15,7 @@ from ..parts import Metric
 from ..progress import Progress
 from ..recipe.choice import select_parts
 from ..recipe.tables import Recipe
-from ..registry import installed
+from ..registry import built, installed
 from ..storage import decodings, generations, predictions, scored_examples
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Scores
@@ -48,7 +48,7 @@ def rescore(
         raise RunError(f"{folder.path}: no step has texts or predictions yet; continue with `mmgen run`")
     _check_metrics(recipe, finished_steps, bool(names))
     datasets = _scored_data(recipe, folder)
-    metrics = {metric_name: config.build() for metric_name, config in recipe.metrics.items()}
+    metrics = {metric_name: built(config, config.build) for metric_name, config in recipe.metrics.items()}
     rows: dict[str, dict[str, Scores]] = {}
     ids: dict[str, tuple[str, ...]] = {}
     for name in finished_steps:

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.part_checks import Qualified, part_calls
 from ..errors import DataError, MmgenError, PluginError, RunError
 from ..files import write_json
 from ..model import Model
@@ -23,6 +22,7 @@ from ..parts import Part
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
+from ..registry import Qualified, part_calls
 from ..storage import start_weights
 from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder

@@ -23,7 +23,7 @@ class GeneratorSuite(WritingSuite):
     def train(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, float, float]:
         """A model after sixty updates on one pair, and its loss in the first and in the last of them."""
         model = self.model(caption)
-        return model, *self.sixty_updates(model, [example])
+        return model, *self.sixty_updates(model, [example], fresh=True)
 
     def summed(self, model: Any, example: Example) -> Tensor:
         """() the sum of all losses of one example."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
 
 from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..data.collate import Collator
-from ..data.part_checks import check_predictions
+from ..data.part_checks import predict_with
 from ..data.seeds import RngKey
 from ..model import Objectives, compose
 from ..tensors import Batch, Example, Loss
@@ -20,6 +21,7 @@ from .suite import Suite, Tried, assert_close, assert_published, explained, skip
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
+MANY = 33  # predictions at a time, more than one batch of a run
 FEW = 5  # losses whose mean is compared, since every update has other draws
 
 
@@ -51,13 +53,13 @@ class LearningSuite(Suite[Tried]):
         """A batch of examples in their first epoch; its targets are checked as in a run."""
         return self.collator(model)(examples, [0] * len(examples))
 
-    def sixty_updates(self, model: Any, examples: Sequence[Example]) -> tuple[float, float]:
-        """The mean loss of the first five and of the last five of sixty updates on these examples. Every update is an
-        epoch, so it has its own draws. The gradients of the last update stay."""
+    def sixty_updates(self, model: Any, examples: Sequence[Example], fresh: bool) -> tuple[float, float]:
+        """The mean loss of the first five and of the last five of sixty updates on these examples. `fresh`: every
+        update is an epoch, with draws that differ. The gradients of the last update stay."""
         collate, losses = self.collator(model), []
         optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-2)
         for update in range(60):
-            loss = model(collate(examples, [update] * len(examples))).mean
+            loss = model(collate(examples, [update * fresh] * len(examples))).mean
             losses.append(loss.item())
             optimizer.zero_grad()
             loss.backward()
@@ -106,6 +108,22 @@ class LearningSuite(Suite[Tried]):
             "and draws only from `Rows.draw`"
         )
 
+    def test_halves(self) -> None:
+        """Where memory is short, an example is trained in halves; together they must be the example."""
+        model, examples = self.model(), self.examples()
+        reader, collate = model.objective(self.name).reader, self.collator(model)
+        for example in examples:
+            parts = reader.halves(example)
+            assert parts and all(isinstance(part, Example) for part in parts), "halves must give a list of examples"
+            split, whole = collate(parts, [0] * len(parts)), collate([example], [0])
+            near = all(
+                abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(self._sums(split), self._sums(whole), strict=True)
+            )
+            assert near and split.counts == whole.counts, (
+                f"the halves of '{example.id}' have other targets than the example: they count {split.counts}, and the "
+                f"example {whole.counts}; each target must be in one half"
+            )
+
     def _contents(self, batch: Batch) -> str:
         """Inputs, labels and counts of a batch."""
         targets = batch.targets[self.name]
@@ -153,9 +171,9 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         assert config.makes_rows == reader.makes_rows, "makes_rows differs between the config and its reader"
 
     def test_training_lowers_the_loss(self) -> None:
-        """Sixty updates on the same examples."""
+        """Sixty updates on one batch."""
         model = self.model()
-        first, last = self.sixty_updates(model, self.examples()[:6])
+        first, last = self.sixty_updates(model, self.examples()[:6], fresh=False)
         idle = [name for name, p in model.objectives.named_parameters() if p.grad is None and p.requires_grad]
         assert not idle, f"no gradient reaches {', '.join(idle)}"
         fell = f"sixty updates on one batch lower the loss only from {first:.2f} to {last:.2f}; expected less than half"
@@ -165,11 +183,9 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         """One prediction for each example, checked as in a run."""
         if self.config().gives is None:
             skip("predicts nothing")
-        model, examples = self.model(), self.examples()
-        objective, batch = (
-            model.objective(self.name),
-            Collator(model, model.inputs, (self.name,), predicting=True)(examples),
-        )
-        with torch.no_grad():
-            predictions = objective.predict(model, batch, batch.targets[self.name])
-        check_predictions(predictions, batch.ids, self.name, objective)
+        model, few = self.model(), self.examples()
+        copies = [replace(few[number % len(few)], id=f"example {number}") for number in range(MANY)]
+        for examples in (few, few[:1], copies):  # of any number
+            batch = Collator(model, model.inputs, (self.name,), predicting=True)(examples)
+            with torch.no_grad():
+                predict_with(model, self.name, batch)

@@ -1,0 +1,521 @@
+"""Typical mistakes of authors of parts: each is reported in words, by a suite, when plugins are found, when the model
+is built, or by the first update. No mistake is silent."""
+
+import random
+import textwrap
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+import torch
+import torch.nn.functional as F
+from kit.broken import (
+    CAPTIONS,
+    AsksATextNotATuple,
+    AveragesItsLoss,
+    CannotTravel,
+    Judge,
+    KeepsAPlainTensor,
+    Labels,
+    ListsAlternatives,
+    LosesExamples,
+    MasksNothing,
+    NeverReadsTheSame,
+    OwnsTheBackbone,
+    RepeatsIds,
+    dataset,
+    embedder,
+    generator,
+    metric,
+)
+from kit.broken import Counted as CountedMetric
+from kit.thirdparty import plugin
+from kit.toys import mmgen_here, recipe
+from torch import nn
+
+import mmgen
+import mmgen.testing
+from mmgen.data.collate import Collator
+from mmgen.model import Objectives, compose
+from mmgen.objectives import Objective
+from mmgen.registry import collect
+from mmgen.tensors import Hiding, Loss, Scores, Segment
+from mmgen.testing import TEXTS, Greedy, ObjectiveSuite, Tiny, Toy, Words
+from mmgen.testing.suite import Suite
+from mmgen.testing.toy import WordsEmbedder
+
+EXAMPLES = Toy().build().split("train")[:4]
+
+
+def caught(suite: type[Suite], test: str) -> str:
+    """What a test of a suite says."""
+    with pytest.raises((AssertionError, mmgen.PluginError)) as error:
+        getattr(suite(), test)()
+    return str(error.value)
+
+
+def config_of(build, **members) -> mmgen.ObjectiveConfig:
+    class Config(mmgen.ObjectiveConfig):
+        """An objective."""
+
+        type: Literal["judge"] = "judge"
+        gives = members.pop("gives", "label")
+        makes_rows = members.pop("makes_rows", False)
+
+        def build(self, backbone, vocabularies):
+            return build(backbone)
+
+        def hidden(self, inputs):
+            return members.get("hidden", ())
+
+    return Config()
+
+
+def objective(build, test: str, **members) -> str:
+    """What a test of its suite says of an objective."""
+    return caught(type("Suite", (ObjectiveSuite,), {"config": lambda self: config_of(build, **members)}), test)
+
+
+def first_update(build, inputs=None, **members) -> str:
+    """What stops the first update of a model with an objective, or its building."""
+    with pytest.raises(mmgen.PluginError) as error:
+        model = compose(
+            Tiny(width=32),
+            inputs or {"caption": Words()},
+            Greedy(),
+            texts=TEXTS,
+            objectives=Objectives({"own": config_of(build, **members)}),
+        )
+        batch = Collator(model, model.inputs, ("own",))(EXAMPLES)
+        model(batch).mean.backward()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def built_with(build) -> str:
+    """What is said of an embedder while a model is built and its first loss computed."""
+
+    class Changed(Words):
+        """Changed."""
+
+        def build(self, backbone):
+            return build(self.fields[0], backbone)
+
+    with pytest.raises(mmgen.PluginError) as error:
+        model = compose(Tiny(), {"caption": Changed()}, Greedy(), texts=TEXTS)
+        model(Collator(model, model.inputs)(EXAMPLES))
+    return str(error.value)
+
+
+def registered(code: str) -> str:
+    return str(collect([plugin(code)]).broken[0])
+
+
+# --- objectives ---
+
+
+class Renames(Judge):
+    def forward(self, model, batch, targets):
+        return Loss({"length": super().forward(model, batch, targets).sums["loss"]})
+
+
+class TensorCounts(Labels):
+    def collate(self, rows):
+        targets = super().collate(rows)
+        return replace(targets, counts={"loss": torch.tensor(len(rows.examples))})
+
+
+class RandomLabels(Labels):
+    def collate(self, rows):
+        return replace(super().collate(rows), labels={"labels": torch.tensor([random.random() for _ in rows.examples])})
+
+
+class LabelsOneMore(Labels):
+    def collate(self, rows):
+        targets = super().collate(rows)
+        return replace(targets, labels={"labels": F.pad(targets.labels["labels"], (0, 1))})
+
+
+class PredictsSeven(Judge):
+    def predict(self, model, batch, targets):
+        return super().predict(model, batch, targets)[:7]
+
+
+class Hides(Labels):
+    def hides(self, readers):
+        return {"caption": Hiding()}
+
+
+class TwiceInHalves(Labels):
+    def halves(self, example):
+        return [example, example]
+
+
+class OwnRows(Labels):
+    def rows(self, example, draw, other):
+        return [example, example]
+
+
+class PublishesAnother(Judge):
+    def published(self, weights):
+        return {f"other.{name}": tensor for name, tensor in weights.items()}
+
+
+class InAList(Judge):
+    """A head that torch does not know of."""
+
+    def __init__(self, backbone):
+        nn.Module.__init__(self)
+        self.reader, self.heads = Labels(), [nn.Linear(backbone.hidden_size, 1)]
+
+    @property
+    def head(self):
+        return self.heads[0]
+
+
+class Detaches(Judge):
+    def forward(self, model, batch, targets):
+        return Loss({"loss": super().forward(model, batch, targets).sums["loss"].detach()})
+
+
+class KeepsATeacher(Judge):
+    """Frozen by its author, and right."""
+
+    def __init__(self, backbone):
+        super().__init__(backbone)
+        self.teacher = nn.Linear(3, 3).requires_grad_(False)
+
+
+def reads(reader, base=Judge):
+    return type(reader.__name__, (base,), {"reads": reader})
+
+
+class Bags(Words):
+    """Words that cannot be hidden."""
+
+    hides = None
+
+    def build(self, backbone):
+        embedder = super().build(backbone)
+        embedder.reader.hides = None
+        return embedder
+
+
+NEW = {
+    "n1 a loss of another name": (
+        lambda: first_update(Renames),
+        "own (Renames): forward gives a Loss of 'length': a float32 tensor (), not a Loss of a sum () for 'loss'",
+    ),
+    "n2 the loss is a mean": (
+        lambda: caught(generator(AveragesItsLoss), "test_counts_and_sums"),
+        "the loss of a batch must be the sum of its examples' losses",
+    ),
+    "n3 a count is a tensor": (
+        lambda: first_update(reads(TensorCounts)),
+        "own (TensorCounts): collate counts tensor(4) for 'loss'; a count is a number, 0 or more",
+    ),
+    "n4 draws from random": (
+        lambda: objective(reads(RandomLabels), "test_draws_depend_on_the_example"),
+        "two reads in one epoch give different targets; draw only from `Rows.draw`",
+    ),
+    "n5 one label too many": (
+        lambda: first_update(reads(LabelsOneMore)),
+        "own (LabelsOneMore): forward raises ValueError: Target size (torch.Size([5])) must be the same as input size",
+    ),
+    "n5 one label too many, in the suite": (
+        lambda: objective(reads(LabelsOneMore), "test_counts_and_sums"),
+        "own (LabelsOneMore): forward raises ValueError: Target size",
+    ),
+    "n6 gives without predict": (
+        lambda: first_update(type("Mute", (Judge,), {"predict": Objective.predict})),
+        'own (Mute): gives is "label", but Mute has no method predict; write predict, or set gives = None',
+    ),
+    "predict without gives": (
+        lambda: first_update(Judge, gives=None),
+        "own (Judge): Judge has a method predict, but gives is None, so it is never called; set gives, or remove "
+        "predict",
+    ),
+    "n7 seven predictions": (
+        lambda: objective(PredictsSeven, "test_predictions"),
+        "own (PredictsSeven): predict gives 7 for 33 examples",
+    ),
+    "n8 hides what hides nothing": (
+        lambda: first_update(reads(Hides), {"caption": Bags()}, hidden=("caption",)),
+        "own (Hides): hides the input 'caption', whose reader cannot hide anything (its `hides` is None)",
+    ),
+    "n9 hides without hidden": (
+        lambda: first_update(reads(Hides)),
+        "own (Hides): the config's hidden() returns [], but the reader hides ['caption']; they must name the same "
+        "inputs",
+    ),
+    "n10 halves give the example twice": (
+        lambda: objective(reads(TwiceInHalves), "test_halves"),
+        "the halves of 'red-cat' have other targets than the example: they count {'own.loss': 2}, and the example "
+        "{'own.loss': 1}; each target must be in one half",
+    ),
+    "n11 rows without makes_rows": (
+        lambda: first_update(reads(OwnRows)),
+        "own (OwnRows): OwnRows has a method rows, but makes_rows is False, so it is never called; set makes_rows = "
+        "True",
+    ),
+    "makes_rows in the config alone": (
+        lambda: first_update(Judge, makes_rows=True),
+        "own (Judge): makes_rows is True in the config and False in Labels; they must be equal",
+    ),
+    "n12 publishes a name that it does not have": (
+        lambda: objective(PublishesAnother, "test_published_weights"),
+        "published takes weights with unknown names (other.of.nobody.weight, other.of.nobody.bias)",
+    ),
+    "n13 a head in a list": (
+        lambda: first_update(InAList),
+        "own (InAList): the loss reaches a float32 tensor (1, 32) that is trained by nobody, since no module owns it; "
+        "keep layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter",
+    ),
+    "n13 a head in a list, in the suite": (
+        lambda: objective(InAList, "test_training_lowers_the_loss"),
+        "that is trained by nobody, since no module owns it",
+    ),
+    "n16 a detached loss": (
+        lambda: first_update(Detaches),
+        "own (Detaches): forward gives a loss without a gradient; do not detach it (detach, item, no_grad, a new "
+        "tensor)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_mistake_of_an_objective_is_caught_in_words(name):
+    report, words = NEW[name]
+    assert words in report()
+
+
+def test_what_an_author_froze_passes_the_suite():
+    suite = type("Suite", (ObjectiveSuite,), {"config": lambda self: config_of(KeepsATeacher)})
+    suite().test_training_lowers_the_loss()
+
+
+def test_a_loss_with_nothing_to_count_may_have_no_gradient():
+    class CountsNothing(Labels):
+        def collate(self, rows):
+            return replace(super().collate(rows), counts={"loss": 0})
+
+    class Nothing(Judge):
+        reads = CountsNothing
+
+        def forward(self, model, batch, targets):
+            return Loss({"loss": torch.zeros(())})
+
+    model = compose(
+        Tiny(), {"caption": Words()}, Greedy(), texts=TEXTS, objectives=Objectives({"own": config_of(Nothing)})
+    )
+    assert float(model(Collator(model, model.inputs, ("own",))(EXAMPLES)).mean) == 0
+
+
+# --- other parts ---
+
+
+class TooWide(WordsEmbedder):
+    def forward(self, ids, mask):
+        segment = super().forward(ids, mask)
+        return Segment(F.pad(segment.states, (0, 1)), segment.mask)
+
+
+class SwapsAxes(WordsEmbedder):
+    def forward(self, ids, mask):
+        segment = super().forward(ids, mask)
+        return Segment(segment.states.transpose(0, 1), segment.mask)
+
+
+class LeavesTheMaskOut(WordsEmbedder):
+    def forward(self, ids, mask):
+        return Segment(super().forward(ids, mask).states)
+
+
+class ReadsNoise(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = NeverReadsTheSame(field, backbone)
+
+
+class ForgetsTheBase(WordsEmbedder):
+    def __init__(self, field, backbone):
+        self.layer = nn.Linear(3, 3)
+
+
+def misspelt(field, backbone):
+    from kit import bruken  # noqa: F401
+
+
+class NotANumber(CountedMetric):
+    def score(self, generations, examples):
+        return Scores({"hits": float("nan")})
+
+
+class GivesADict(CountedMetric):
+    def score(self, generations, examples):
+        return {"hits": 1.0}
+
+
+EMBEDDER = """
+    from typing import Literal
+    import mmgen
+    class Audio(mmgen.EmbedderConfig):
+        "Sounds."
+        type: Literal["audio"] = "audio"
+        def build(self, backbone): ...
+    @mmgen.hookimpl
+    def register_embedders():
+        return [Audio]
+"""
+OTHER = {
+    "1 a width too many": (lambda: built_with(TooWide), "states have width 13, but input_size of the backbone is 12"),
+    "1b axes swapped": (lambda: built_with(SwapsAxes), "input 'caption' (SwapsAxes): states"),
+    "2 the mask left out": (
+        lambda: built_with(LeavesTheMaskOut),
+        "input 'caption' (LeavesTheMaskOut): forward raises TypeError: Segment.__init__() missing 1 required",
+    ),
+    "2b padding called real": (
+        lambda: caught(embedder(MasksNothing), "test_neighbours_and_padding_change_nothing"),
+        "has 3 slots alone and 6 in a batch; mask the padding",
+    ),
+    "5 a hook misspelt": (
+        lambda: registered(EMBEDDER.replace("register_embedders", "register_embeders")),
+        "there is no hook 'register_embeders'; did you mean 'register_embedders'?",
+    ),
+    "5b the decorator forgotten": (
+        lambda: registered(EMBEDDER.replace("@mmgen.hookimpl", "")),
+        "register_embedders is not decorated with @mmgen.hookimpl",
+    ),
+    "7 a reader draws": (
+        lambda: caught(embedder(ReadsNoise), "test_reads_are_deterministic"),
+        "example 'one' read twice gives different ids",
+    ),
+    "8 a reader with a lambda": (
+        lambda: caught(embedder(CannotTravel), "test_reader"),
+        "the reader cannot be pickled, which loader workers need",
+    ),
+    "9 a plain tensor": (
+        lambda: caught(embedder(KeepsAPlainTensor), "test_moves_to_another_device"),
+        "scale is a plain tensor and stays on the CPU",
+    ),
+    "10 one value too few": (lambda: caught(metric(LosesExamples), "test_per_example"), "hits has 15 values for 16"),
+    "10b no number": (lambda: caught(metric(NotANumber), "test_values"), "hits is nan; values are finite numbers"),
+    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "it must be a mmgen.tensors.Scores"),
+    "11 a text for targets": (
+        lambda: caught(dataset(AsksATextNotATuple), "test_examples_are_keys_and_texts"),
+        "not a tuple of texts; write (text,), with its comma",
+    ),
+    "12 alternatives in a list": (
+        lambda: caught(dataset(ListsAlternatives), "test_examples_are_keys_and_texts"),
+        "the alternatives of 'caption' are a list; write a tuple",
+    ),
+    "13 ids twice": (
+        lambda: caught(dataset(RepeatsIds), "test_examples_are_keys_and_texts"),
+        "put the split's name into the ids",
+    ),
+    "14 no Literal": (
+        lambda: registered(EMBEDDER.replace('Literal["audio"]', "str")),
+        'must be called the same everywhere; write  type: Literal["audio"] = "audio"',
+    ),
+    "15 a newer contract": (
+        lambda: registered(EMBEDDER + "\n    MMGEN_API = 4"),
+        "asks for version 4 of the plugin contract",
+    ),
+    "16 a module misspelt in build": (
+        lambda: built_with(misspelt),
+        "input 'caption' (Changed): build raises ImportError: cannot import name 'bruken'",
+    ),
+    "17 super().__init__ forgotten": (
+        lambda: built_with(ForgetsTheBase),
+        "input 'caption' (Changed): build raises AttributeError: ForgetsTheBase.__init__ must call super().__init__() "
+        "first",
+    ),
+    "18 owns the backbone": (
+        lambda: caught(embedder(OwnsTheBackbone), "test_does_not_own_the_backbone"),
+        "write self._backbone = [backbone], a list",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_mistake_of_another_part_is_caught_in_words(name):
+    report, words = OTHER[name]
+    assert words in report()
+
+
+CLASSES = {  # mistake -> code of a package, and words of `mmgen plugins` or `mmgen check`
+    "6b a key without an annotation": (
+        EMBEDDER.replace("def build", "width = 3\n        def build"),
+        "A non-annotated attribute was detected: `width = 3`",
+    ),
+    "4 the name of another part": (
+        EMBEDDER.replace('"audio"', '"text"'),
+        "two plugins provide the embedder 'text': mmgen-audio 0.3 and mmgen-framework",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_mistake_of_a_package_is_reported_when_plugins_are_listed(name, site, tmp_path):
+    code, words = CLASSES[name]
+    site("mmgen-audio", "mmgen_audio", code)
+    done = mmgen_here(tmp_path, "plugins", "--strict-plugins")
+    assert done.returncode == 1 and words in " ".join(done.stderr.split())
+
+
+def test_a_key_without_a_default_is_reported_with_its_line(site, tmp_path):
+    site("mmgen-audio", "mmgen_audio", EMBEDDER.replace("def build", "width: int\n        def build"))
+    (tmp_path / "toy.toml").write_text(recipe(inputs={"caption": {"type": "audio"}}))
+    done = mmgen_here(tmp_path, "check", "toy.toml")
+    assert done.returncode == 1 and done.stderr.startswith("error: toy.toml:7: inputs.caption.width: is missing")
+
+
+COMMAND = """
+    from typing import Literal
+    import click
+    import mmgen
+    class Count(mmgen.CommandConfig):
+        "Count."
+        type: Literal["count"] = "count"
+        def build(self):
+            IMPORT
+            return click.Command("count", callback=lambda: {}["runs"], help="Count.")
+    @mmgen.hookimpl
+    def register_commands():
+        return [Count]
+"""
+
+
+def test_a_command_that_raises_is_named_and_the_traceback_waits(site, tmp_path, monkeypatch):
+    site("mmgen-count", "mmgen_count", COMMAND.replace("IMPORT", ""))
+    done = mmgen_here(tmp_path, "count")
+    assert done.returncode == 1 and done.stderr.splitlines() == [
+        "error: the command 'count' (count, mmgen-count 0.3): its function raises KeyError: 'runs'; at "
+        "mmgen_count.py:10 (MMGEN_TRACEBACK=1 prints the traceback)"
+    ]
+    monkeypatch.setenv("MMGEN_TRACEBACK", "1")
+    done = mmgen_here(tmp_path, "count")
+    assert done.stderr.startswith("Traceback (most recent call last):")
+    assert "KeyError: 'runs'\nerror: the" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        ("EmbedderSuite", "import torch\n" + textwrap.dedent(EMBEDDER), "imports torch"),
+        ("CommandSuite", COMMAND.replace("IMPORT", "import torch"), "building the command 'Count' imports torch"),
+    ],
+    ids=["3 torch at the top", "n15 a command that imports torch"],
+)
+def test_torch_is_imported_too_early(site, kind, code, words):
+    import importlib
+
+    name = "count" if kind == "CommandSuite" else "audio"
+    site(f"mmgen-{name}", f"mmgen_{name}", code)
+    module = importlib.import_module(f"mmgen_{name}")
+    config = getattr(module, name.title())
+    base = getattr(mmgen.testing, kind)
+    suite = type("Suite", (base,), {"config": lambda self: config(), "examples": lambda self: CAPTIONS})
+    test = "test_building_it_imports_no_torch" if name == "count" else "test_importing_imports_no_torch"
+    assert words in caught(suite, test)
