@@ -1,9 +1,9 @@
-"""Objectives: what a step learns, and the generators among them, which also write. Shape letters are those of
+"""Objectives: what a step trains. Generators are objectives that also write. Shape letters are those of
 `mmgen.tensors`.
 
 An objective has two halves. Its `reader`, a `TargetReader`, runs in loader workers: it has no parameters, and says what
-is to be predicted and over how many things each loss is a sum. The objective itself is a `torch.nn.Module`, and may own
-a head.
+is to be predicted and over how many things each loss is a sum. The objective itself is a `torch.nn.Module`, and may
+have a head.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _draw(place: int, /, *more: str) -> random.Random:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the targets of a batch are made of.
+    """B rows whose targets are to be collated.
 
     examples  one a row
     draw      the place of a row -> its random numbers, the objective's own: a function of (seed, step, pass over the
@@ -94,7 +94,7 @@ class Embedders(Protocol):
 
 
 class Sequencer(Protocol):
-    """What objectives, generators and probes see of a model (`mmgen.model.Model`)."""
+    """The methods of a model (`mmgen.model.Model`) for objectives, generators and probes."""
 
     @property
     def backbone(self) -> Backbone: ...
@@ -103,7 +103,7 @@ class Sequencer(Protocol):
     def embedders(self) -> Embedders: ...
 
     def objective(self, name: str) -> Objective:
-        """What the model learns under this name: "generator", or one of the recipe's objectives."""
+        """The objective of this name: "generator", or one of the recipe's objectives."""
         ...
 
     def prefix(self, batch: Batch) -> Prefix:
@@ -111,15 +111,15 @@ class Sequencer(Protocol):
         ...
 
     def behind(self, prefix: Prefix, tail: Tail) -> Slots:
-        """A tail (B, S) as slots whose positions go on after the prefix's."""
+        """A tail (B, S) as slots whose positions continue after the prefix's."""
         ...
 
     def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
-        """Tokens (B, S) behind a prefix, as slots. Their positions are counted from the first that is free."""
+        """Tokens (B, S) behind a prefix, as slots. `offsets` count from the first free position."""
         ...
 
     def encode(self, batch: Batch) -> EncodedInputs:
-        """The inputs of every row, encoded; once for all objectives of a batch that ask."""
+        """The inputs of every row, encoded once for all objectives of a batch."""
         ...
 
     def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
@@ -135,48 +135,48 @@ class Sequencer(Protocol):
 
 
 class TargetReader(abc.ABC):
-    """The half of an objective that runs in loader workers: no parameters, and it can be pickled.
+    """The half of an objective that runs in loader workers: it has no parameters and is picklable.
 
     losses      names of the losses that it counts and that the objective sums up
-    makes_rows  whether it builds rows (`rows`); at most one objective of a step does
+    makes_rows  whether it overrides `rows`; at most one objective of a step may
     """
 
     losses: ClassVar[tuple[str, ...]] = ("loss",)
     makes_rows: ClassVar[bool] = False
 
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
-        """The rows that an example becomes, before one of each input's alternatives is chosen: by default one, itself.
+        """The rows that an example becomes, before one of each input's alternatives is chosen; by default itself.
         `draw_other()` draws an example of another picture."""
         return [example]
 
     def hides(self, readers: Mapping[str, Reader]) -> Mapping[str, Hiding]:
-        """Which of a step's inputs it hides, and how. By default none."""
+        """The step's inputs that it masks, and how. By default none."""
         return {}
 
     @abc.abstractmethod
     def collate(self, rows: Rows) -> Targets:
-        """What is to be predicted in B rows, with a count for every one of `losses`. Raises MissingLabel for an
-        example that lacks a label, DataError for what cannot be used."""
+        """The targets of B rows, with a count for each of `losses`. Raises MissingLabel for an example that lacks a
+        label, DataError for one that cannot be used."""
 
     def ask(self, rows: Rows) -> Targets:
-        """What the objective needs beside the inputs to predict B rows whose labels are unknown; by default nothing."""
+        """What `predict` needs beside the inputs for B rows whose labels are unknown; by default nothing."""
         return Targets({})
 
     def halves(self, example: Example) -> list[Example]:
-        """An example in two, where a pass runs out of memory with it alone; by default it cannot be cut."""
+        """An example in two, for a pass that runs out of memory with it alone; by default it cannot be cut."""
         return [example]
 
     def pairs(self, example: Example) -> int:
-        """What `batch_size` counts of an example: 1 by default."""
+        """How much an example counts in `batch_size`: 1 by default."""
         return 1
 
     def lengths(self, examples: Sequence[Example]) -> list[float]:
-        """How many slots behind the prefix each example takes. Examples of like length share batches."""
+        """How many slots behind the prefix each example takes. Examples of similar length share batches."""
         return [0.0] * len(examples)
 
 
 class TextTargets(TargetReader):
-    """Targets that are texts: tokens, cut to a limit, their end last. A generator's reader says how they are laid out.
+    """Targets that are texts: tokens, cut to a limit, the end last. A subclass says how they are laid out.
 
     max_tokens  tokens of a target, its end included
     """
@@ -190,7 +190,7 @@ class TextTargets(TargetReader):
         """B x K targets, each a list of token ids with its end, as slots behind the prefix."""
 
     def slots(self, tokens: int) -> int:
-        """How many slots `lay_out` gives a target of so many tokens, its end included. By default a slot a token."""
+        """How many slots `lay_out` gives a target of T tokens, its end included. By default T."""
         return tokens
 
     def collate(self, rows: Rows) -> Targets:
@@ -237,7 +237,7 @@ class TextTargets(TargetReader):
 
 
 class Objective(Part, abc.ABC):
-    """What a step learns. May own parameters (a head)."""
+    """What a step trains. It may have parameters (a head)."""
 
     reader: TargetReader
 
@@ -253,12 +253,12 @@ class Objective(Part, abc.ABC):
         return
 
     def hidden_layer(self) -> nn.Linear | None:
-        """The layer (H, H) between states and the head's last layer, where the config has `exports_weights`."""
+        """The layer (H, H) between states and the head's last layer, if the config has `exports_weights`."""
         return None
 
     @abc.abstractmethod
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        """The sum of every loss that the reader counts, over what `targets` ask for."""
+        """The sum of every loss that the reader counts. A row's loss must not depend on the other rows."""
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         """One prediction for each of the batch's examples (`batch.ids`), of the kind that its config `gives`.
@@ -282,7 +282,7 @@ class Generator(Objective):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text, its end included, while learning and while writing."""
+        """Tokens of a text, its end included, in training and in generation."""
         return self.reader.max_tokens
 
     @abc.abstractmethod
@@ -292,15 +292,15 @@ class Generator(Objective):
 
 
 def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:
-    """A head's hidden layer begins as that of another objective of the model, where it has one; "" names none."""
+    """Copy the hidden layer of the objective `name` of the model, if it has one, into `layer`; "" names none."""
     source = model.objective(name).hidden_layer() if name else None
     if source is not None:
         layer.load_state_dict(source.state_dict())
 
 
 def published_layer(weights: Mapping[str, Tensor], theirs: str, layer: str) -> dict[str, Tensor]:
-    """What published weights have of a layer that others call `theirs`, whatever stands before that, as that of `own`:
-    of its weight and its bias those that are there (`Objective.published`)."""
+    """For `Objective.published`: the weight and bias of the published layer whose name ends in `theirs`, as those of
+    `layer`. What is missing is left out."""
     tensors: dict[str, Tensor] = {}
     for kind in ("weight", "bias"):
         name = next((key for key in weights if key.endswith(f"{theirs}.{kind}")), None)
@@ -310,8 +310,8 @@ def published_layer(weights: Mapping[str, Tensor], theirs: str, layer: str) -> d
 
 
 def loss_problem(loss: Any, names: Sequence[str]) -> str:
-    """What is wrong with what `Objective.forward` gives; empty when it is a Loss with one sum () for each of these
-    names. Shapes and types alone: to look at values would wait for the device."""
+    """What is wrong with the result of `Objective.forward`; empty for a Loss with one sum () for each of these names.
+    Checks shapes and types only: reading values would wait for the device."""
     sums = loss.sums if isinstance(loss, Loss) and isinstance(loss.sums, Mapping) else {}
     if set(sums) == set(names) and all(isinstance(total, Tensor) and not total.ndim for total in sums.values()):
         return ""

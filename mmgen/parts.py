@@ -1,4 +1,4 @@
-"""Contracts of the parts that plugins provide, but for objectives (`mmgen.objectives`). Shape letters are those of
+"""Contracts of the parts that plugins provide, except objectives (`mmgen.objectives`). Shape letters are those of
 `mmgen.tensors`. Embedders and backbones are plain `torch.nn.Module`s; nothing here needs the framework."""
 
 from __future__ import annotations
@@ -26,62 +26,63 @@ if TYPE_CHECKING:
 
 
 class Part(nn.Module):
-    """What embedders, backbones and objectives have in common."""
+    """Base class of embedders, backbones and objectives."""
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """What of weights that somebody published is this part's: name of a parameter of its own -> tensor. By default
-        nothing. A tensor that is looked at (`weights[name]`) counts as taken; the names of all others are listed."""
+        """This part's tensors in published weights: name of its parameter -> tensor. By default none. A tensor that is
+        looked up (`weights[name]`) counts as taken; the names of all others are listed."""
         return {}
 
 
 class Reader(abc.ABC):
-    """The part of an embedder that runs in loader workers: no parameters, and it can be pickled. `hides`: what `hide`
-    hides of the input; None where it hides nothing."""
+    """The part of an embedder that runs in loader workers: it has no parameters and is picklable. `hides`: what `hide`
+    masks; None if it masks nothing."""
 
     hides: ClassVar[Literal["words", "regions"] | None] = None
 
     @abc.abstractmethod
     def read(self, example: ResolvedExample) -> Any:
-        """What the embedder needs of one example (arrays, token ids), the same every time. Raises
-        MissingInput for a field that the example lacks, DataError for what cannot be read."""
+        """The input of one example (arrays, token ids), the same every time. Raises MissingInput for a field that the
+        example lacks, DataError for a value that cannot be read."""
 
     @abc.abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """B items of `read` as padded tensors, the keyword arguments of `Embedder.forward`."""
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
-        """An item of `read` with parts of it hidden, and what stood there: (N,) or (N, C) labels, -100 at slots that
-        are not to be predicted. The item itself stays as it is."""
+        """A copy of an item of `read` with parts masked, and the labels of what was masked: (N,) or (N, C), -100 at
+        slots that are not to be predicted."""
         raise NotImplementedError(f"{type(self).__name__} hides nothing")
 
     def slots(self, example: ResolvedExample) -> float:
-        """About how many slots the input takes, told without reading features: like examples share batches."""
+        """About how many slots N the input takes, without reading features. Similar examples share batches."""
         return 0
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError for examples that `read` would refuse (images without features), found without reading them
-        all. A run asks before it learns. By default nothing is looked at."""
+        """Raises DataError for examples that `read` would refuse (images without features), without reading them all.
+        A run calls it before it trains. By default it does nothing."""
         return
 
 
 class Embedder(Part, abc.ABC):
-    """One input of an example as states of the backbone's `input_size`. Owns what is learnt about its modality.
-    One that needs the backbone (its word embeddings) keeps it in a list, `self._backbone = [backbone]`: as an attribute
-    it would be a submodule, saved twice, and learn with the input."""
+    """One input of an example as states of width `backbone.input_size`. Its parameters are those of its modality.
+    An embedder that needs the backbone (its word embeddings) keeps it in a list, `self._backbone = [backbone]`: as an
+    attribute the backbone would be a submodule, saved twice and trained with the input."""
 
     reader: Reader
 
     @abc.abstractmethod
     def forward(self, *args: Any, **collated: Any) -> Segment:
-        """What `reader.collate` made of B examples -> states (B, N, E), mask (B, N) and what else a `Segment` may say.
-        Padded slots are masked, and change nothing: a row's states do not depend on the other rows."""
+        """The collated input of B examples as a `Segment`: states (B, N, E), mask (B, N), optionally types and
+        positions. A row's states must not depend on padding or on the other rows."""
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
-        """What is added to the states of whole rows, slots of others too: (B, L, E); by default nothing. `collated` is
-        None where the rows lack this input. `slots.of(name)` are its own; `slots.index` tells which of them each is."""
+        """A term (B, L, E) that is added to the states of whole rows, also at slots of other inputs; by default none.
+        `collated` is None if the rows lack this input. `slots.of(name)` marks the slots of this input, and
+        `slots.index` says which of its N slots each is."""
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
-        """What is added to the state of everything that is written behind the rows: (B, E); by default nothing."""
+        """A term (B, E) that is added to the states of everything written behind the rows; by default none."""
 
     def inferred_settings(self) -> dict[str, Any]:
         """Fields of the config whose values come from files, such as the width of features. A run saves them, so
@@ -105,10 +106,10 @@ class Backbone(Part, abc.ABC):
     input_size: int  # E, the width of word embeddings (which may be narrower than the states)
     hidden_size: int  # H, the width of states
     max_positions: int  # longest row, in positions
-    types: int = 2  # how many token types it has; 0 where it has none, and does not look at `Slots.types`
-    extra_positions: int = 0  # how many rows its table of positions has besides: `Slots.positions` -1, -2, ...
-    masks: ClassVar[Literal["any", "causal"]] = "any"  # an attention mask is obeyed, or slots are read left to right
-    caches: bool  # encode fills and uses the cache that `new_cache` makes
+    types: int = 2  # number of token types; 0: it has none and ignores `Slots.types`
+    extra_positions: int = 0  # additional rows of its position table: `Slots.positions` -1, -2, ...
+    masks: ClassVar[Literal["any", "causal"]] = "any"  # obeys any attention mask, or reads slots from left to right
+    caches: bool  # whether `encode` fills and uses the cache that `new_cache` makes
     tokenizer: Any  # of transformers, or one that is called and decodes like it
     start_id: int  # [CLS], <s>
     end_id: int  # [SEP], </s>: parts the inputs and ends a text, the paper's [EOS]
@@ -121,12 +122,12 @@ class Backbone(Part, abc.ABC):
 
     @abc.abstractmethod
     def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
-        """Rows through the encoder. With a cache, `slots` follow those remembered in it, see them as
-        `mmgen.attention.visible` tells, and are remembered too. `output` may name "hidden" and "attentions"."""
+        """Rows through the encoder. With a cache, `slots` follow the cached ones, see them as
+        `mmgen.attention.visible` says, and are cached too. `output` may name "hidden" and "attentions"."""
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
-        """Last states of the slots that `mask` (B, L) marks, row by row: (n, H). An encoder may save the work that its
-        last layer would do for the others; the cache keeps them."""
+        """Last states (n, H) of the slots that `mask` (B, L) marks, row by row. The last layer may skip the other slots,
+        except for their keys and values in the cache."""
         return self.encode(slots, cache).last[mask]
 
     @abc.abstractmethod
@@ -134,15 +135,15 @@ class Backbone(Part, abc.ABC):
         """The masked-language-model head: (..., H) -> (..., V)."""
 
     def add_pooler(self) -> None:
-        """Makes `pooled` possible: a dense layer, learnt with the backbone. Called once, where a model's objectives ask
-        for it. By default its weights are fresh (normal, deviation 0.02)."""
+        """Adds what `pooled` needs: a dense layer, trained with the backbone. Called once, if an objective pools. By
+        default its weights are drawn (normal, deviation 0.02)."""
         dense = nn.Linear(self.hidden_size, self.hidden_size)
         nn.init.normal_(dense.weight, std=0.02)
         nn.init.zeros_(dense.bias)
         self.pooler = nn.Sequential(OrderedDict(dense=dense, activation=nn.Tanh()))
 
     def pooled(self, states: Tensor) -> Tensor:
-        """(B, H): BERT's pooled state of rows (B, L, H), of their first slots. Only behind `add_pooler`."""
+        """BERT's pooled states (B, H) of the first slots of rows (B, L, H). Only after `add_pooler`."""
         return cast(Tensor, self.pooler(states[:, 0]))
 
     def set_gradient_checkpointing(self, enabled: bool) -> None:
@@ -177,7 +178,7 @@ class Backbone(Part, abc.ABC):
 
 @dataclass(frozen=True)
 class Picture:
-    """A raw image on its way into a feature store. `load` alone opens its file, in any thread, one after another."""
+    """A raw image for a feature store. Only `load` opens its file; it is called in any thread, one at a time."""
 
     key: str
     load: Any  # () -> PIL.Image.Image, RGB
@@ -200,7 +201,7 @@ class Record:
 
 @dataclass(frozen=True)
 class FailedImage:
-    """An image whose features cannot be had; it is listed and the others go on."""
+    """An image whose features could not be made. It is listed, and the others are extracted."""
 
     key: str
     reason: str
@@ -216,10 +217,10 @@ class Extractor(abc.ABC):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        """One record an image, but for the keys in `skip` (a store that is being continued). Constant memory."""
+        """One record per image, except for the keys in `skip` (already in the store). Uses constant memory."""
 
     def count(self, source: Iterable[Picture] | Path) -> int | None:
-        """How many images there are, where that is known beforehand; for progress bars only."""
+        """The number of images, or None if it is not known; for progress bars only."""
         return len(source) if isinstance(source, Sized) else None
 
 
@@ -228,31 +229,32 @@ class Dataset(abc.ABC):
 
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits there are."""
+        """The names of the splits."""
 
     @abc.abstractmethod
     def split(self, name: str) -> Sequence[Example]:
-        """The examples of a split. Raises DataError for a name there is not."""
+        """The examples of a split. Raises DataError for an unknown name."""
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
-        """What there is to choose from, by the name of a label: the 3,129 answers of VQA. A run saves them."""
+        """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""
         return {}
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Counts, licence, where to get it; "published": the paper's rows, where the data set is the paper's."""
+        """ "name", "examples" (counts), "licence", "source", and "published", the paper's rows, if it is a paper's data
+        set; JSON."""
 
     def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
-        """What its files lack of a split -> images: {"without_caption": ["123"]}; left out of the examples, or not."""
+        """Images that lack something, by what they lack: {"without_caption": ["123"]}. For `mmgen data check`."""
         return {}
 
     def pictures(self) -> Iterable[Picture]:
-        """Raw images of all splits, each key once; for extracting features and for reports."""
+        """Raw images of all splits, each key once, for extracting features and for reports."""
         raise DataError("this data set has no raw images; give the embedder a file of features")
 
 
 class Metric(abc.ABC):
-    """Scores texts, or whatever else its config says it `judges`."""
+    """Scores texts, or the other kinds of predictions that its config `judges`."""
 
     @abc.abstractmethod
     def score(self, generations: Sequence[Any], examples: Sequence[Example]) -> Scores:
@@ -260,8 +262,8 @@ class Metric(abc.ABC):
         other kinds gets `tensors.Prediction`s; both have a `value`."""
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
-        """The scores of the references themselves, for the row "people" of the table; scores named "chance_<name>" are
-        those of the row "chance". None, the default: the metric has no such scores."""
+        """The scores of the references themselves, for the row "people" of the table; scores named "chance_<name>" go
+        into the row "chance". By default None: no such rows."""
         return None
 
 
@@ -271,7 +273,7 @@ def _no_texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]
 
 @dataclass(frozen=True)
 class TrainedStep:
-    """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time."""
+    """A trained step of a run, for probes. `load` reads its weights: hold one model at a time."""
 
     name: str
     load: Any  # () -> mmgen.model.Model in eval mode, on the device to use
@@ -283,22 +285,22 @@ class TrainedStep:
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """What a probe looks into: trained steps, and examples."""
+    """Input of a probe: trained steps, and examples."""
 
     steps: Sequence[TrainedStep]
     examples: Sequence[ResolvedExample]
-    untaught: Any  # () -> a Model of the same shape that has learnt nothing
+    untaught: Any  # () -> an untrained Model of the same shape
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # raw images by key, where the data set has them
     progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What people are shown of a probe's results, in the terminal and in a report; JSON throughout.
+    """Results of a probe for the terminal and the report; JSON throughout.
 
-    tables  title -> rows of cells (texts, numbers, None for what cannot be had), the first row the header
+    tables  title -> rows of cells (texts, numbers, None if missing), the first row the header
     plots   title -> name of an SVG file in the probe's folder
-    notes   how numbers were made, and what could not be had and why, a line each
+    notes   lines: how numbers were made, and what is missing and why
     """
 
     tables: Mapping[str, Sequence[Sequence[str | float | None]]] = field(default_factory=dict)
@@ -307,18 +309,18 @@ class ProbeResult:
 
 
 class Probe(abc.ABC):
-    """Looks into trained models."""
+    """Inspects trained models."""
 
     @abc.abstractmethod
     def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
-        """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one
-        line, when nothing can be had of any step; what a step cannot give is a note. Leaves models as they were."""
+        """Writes files into the empty folder `out`. Raises UnavailableError or DataError, in one line, if no step can
+        provide anything; a note reports what one step cannot provide. It must not change models."""
 
 
 class Renderer(abc.ABC):
-    """Shows an example and a prediction to people. The example has one of each input's alternatives, and no labels
-    where nobody knows them. The prediction is a `tensors.Prediction` of a kind that the config `renders`, or for "text"
-    a `tensors.Generation`.
+    """Shows an example and a prediction to people. The example has one of each input's alternatives, and may have no
+    labels. The prediction is a `tensors.Prediction` of a kind that the config `renders`, or for "text" a
+    `tensors.Generation`.
 
     An exception is reported with the renderer's name, and the prediction is then shown as JSON."""
 
