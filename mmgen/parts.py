@@ -126,8 +126,8 @@ class Backbone(Part, abc.ABC):
         `mmgen.attention.visible` says, and are cached too. `output` may name "hidden" and "attentions"."""
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
-        """Last states (n, H) of the slots that `mask` (B, L) marks, row by row. The last layer may skip the other slots,
-        except for their keys and values in the cache."""
+        """Last states (n, H) of the slots that `mask` (B, L) marks, row by row. The last layer may skip the other
+        slots, except for their keys and values in the cache."""
         return self.encode(slots, cache).last[mask]
 
     @abc.abstractmethod
