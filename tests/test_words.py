@@ -32,7 +32,7 @@ PHRASES_LEFT: dict[str, int] = {
     "docs/api.md": 1,
     "docs/judging.md": 1,
     "docs/performance.md": 1,
-    "docs/plugins.md": 3,
+    "docs/plugins.md": 2,
     "docs/recipes.md": 1,
     "docs/results.md": 1,
     "docs/scale.md": 1,
