@@ -86,7 +86,7 @@ class Model(nn.Module):
         try:
             self.embedders = Embedders(embedders)
         except KeyError as error:
-            raise PluginError(f"an input cannot be called like that: {str(error).strip(chr(34))}") from None
+            raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
         self._traced: set[str] = set()  # objectives whose gradients have been checked

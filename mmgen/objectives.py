@@ -206,7 +206,7 @@ class TextTargets(TargetReader):
     def targets(self, example: Example) -> list[list[int]]:
         """Token ids of an example's targets, cut to the limit, the end token last."""
         if not example.targets:
-            raise DataError(f"example '{example.id}' has no target to learn from")
+            raise DataError(f"example '{example.id}' has no target to train on")
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
     def lengths(self, examples: Sequence[Example]) -> list[float]:
@@ -263,7 +263,7 @@ class Objective(Part, abc.ABC):
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         """One prediction for each of the batch's examples (`batch.ids`), of the kind that its config `gives`.
         `targets`: of `TargetReader.ask`. Only for objectives that give something."""
-        raise NotImplementedError(f"{type(self).__name__} predicts nothing")
+        raise NotImplementedError(f"{type(self).__name__} does not make predictions")
 
 
 class Generator(Objective):
@@ -315,7 +315,7 @@ def loss_problem(loss: Any, names: Sequence[str]) -> str:
     sums = loss.sums if isinstance(loss, Loss) and isinstance(loss.sums, Mapping) else {}
     if set(sums) == set(names) and all(isinstance(total, Tensor) and not total.ndim for total in sums.values()):
         return ""
-    return f"forward gives {describe_value(loss)}, not a Loss of a sum () for {', '.join(map(repr, names))}"
+    return f"forward returns {describe_value(loss)}, not a Loss with a sum () for {', '.join(map(repr, names))}"
 
 
 def declaration_problem(
@@ -329,7 +329,7 @@ def declaration_problem(
     name, reader = type(objective).__name__, objective.reader
     expected = TextTargets if isinstance(objective, Generator) else TargetReader
     if not isinstance(reader, expected):
-        return f"reader is {describe_value(reader)}; it must be a mmgen.objectives.{expected.__name__}"
+        return f"reader is {describe_value(reader)}; expected a mmgen.objectives.{expected.__name__}"
     if isinstance(config, GeneratorConfig) or isinstance(objective, Generator):
         return ""
     return (
@@ -378,7 +378,7 @@ def gradient_problem(objective: Objective, losses: Sequence[Tensor], parameters:
     trains = [p.requires_grad for p in objective.parameters()]
     reachable = any(trains) or all(p.requires_grad for p in owned.values())
     if reachable and not all(loss.requires_grad for loss in losses):
-        return "forward gives a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)"
+        return "forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)"
     if strange := [tensor for tensor in _leaves(losses) if id(tensor) not in owned]:
         return (
             f"the loss reaches {describe_value(strange[0])} that is trained by nobody, since no module owns it; keep "

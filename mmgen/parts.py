@@ -52,7 +52,7 @@ class Reader(abc.ABC):
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """A copy of an item of `read` with parts masked, and the labels of what was masked: (N,) or (N, C), -100 at
         slots that are not to be predicted."""
-        raise NotImplementedError(f"{type(self).__name__} hides nothing")
+        raise NotImplementedError(f"{type(self).__name__} cannot hide parts of its input")
 
     def slots(self, example: ResolvedExample) -> float:
         """About how many slots N the input takes, without reading features. Similar examples share batches."""
@@ -268,7 +268,7 @@ class Metric(abc.ABC):
 
 
 def _no_texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
-    raise UnavailableError("this step cannot write")
+    raise UnavailableError("this step does not generate texts")
 
 
 @dataclass(frozen=True)

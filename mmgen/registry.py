@@ -180,7 +180,7 @@ def conflict(parts: list[Part]) -> str:
     owners = " and ".join(dict.fromkeys(str(part.source) for part in parts))
     if len({part.source.distribution for part in parts}) == 1:
         places = " and ".join(dict.fromkeys(part.place for part in parts))
-        return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); it must be one"
+        return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); provide it once"
     return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
 
 
@@ -257,21 +257,21 @@ def _check_config(
     type_field = config.model_fields["type"]
     name = type_field.default
     if not isinstance(name, str) or not name:
-        return BrokenPlugin(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
+        return BrokenPlugin(source, f'{hook}: {config.__name__} has no name; write  type: Literal["..."] = "..."')
     if typing.get_args(type_field.annotation) != (name,):
         return BrokenPlugin(
             source,
-            f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"',
+            f'{hook}: {config.__name__} needs one fixed name; write  type: Literal["{name}"] = "{name}"',
         )
     if getattr(config, "build", None) is getattr(base_class, "build", None):
-        return BrokenPlugin(source, f"{hook}: {config.__name__} has no method build, which makes the part")
+        return BrokenPlugin(source, f"{hook}: {config.__name__} does not define build(), which creates the part")
     return Part(kind, name, config, source)
 
 
 def _not_a_plugin(source: Source, module: object) -> str:
     """Why a module is not a plugin; empty if it is one."""
     if not isinstance(module, ModuleType):
-        return f'the entry point must name a module, and names {module!r}; write  {source.plugin} = "PACKAGE"'
+        return f'the entry point must name a module, but names {module!r}; write  {source.plugin} = "PACKAGE"'
     if not any(name.startswith("register_") for name in vars(module)):
         hooks = ", ".join(hook for hook, _ in KINDS.values())
         return f"provides nothing: {module.__name__} has none of the hooks {hooks}"

@@ -204,7 +204,7 @@ class Bags(Words):
 NEW = {
     "n1 a loss of another name": (
         lambda: first_update(Renames),
-        "own (Renames): forward gives a Loss of 'length': a float32 tensor (), not a Loss of a sum () for 'loss'",
+        "own (Renames): forward returns a Loss of 'length': a float32 tensor (), not a Loss with a sum () for 'loss'",
     ),
     "n2 the loss is a mean": (
         lambda: caught(generator(AveragesItsLoss), "test_counts_and_sums"),
@@ -212,7 +212,7 @@ NEW = {
     ),
     "n3 a count is a tensor": (
         lambda: first_update(reads(TensorCounts)),
-        "own (TensorCounts): collate counts tensor(4) for 'loss'; a count is a number, 0 or more",
+        "own (TensorCounts): collate counts tensor(4) for 'loss'; a count must be a number of at least 0",
     ),
     "n4 draws from random": (
         lambda: objective(reads(RandomLabels), "test_draws_depend_on_the_example"),
@@ -237,7 +237,7 @@ NEW = {
     ),
     "n7 seven predictions": (
         lambda: objective(PredictsSeven, "test_predictions"),
-        "own (PredictsSeven): predict gives 7 for 33 examples",
+        "own (PredictsSeven): predict returns 7 for 33 examples",
     ),
     "n8 hides what hides nothing": (
         lambda: first_update(reads(Hides), {"caption": Bags()}, hidden=("caption",)),
@@ -277,7 +277,7 @@ NEW = {
     ),
     "n16 a detached loss": (
         lambda: first_update(Detaches),
-        "own (Detaches): forward gives a loss without a gradient; do not detach it (detach, item, no_grad, a new "
+        "own (Detaches): forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new "
         "tensor)",
     ),
 }
@@ -380,7 +380,7 @@ OTHER = {
     ),
     "5 a hook misspelt": (
         lambda: registered(EMBEDDER.replace("register_embedders", "register_embeders")),
-        "there is no hook 'register_embeders'; did you mean 'register_embedders'?",
+        "unknown hook 'register_embeders'; did you mean 'register_embedders'?",
     ),
     "5b the decorator forgotten": (
         lambda: registered(EMBEDDER.replace("@mmgen.hookimpl", "")),
@@ -403,7 +403,7 @@ OTHER = {
     "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "it must be a mmgen.tensors.Scores"),
     "11 a text for targets": (
         lambda: caught(dataset(AsksATextNotATuple), "test_examples_are_keys_and_texts"),
-        "not a tuple of texts; write (text,), with its comma",
+        "not a tuple of texts; write (text,) with the comma",
     ),
     "12 alternatives in a list": (
         lambda: caught(dataset(ListsAlternatives), "test_examples_are_keys_and_texts"),
@@ -415,11 +415,11 @@ OTHER = {
     ),
     "14 no Literal": (
         lambda: registered(EMBEDDER.replace('Literal["audio"]', "str")),
-        'must be called the same everywhere; write  type: Literal["audio"] = "audio"',
+        'needs one fixed name; write  type: Literal["audio"] = "audio"',
     ),
     "15 a newer contract": (
         lambda: registered(EMBEDDER + "\n    MMGEN_API = 4"),
-        "asks for version 4 of the plugin contract",
+        "requires version 4 of the plugin contract",
     ),
     "16 a module misspelt in build": (
         lambda: built_with(misspelt),

@@ -156,18 +156,18 @@ def test_a_class_of_the_wrong_kind_is_reported():
 
 def test_a_config_without_a_name_is_reported():
     code = "import mmgen\nclass A(mmgen.EmbedderConfig): pass\n@mmgen.hookimpl\ndef register_embedders(): return [A]"
-    assert 'A has no name; give it  type: Literal["..."] = "..."' in broken(code)
+    assert 'A has no name; write  type: Literal["..."] = "..."' in broken(code)
 
 
 @pytest.mark.parametrize(
     "written, reason",
     [
-        ('type: str = "audio"', 'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"'),
+        ('type: str = "audio"', 'Audio needs one fixed name; write  type: Literal["audio"] = "audio"'),
         (
             'type: Literal["video"] = "audio"',
-            'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"',
+            'Audio needs one fixed name; write  type: Literal["audio"] = "audio"',
         ),
-        ('type: Literal[""] = ""', 'Audio has no name; give it  type: Literal["..."] = "..."'),
+        ('type: Literal[""] = ""', 'Audio has no name; write  type: Literal["..."] = "..."'),
     ],
 )
 def test_a_name_that_cannot_be_written_in_a_recipe_is_reported(written, reason):
@@ -179,7 +179,7 @@ def test_a_name_that_cannot_be_written_in_a_recipe_is_reported(written, reason):
 
 def test_a_config_that_builds_nothing_is_reported():
     assert broken(AUDIO.replace("def build", "def built")).endswith(
-        "register_embedders: Audio has no method build, which makes the part"
+        "register_embedders: Audio does not define build(), which creates the part"
     )
 
 
@@ -194,7 +194,7 @@ def test_an_entry_point_that_names_no_module_is_reported():
     (broken_plugin,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
     assert (
         str(broken_plugin)
-        == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, and names {Named!r}; "
+        == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, but names {Named!r}; "
         'write  audio = "PACKAGE"'
     )
 
@@ -202,7 +202,7 @@ def test_an_entry_point_that_names_no_module_is_reported():
 def test_a_part_that_one_plugin_provides_twice_is_reported():
     (conflict,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
     assert conflict.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and conflict.endswith(
-        "); it must be one"
+        "); provide it once"
     )
 
 
@@ -247,7 +247,7 @@ def test_a_plugin_that_talks_on_import_does_not_spoil_what_programs_read(site):
 def test_a_newer_contract_is_reported_however_it_is_written(site):
     site("mmgen-next", "mmgen_next", f"MMGEN_API: int = {mmgen.API_VERSION + 1}\nfrom mmgen import WhatIsToCome")
     assert (
-        f"(mmgen-next 0.3) failed to load: asks for version {mmgen.API_VERSION + 1} of the plugin contract"
+        f"(mmgen-next 0.3) failed to load: requires version {mmgen.API_VERSION + 1} of the plugin contract"
         in mmgen_plugins().stderr
     )
 

@@ -70,7 +70,7 @@ def example_problem(example: Example) -> str:
     if not isinstance(example.id, str):
         return f"the id is {example.id!r:.60}; ids must be texts"
     if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):
-        return f"targets are {example.targets!r:.60}, not a tuple of texts; write (text,), with its comma"
+        return f"targets are {example.targets!r:.60}, not a tuple of texts; write (text,) with the comma"
     if not isinstance(example.inputs, Mapping):
         return f"inputs are {example.inputs!r:.60}; inputs must be a dict"
     for field, value in example.inputs.items():
@@ -88,7 +88,7 @@ def check_texts(
     """The texts of a generator for the examples with these ids: `num_texts` per example. Raises PluginError."""
     problem = ""
     if not isinstance(texts, Sequence) or not all(isinstance(candidates, Sequence) for candidates in texts):
-        texts, problem = [], f"{texts!r:.60}; it must be a list of texts for each example"
+        texts, problem = [], f"{texts!r:.60}; expected a list of texts for each example"
     elif len(texts) != len(ids):
         problem = f"{len(texts)} lists of texts for {len(ids)} examples"
     for id_, candidates in zip(ids, texts, strict=False):
@@ -96,14 +96,14 @@ def check_texts(
             problem = problem or f"{len(candidates)} texts for '{id_}'; num_return_sequences is {num_texts}"
         for text in candidates:
             if not isinstance(text, Generation):
-                problem = problem or f"{text!r:.60} for '{id_}'; it must be a mmgen.tensors.Generation"
+                problem = problem or f"{text!r:.60} for '{id_}'; expected a mmgen.tensors.Generation"
             elif text.id != id_:
                 problem = problem or f"a text with the id '{text.id}' for '{id_}'"
             elif not _finite(text.score):
                 wrong = f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a"
                 problem = problem or f"{wrong} {_scores_of(generator)}"
     if problem:
-        raise PluginError(f"{Qualified('generator', 'generator', generator)}: generate gives {problem}")
+        raise PluginError(f"{Qualified('generator', 'generator', generator)}: generate returns {problem}")
     kind = generator.score_kind
     return [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
 
@@ -132,12 +132,12 @@ def check_targets(targets: Targets, name: str, reader: TargetReader, predicting:
     loss without a count would silently be left out. Raises PluginError."""
     problem = ""
     if not isinstance(targets, Targets):
-        problem = f"gives {targets!r:.60}; it must be a mmgen.tensors.Targets"
+        problem = f"returns {targets!r:.60}; expected a mmgen.tensors.Targets"
     elif not predicting and set(targets.counts) != set(reader.losses):
         counted, losses = (", ".join(map(repr, names)) for names in (targets.counts, reader.losses))
         problem = f"counts {counted or 'nothing'}; its losses are {losses}"
     elif bad := [loss for loss, count in targets.counts.items() if not isinstance(count, Real) or not count >= 0]:
-        problem = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count is a number, 0 or more"
+        problem = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count must be a number of at least 0"
     if problem:
         kind = "generator" if name == GENERATOR else "objective"
         raise PluginError(f"{Qualified(name, kind, reader)}: {'ask' if predicting else 'collate'} {problem}")
@@ -151,23 +151,23 @@ def check_predictions(
     place = Qualified(name, "objective", objective)
     if not isinstance(predictions, Sequence) or len(predictions) != len(ids):
         result = len(predictions) if isinstance(predictions, Sequence) else predictions
-        raise PluginError(f"{place}: predict gives {result!r:.60} for {len(ids)} examples")
+        raise PluginError(f"{place}: predict returns {result!r:.60} for {len(ids)} examples")
     for prediction, id_ in zip(predictions, ids, strict=True):
         if not isinstance(prediction, Prediction):
             raise PluginError(
-                f"{place}: predict gives {prediction!r:.60} for '{id_}'; it must be a mmgen.tensors.Prediction"
+                f"{place}: predict returns {prediction!r:.60} for '{id_}'; expected a mmgen.tensors.Prediction"
             )
         if prediction.id != id_:
-            raise PluginError(f"{place}: predict gives a prediction with the id '{prediction.id}' for '{id_}'")
+            raise PluginError(f"{place}: predict returns a prediction with the id '{prediction.id}' for '{id_}'")
         if not _finite(prediction.score):
             raise PluginError(
-                f"{place}: predict gives the score {prediction.score!r:.60} for '{id_}'; a score must be a finite "
+                f"{place}: predict returns the score {prediction.score!r:.60} for '{id_}'; a score must be a finite "
                 "number"
             )
         try:
             json.dumps(prediction.value, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise PluginError(f"{place}: predict gives a value for '{id_}' that is not JSON: {error}") from None
+            raise PluginError(f"{place}: predict returns a value for '{id_}' that is not JSON: {error}") from None
     return list(predictions)
 
 
@@ -197,25 +197,25 @@ def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Sco
 def _scores_problem(scores: Scores, count: int, method: str) -> str:
     if not isinstance(scores, Scores):
         none = ", or None" if method == "references" else ""
-        return f"{method} gives {scores!r:.60}; it must be a mmgen.tensors.Scores{none}"
+        return f"{method} returns {scores!r:.60}; expected a mmgen.tensors.Scores{none}"
     for field in ("values", "per_example"):
         if not isinstance(getattr(scores, field), Mapping):
-            return f"{method} gives {field} {getattr(scores, field)!r:.60}; they must be a dict"
+            return f"{method} returns {field} {getattr(scores, field)!r:.60}; expected a dict"
     if not isinstance(scores.notes, tuple | list) or not all(isinstance(note, str) for note in scores.notes):
-        return f"{method} gives notes {scores.notes!r:.60}; they must be a tuple of texts, ('...',)"
+        return f"{method} returns notes {scores.notes!r:.60}; expected a tuple of texts, ('...',)"
     for name in (*scores.values, *scores.per_example):
         if not isinstance(name, str):
-            return f"{method} gives a score the name {name!r:.60}; names are texts"
+            return f"{method} returns a score named {name!r:.60}; names must be texts"
     for name, value in scores.values.items():
         if value is not None and not _finite(value):
-            return f"{name} is {value!r:.60}; values are finite numbers, or None with a note"
+            return f"{name} is {value!r:.60}; values must be finite numbers, or None with a note"
     for name, values in scores.per_example.items():
         if not isinstance(values, Collection) or isinstance(values, str | Mapping):
-            return f"{name} has {values!r:.60} for its examples; it must be a list of numbers"
+            return f"{name} has {values!r:.60} for its examples; expected a list of numbers"
         if len(values) != count:
             return f"{name} has {len(values)} values for {count} examples"
         if (bad := next((value for value in values if value is not None and not _finite(value)), None)) is not None:
-            return f"{name} of an example is {bad!r:.60}; values are finite numbers, or None"
+            return f"{name} of an example is {bad!r:.60}; values must be finite numbers, or None"
     return ""
 
 

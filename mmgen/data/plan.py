@@ -206,7 +206,7 @@ class _Visits:
 
     def __init__(self, pool: DataStream, number: int, options: PlanOptions, limit: float) -> None:
         if not len(pool.examples):
-            raise DataError("there is nothing to train on: the split has no examples")
+            raise DataError("the split has no examples to train on")
         self.pool, self.number, self.options, self.limit = pool, number, options, limit
         sized = options.length_bucket > 1 or options.micro_batch_size < limit
         self.measures = pool.source.measures or Measures.of(pool.examples, pool.collate, sized)
@@ -228,7 +228,7 @@ class _Visits:
     def endless(self) -> Iterator[int]:
         """Epoch after epoch without end."""
         if not any(self.measures.pairs):
-            raise DataError("there is nothing to train on: the examples have no pair of an input and a question")
+            raise DataError("the examples have no target to train on")
         for epoch in itertools.count():
             yield from self.order(epoch, self.draw("order", epoch))
 

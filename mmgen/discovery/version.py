@@ -21,7 +21,7 @@ def refused(requested: object) -> str:
     if requested == API_VERSION:
         return ""
     cure = CHANGED if requested < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
-    return f"asks for version {requested} of the plugin contract, and this mmgen has version {API_VERSION}; {cure}"
+    return f"requires version {requested} of the plugin contract, but this mmgen has version {API_VERSION}; {cure}"
 
 
 def written(module: str) -> object:

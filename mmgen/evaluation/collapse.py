@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 FEWEST = 10  # texts; among fewer, equal texts mean nothing
 REPEATED = 8  # words; in shorter texts, repetition may be chance
-MEND = "the model says little of its input: train it for longer or at another rate, and look at the loss"
+MEND = "the texts say little about the input; train longer or with another learning rate, and check the loss curve"
 
 
 def collapsed(texts: Sequence[str]) -> str:
     """A remark if at least half of the texts have no word, or are the same; "" otherwise."""
     wordless = sum(not any(letter.isalnum() for letter in text) for text in texts)
     if texts and 2 * wordless >= len(texts):
-        return f"{wordless} of {len(texts)} texts have no word in them; {MEND}"
+        return f"{wordless} of {len(texts)} texts contain no word; {MEND}"
     if len(texts) >= FEWEST:
         ((text, count),) = Counter(texts).most_common(1)
         if 2 * count >= len(texts):

@@ -84,8 +84,8 @@ def read_list(path: Path, name: str, what: str, bare: bool = False) -> tuple[dic
     if bare and isinstance(table, list):
         return {}, table
     if not isinstance(table, dict) or not isinstance(table.get(name), list):
-        content = f"its keys are: {join_names(table)}" if isinstance(table, dict) else f"it is {kind(table)}"
-        raise DataError(f"{path}: not a file of {what}: it has no list '{name}' ({content})")
+        content = f"its keys are: {join_names(table)}" if isinstance(table, dict) else f"the file is {kind(table)}"
+        raise DataError(f"{path}: not a file of {what}: the file has no list '{name}' ({content})")
     return table, table[name]
 
 
@@ -117,7 +117,7 @@ def tidy(value: Any, name: str) -> str:
     if not text.isprintable():
         for character in text:
             if character == "\0" or "\ud800" <= character <= "\udfff":
-                raise DataError(f"{name} holds {character!r}, which is not a valid character; the file is damaged")
+                raise DataError(f"{name} contains {character!r}, which is not a valid character; the file is damaged")
     return text
 
 

@@ -109,7 +109,8 @@ class _Check:
         for mistake in mistakes:
             if mistake["type"] == "missing" and mistake["loc"][-1] in renamed:
                 continue  # the key is present under its old name
-            key, text = describe_mistake(cls, mistake)
+            in_list = issubclass(cls, DatasetConfig) and path[-1:] and path[-1].isdigit()
+            key, text = describe_mistake(cls, mistake, SOURCE_KEYS if in_list else ())
             self.problem((*path, *key), text)
 
     def decoding(self, table: Any, generator: Any) -> DecodingConfig | None:
@@ -151,10 +152,10 @@ class _Check:
         """The training data of a step: one data set, or a list of them."""
         if not isinstance(table, list):
             return self.part("dataset", table, path)
-        sources = [self.mixed(entry, (*path, str(number))) for number, entry in enumerate(table)]
+        sources = [self.mixture_entry(entry, (*path, str(number))) for number, entry in enumerate(table)]
         return None if None in sources else tuple(filter(None, sources))
 
-    def mixed(self, table: Any, path: Key) -> SourceConfig | None:
+    def mixture_entry(self, table: Any, path: Key) -> SourceConfig | None:
         """One entry of a list of data sets."""
         if not isinstance(table, dict):
             self.problem(path, "must be a table")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..configs import Config
@@ -33,14 +33,17 @@ BOUNDS = {
 }
 
 
-def describe_mistake(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
-    """The key that a pydantic error is about, within a config's table, and the message about its value."""
+def describe_mistake(
+    cls: type[Config], mistake: Mapping[str, Any], more_keys: Iterable[str] = ()
+) -> tuple[tuple[str, ...], str]:
+    """The key that a pydantic error is about, within a config's table, and the message about its value. `more_keys`:
+    keys of the table besides the config's."""
     key = tuple(str(name) for name in mistake["loc"])
     kind = mistake["type"]
     if kind == "extra_forbidden":
         if today := new_name(key[-1], cls.model_fields):
-            return key, f"this key is called '{today}' now"
-        return key, f"no such key{did_you_mean(key[-1], cls.model_fields)}"
+            return key, f"this key is now called '{today}'"
+        return key, f"no such key{did_you_mean(key[-1], [*more_keys, *cls.model_fields])}"
     if kind == "missing":
         return key, "is missing"
     if kind == "value_error":  # a message of the part, which may begin with a key and a colon

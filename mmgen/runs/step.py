@@ -46,7 +46,7 @@ def train_step(
         if step.before is not None:
             load_step(model, recipe, folder, step.before, initial)
         else:
-            load_state(model, initial, "the model as it was built")
+            load_state(model, initial, "the initial model")
             loaded = load_start(model, folder, name) if step.weights is not None else loaded
         init_objectives(recipe, name, model, loaded)
         train.train(model, context, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))

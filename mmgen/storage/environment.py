@@ -18,9 +18,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 OURS = "mmgen-framework"
 CAN_CHANGE = (
     "Another device, processor, number of threads or of processes, or another version of torch or of a library above "
-    "changes numbers to rounding, and so in the end some texts. So does an update that ran out of memory: "
-    "steps/STEP/log.jsonl has 'halved' for it. Loader workers, stops and resumes, and the time of checkpoints change "
-    "nothing."
+    "changes results slightly (floating-point rounding), and so may change some texts. An update that ran out of "
+    "memory does the same; steps/STEP/log.jsonl marks it with 'halved'. Loader workers, stops, resumes and the time of "
+    "checkpoints change nothing."
 )
 
 

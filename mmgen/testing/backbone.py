@@ -68,7 +68,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone = self.backbone()
         ids = backbone.encode_text(TEXTS[0])
         special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
-        assert ids and not special & set(ids), "encode_text must give tokens that are not special"
+        assert ids and not special & set(ids), "encode_text must return tokens that are not special"
         text = backbone.decode_text(ids)
         plain = backbone.decode_text([backbone.start_id, *ids, backbone.end_id, backbone.pad_id]) == text
         assert plain, "decode_text must leave special tokens out"
@@ -81,11 +81,11 @@ class BackboneSuite(SightSuite, CacheSuite):
     def test_widths(self) -> None:
         backbone, _, _, row = self._row()
         width, size = row.states.shape[-1], backbone.input_size
-        assert width == size, f"embed gives width {width}, but input_size is {size}"
+        assert width == size, f"embed returns width {width}, but input_size is {size}"
         states = last(backbone, row)
         shape = (*row.positions.shape, backbone.hidden_size)
         assert states.shape == shape, (
-            f"encode gives states {tuple(states.shape)}; expected (B, L, hidden_size) = {shape}"
+            f"encode returns states {tuple(states.shape)}; expected (B, L, hidden_size) = {shape}"
         )
         logits, words = backbone.logits(states), len(backbone.tokenizer)
         complete = logits.shape[:-1] == states.shape[:-1] and logits.shape[-1] >= words
@@ -97,7 +97,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone, _, _, row = self._row()
         mask = row.layout.role == MASK
         mask[0, 1] = True  # any slots may be selected, and their number may differ by row
-        message = "states_at gives other states than encode at these slots"
+        message = "states_at returns other states than encode at these slots"
         assert_close(backbone.states_at(row, mask), last(backbone, row)[mask], message)
 
     def test_embed_adds_no_positions(self) -> None:
@@ -110,7 +110,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone, _, _, row = self._row()
         encoded = backbone.encode(row, output=("hidden", "attentions"))
         hidden, attentions = encoded.hidden, encoded.attentions
-        assert_close(encoded.last, last(backbone, row), "encode gives other states with more names in `output`")
+        assert_close(encoded.last, last(backbone, row), "encode returns other states with more names in `output`")
         batch, length = row.positions.shape
         for states in hidden:
             right = states.shape == (batch, length, backbone.hidden_size)

@@ -26,7 +26,7 @@ class DatasetSuite(Suite[DatasetConfig]):
     def test_splits(self) -> None:
         config, dataset = self.config(), self.dataset()
         names = dataset.splits()
-        assert len(set(names)) == len(names) > 0, f"splits() must name every split once, but gives {names}"
+        assert len(set(names)) == len(names) > 0, f"splits() must name every split once, but returns {names}"
         for key in ("train_split", "test_split"):
             split = getattr(config, key)
             assert split in names, f"the config's {key} is '{split}', but the splits are {', '.join(names)}"
@@ -83,7 +83,7 @@ class DatasetSuite(Suite[DatasetConfig]):
             assert set(labels) <= config_labels, message
         for label, values in dataset.vocabularies().items():
             texts = isinstance(values, tuple) and all(isinstance(value, str) for value in values)
-            message = f"vocabularies() gives {values!r:.60} for '{label}'; expected a tuple of different texts"
+            message = f"vocabularies() returns {values!r:.60} for '{label}'; expected a tuple of different texts"
             assert texts and len(set(values)) == len(values) > 0, message
 
     def test_is_deterministic(self) -> None:
@@ -109,7 +109,7 @@ class DatasetSuite(Suite[DatasetConfig]):
         except DataError:
             return  # the data set has no pictures
         duplicates = {key for key in keys if keys.count(key) > 1}
-        assert not duplicates, f"pictures() gives {_some(duplicates)} more than once"
+        assert not duplicates, f"pictures() returns {_some(duplicates)} more than once"
         examples = [example for _, example in self.examples(dataset)]
         read = {value for example in examples for field in example.inputs for value in example.shown(field)}
         unread = set(keys) - read

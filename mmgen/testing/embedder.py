@@ -86,7 +86,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
 
     def test_neighbours_and_padding_change_nothing(self) -> None:
         backbone, examples = self.built(), self.examples()
-        assert len(examples) > 1, "examples() must give at least two examples"
+        assert len(examples) > 1, "examples() must return at least two examples"
         embedder = self.embedder(backbone)
         check_reads("input", embedder, [resolve(example) for example in examples], backbone.input_size)
         together = self.embedded(embedder, examples)
@@ -120,7 +120,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             problem = terms_problem(added, term, slots)
             assert not problem, f"{problem}; also for rows without the input (collated is None)"
             finite = all(value.isfinite().all() for value in (added, term) if value is not None)
-            assert finite, "add and tail_term must give finite numbers"
+            assert finite, "add and tail_term must return finite numbers"
         for number, example in enumerate(examples):
             single, alone, behind = self.added(embedder, backbone, [example])
             message = f"example '{example.id}': the added terms differ in a batch; a row must not depend on other rows"
@@ -146,7 +146,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             (hidden, labels), (_, repeated), (_, all_labels) = tries
             assert torch.equal(labels, repeated), "hide must draw only from `draw`"
             slots = int(embedder(**reader.collate([hidden])).mask.sum())
-            assert len(labels) == slots, f"hide gives labels of {len(labels)} slots, but the input has {slots}"
+            assert len(labels) == slots, f"hide returns labels of {len(labels)} slots, but the input has {slots}"
             assert (all_labels != -100).any(), "hide must hide something at a rate of 1"
 
     def test_does_not_own_the_backbone(self) -> None:
@@ -163,12 +163,11 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             reader = pickle.loads(pickle.dumps(embedder.reader))
         collated = reader.collate([reader.read(resolve(example)) for example in examples])
         tensors = isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values())
-        assert tensors, "collate must give a dict of tensors"
+        assert tensors, "collate must return a dict of tensors"
         for example, slots in zip(examples, embedder(**collated).mask.sum(1).tolist(), strict=True):
             count = reader.slots(example)
             assert isinstance(count, int | float) and 0 <= count <= 2 * slots + 8, (
-                f"Reader.slots gives {count} for an input that takes {slots} slots; return about as many, or leave the "
-                "method out"
+                f"Reader.slots returns {count} for an input of {slots} slots; return about as many, or remove it"
             )
 
     def test_a_missing_input(self) -> None:
@@ -210,7 +209,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         message = (
             f"{plain} is a plain tensor and stays on the CPU when the embedder moves to a GPU; use register_buffer"
             if plain
-            else "forward makes tensors on the CPU; make them on the device of its arguments"
+            else "forward creates tensors on the CPU; create them on the device of its arguments"
         )
         try:
             with OneDevice():
@@ -238,7 +237,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         slots = int(self.embedded(embedder, [example]).mask.sum())
         for name, values in embedder.describe(resolve(example)).items():
             fits = name == "text" or len(values) in (0, slots)
-            assert fits, f"describe gives {len(values)} {name} for {slots} slots; give one per slot, or none"
+            assert fits, f"describe returns {len(values)} {name} for {slots} slots; give one per slot, or none"
 
     def test_settings_and_weights_restore_it(self) -> None:
         embedder, restored = self.embedder(), self.embedder()

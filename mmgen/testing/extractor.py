@@ -46,7 +46,7 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         assert len(records) > 2, f"only {sorted(records)} have records; give at least three images"
         if self._reads_pictures():
             keys = {picture.key for picture in self.pictures()}
-            assert records.keys() == keys, f"{len(keys)} images give records only of {sorted(records)}"
+            assert records.keys() == keys, f"{len(keys)} images have records only for {sorted(records)}"
         width: int | None = None
         for key, record in records.items():
             assert isinstance(record, Record), f"a readable picture gives a failure: {record}"
@@ -79,7 +79,7 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         with explained("a picture that cannot be opened stops the extraction; yield FailedImage(key, reason)"):
             records = self.records([pictures[0], broken, *pictures[1:]])
         failed = isinstance(records.get("broken"), FailedImage)
-        assert failed, "a picture that cannot be opened must give a FailedImage(key, reason)"
+        assert failed, "a picture that cannot be opened must return a FailedImage(key, reason)"
         assert len(records) == len(pictures) + 1, "a picture that cannot be opened makes others disappear"
 
     def test_batches_equal_single_pictures(self) -> None:

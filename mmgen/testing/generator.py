@@ -44,18 +44,18 @@ class GeneratorSuite(WritingSuite):
     def test_layout_of_targets(self) -> None:
         model = self.model()
         tail = self.batch(model, self.examples()).tail
-        assert isinstance(tail, Tail), "lay_out must give a Tail"
+        assert isinstance(tail, Tail), "lay_out must return a Tail"
         parts = (tail.ids, tail.offsets, tail.layout.role, tail.layout.group, tail.layout.time, tail.labels)
         same = len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2
-        assert same, "the parts of the Tail that lay_out gives are not all (B, S)"
+        assert same, "the tensors of the Tail that lay_out returns are not all (B, S)"
         labelled = tail.labels != -100
-        assert not (~tail.layout.real & labelled).any(), "lay_out gives a padded slot a label"
-        assert labelled.any(), "lay_out gives no slot a label, so there is nothing to predict"
+        assert not (~tail.layout.real & labelled).any(), "lay_out labels a padded slot"
+        assert labelled.any(), "lay_out labels no slot, so nothing is predicted"
         reader = model.generator.reader
         for length in (2, 3, 5):
             slots = reader.slots(length)
             real = int(reader.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
-            message = f"slots({length}) is {slots}, but lay_out gives {real} slots to a target of {length} tokens"
+            message = f"slots({length}) is {slots}, but lay_out returns {real} slots for a target of {length} tokens"
             assert slots == real, message
 
     def test_reads_as_laid_out(self) -> None:
@@ -77,7 +77,7 @@ class GeneratorSuite(WritingSuite):
             embedded.clear()
             self.seeded(model.train(mode), batch)
             assert not model.generator.reads_as_laid_out or laid_out in embedded, (
-                f"in {'training' if mode else 'validation'}, forward reads other tokens than lay_out gave, so "
+                f"in {'training' if mode else 'validation'}, forward reads other tokens than lay_out returned, so "
                 "attention maps would show rows that the model never reads; set reads_as_laid_out = False"
             )
 

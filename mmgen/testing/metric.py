@@ -47,7 +47,7 @@ class MetricSuite(Suite[MetricConfig]):
 
     def test_values(self) -> None:
         scores = self.scores()
-        assert scores.values, "score must give Scores with at least one value"
+        assert scores.values, "score must return Scores with at least one value"
         unknown = [name for name, value in scores.values.items() if value is None]
         assert not unknown or scores.notes, f"{', '.join(unknown)} is None, but no note says why"
 

@@ -114,7 +114,7 @@ class LearningSuite(Suite[Tried]):
         reader, collate = model.objective(self.name).reader, self.collator(model)
         for example in examples:
             parts = reader.halves(example)
-            assert parts and all(isinstance(part, Example) for part in parts), "halves must give a list of examples"
+            assert parts and all(isinstance(part, Example) for part in parts), "halves must return a list of examples"
             split, whole = collate(parts, [0] * len(parts)), collate([example], [0])
             near = all(
                 abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(self._sums(split), self._sums(whole), strict=True)

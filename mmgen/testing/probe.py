@@ -110,7 +110,7 @@ class ProbeSuite(Suite[ProbeConfig]):
         with tempfile.TemporaryDirectory() as first_folder, tempfile.TemporaryDirectory() as second_folder:
             subject = self.subject()
             first, second = self.run(Path(first_folder), subject), self.run(Path(second_folder), subject)
-        assert first == second, "with the same seed of torch, run gives another result the second time"
+        assert first == second, "with the same seed of torch, run returns another result the second time"
 
     def test_models_stay_unchanged(self) -> None:
         models = (self.model(0), self.model(1))
@@ -133,7 +133,9 @@ class ProbeSuite(Suite[ProbeConfig]):
 
     def test_without_examples(self) -> None:
         """Without examples: a result, or an error of one line."""
-        message = "without examples, run must give a result, or raise a DataError or an UnavailableError that says why"
+        message = (
+            "without examples, run must return a result, or raise a DataError or an UnavailableError that says why"
+        )
         with tempfile.TemporaryDirectory() as out, explained(message):
             try:
                 self.run(Path(out), self.subject(examples=()))

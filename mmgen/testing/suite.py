@@ -132,7 +132,7 @@ def assert_published(part: Part) -> None:
     """Fails unless a part ignores weights with unknown names."""
     with explained("published fails on weights without its names; test names with `in`"):
         taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
-    assert isinstance(taken, Mapping), f"published gives a {type(taken).__name__}, not a mapping"
+    assert isinstance(taken, Mapping), f"published returns a {type(taken).__name__}, not a mapping"
     assert not taken, f"published takes weights with unknown names ({', '.join(taken)}); expected an empty mapping"
 
 
@@ -149,11 +149,11 @@ def assert_refused(call: Callable[[], Any], name: str, message: str) -> None:
     try:
         call()
     except DataError as error:
-        assert name in str(error), f"{message} (it says '{error}')"
+        assert name in str(error), f"{message} (message: '{error}')"
     except Exception as error:
-        raise AssertionError(f"{message} (it raises {type(error).__name__}: {error})") from error
+        raise AssertionError(f"{message} (raises {type(error).__name__}: {error})") from error
     else:
-        raise AssertionError(f"{message} (it raises nothing)")
+        raise AssertionError(f"{message} (raises nothing)")
 
 
 def assert_json(value: Any, name: str) -> None:

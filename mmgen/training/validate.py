@@ -52,7 +52,7 @@ def _scores(learner: Learner) -> dict[str, float | None]:
     (scores,) = broadcast_object_list([dict(learner.scores(learner.model))])
     name = learner.training.metric_for_best_model
     if scores.get(name) is None:
-        missing = f"is not a score of this step{did_you_mean(str(name), [*scores])}; there are: {', '.join(scores)}"
+        missing = f"is not a score of this step{did_you_mean(str(name), [*scores])}; choose from: {', '.join(scores)}"
         problem = "has no value on the validation split" if name in scores else missing
         raise RunError(f"step '{learner.context.name}': training.metric_for_best_model: '{name}' {problem}")
     return scores

@@ -63,7 +63,7 @@ def _run(texts: list[str], patience: float) -> list[str]:
             command, input=fenced.encode(), capture_output=True, timeout=patience + len(texts) / 1000
         )
     except subprocess.TimeoutExpired as error:
-        raise UnavailableError(f"Java's tokeniser gave no answer in {error.timeout:.0f} s") from None
+        raise UnavailableError(f"Java's tokeniser did not answer within {error.timeout:.0f} s") from None
     except OSError as error:
         raise UnavailableError(f"cannot start Java: {error.strerror}") from None
     if process.returncode:

@@ -70,7 +70,7 @@ def _parse_statistics(line: str) -> list[float]:
     except ValueError:
         numbers = []
     if len(numbers) != STATISTICS or not np.isfinite(numbers).all():
-        raise UnavailableError(f"METEOR's program answered {line!r} instead of statistics")
+        raise UnavailableError(f"METEOR's program returned {line!r} instead of statistics")
     return numbers
 
 
@@ -164,7 +164,7 @@ class Program:
             try:
                 line = self.answers.get(timeout=self.patience)
             except queue.Empty:
-                raise UnavailableError(f"METEOR's program gave no answer for {self.patience:g} s") from None
+                raise UnavailableError(f"METEOR's program did not answer within {self.patience:g} s") from None
             if line is None or line.startswith("Error"):
                 raise UnavailableError(f"METEOR's program failed: {line or self._stderr_line()}")
             lines.append(line)

@@ -71,7 +71,7 @@ def _run_names(paths: Sequence[Path]) -> list[str]:
     resolved = [path.resolve() for path in paths]
     for index, path in enumerate(paths):
         if resolved.index(resolved[index]) < index:
-            raise RunError(f"{path}: named twice; name each run once")
+            raise RunError(f"{path}: duplicate run; name each run once")
     return tell_apart(paths) if len(paths) > 1 else [""]
 
 

@@ -80,7 +80,7 @@ def parse_sentence(line: str) -> tuple[str, list[Phrase]]:
     text += line[end:]
     if "[/EN#" in text:
         raise DataError(
-            f"'{text[text.index('[/EN#') :]:.60}' is not a marked phrase; expected e.g. [/EN#283585/people Two men]"
+            f"'{text[text.index('[/EN#') :]:.60}' is not a marked phrase; expected, e.g., [/EN#283585/people Two men]"
         )
     return text, phrases
 

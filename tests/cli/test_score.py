@@ -127,7 +127,9 @@ def test_empty_or_equal_texts_are_reported(tmp_path):
     same = write(tmp_path / "same.jsonl", [{"id": n, "text": "why ?" if n else "who ?"} for n in range(12)], lines=True)
     done = score(empty, "--references", references, "--against", same, *FAST)
     assert done.exit_code == 0
-    assert "empty.jsonl: 12 of 12 texts have no word in them; the model says little of its input: train" in done.output
-    assert "same.jsonl: 11 of 12 texts are the same ('why ?'); the model says little of its input: train" in done.output
+    assert "empty.jsonl: 12 of 12 texts contain no word; the texts say little about the input; train" in done.output
+    assert (
+        "same.jsonl: 11 of 12 texts are the same ('why ?'); the texts say little about the input; train" in done.output
+    )
     well = write(tmp_path / "well.jsonl", [{"id": n, "text": f"is it {n} ?"} for n in range(12)], lines=True)
     assert "says little" not in score(well, "--references", references, *FAST).output

@@ -149,10 +149,10 @@ def test_a_good_input_passes():
 @pytest.mark.parametrize(
     "loss, words",
     [
-        (lambda loss: loss.sums["loss"], "forward gives a float32 tensor (), not a Loss of a sum () for 'loss'"),
+        (lambda loss: loss.sums["loss"], "forward returns a float32 tensor (), not a Loss with a sum () for 'loss'"),
         (
             lambda loss: Loss({"loss": loss.sums["loss"][None]}),
-            "forward gives a Loss of 'loss': a float32 tensor (1,), not a Loss of a sum () for 'loss'",
+            "forward returns a Loss of 'loss': a float32 tensor (1,), not a Loss with a sum () for 'loss'",
         ),
         (lambda loss: Loss({"words": loss.sums["loss"]}), "a Loss of 'words': a float32 tensor (), not a Loss"),
         (lambda loss: Loss({"loss": 3}), "a Loss of 'loss': 3, not a Loss"),
@@ -170,11 +170,11 @@ def test_a_wrong_loss(loss, words):
 @pytest.mark.parametrize(
     "targets, words",
     [
-        (None, "gives None; it must be a mmgen.tensors.Targets"),
+        (None, "returns None; expected a mmgen.tensors.Targets"),
         (Targets({}), "counts nothing; its losses are 'loss'"),
         (Targets({"words": 1}), "counts 'words'; its losses are 'loss'"),
-        (Targets({"loss": math.nan}), "counts nan for 'loss'; a count is a number, 0 or more"),
-        (Targets({"loss": torch.ones(())}), "counts tensor(1.) for 'loss'; a count is a number, 0 or more"),
+        (Targets({"loss": math.nan}), "counts nan for 'loss'; a count must be a number of at least 0"),
+        (Targets({"loss": torch.ones(())}), "counts tensor(1.) for 'loss'; a count must be a number of at least 0"),
     ],
 )
 def test_wrong_targets(targets, words):
@@ -202,24 +202,24 @@ def test_a_reader_that_cannot_collate():
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda texts: texts[1:], "generate gives 2 lists of texts for 3 examples"),
-        (lambda texts: None, "generate gives None; it must be a list of texts for each example"),
-        (lambda texts: [None] * 3, "generate gives [None, None, None]; it must be a list of texts for each example"),
+        (lambda texts: texts[1:], "generate returns 2 lists of texts for 3 examples"),
+        (lambda texts: None, "generate returns None; expected a list of texts for each example"),
+        (lambda texts: [None] * 3, "generate returns [None, None, None]; expected a list of texts for each example"),
         (
             lambda texts: [some * 2 for some in texts],
-            "generate gives 2 texts for 'red-cat'; num_return_sequences is 1",
+            "generate returns 2 texts for 'red-cat'; num_return_sequences is 1",
         ),
         (
             lambda texts: [[replace(text, id="other") for text in some] for some in texts],
-            "generate gives a text with the id 'other' for 'red-cat'",
+            "generate returns a text with the id 'other' for 'red-cat'",
         ),
         (
             lambda texts: [[text.text[:0] for text in some] for some in texts],
-            "generate gives '' for 'red-cat'; it must be a mmgen.tensors.Generation",
+            "generate returns '' for 'red-cat'; expected a mmgen.tensors.Generation",
         ),
         (
             lambda texts: [[replace(text, score=math.nan) for text in some] for some in texts],
-            "generate gives a text for 'red-cat' whose score is nan; a score must be a mean log-probability",
+            "generate returns a text for 'red-cat' whose score is nan; a score must be a mean log-probability",
         ),
     ],
 )
@@ -234,20 +234,20 @@ def test_wrong_texts(change, words):
 @pytest.mark.parametrize(
     "scores, words",
     [
-        (Scores({"hits": math.nan}), "hits is nan; values are finite numbers, or None with a note"),
-        (Scores({"hits": "all"}), "hits is 'all'; values are finite numbers, or None with a note"),
+        (Scores({"hits": math.nan}), "hits is nan; values must be finite numbers, or None with a note"),
+        (Scores({"hits": "all"}), "hits is 'all'; values must be finite numbers, or None with a note"),
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0]}), "hits has 2 values for 3 examples"),
         (
             Scores({"hits": 1.0}, {"hits": [1.0, 1.0, math.inf]}),
-            "hits of an example is inf; values are finite numbers, or None",
+            "hits of an example is inf; values must be finite numbers, or None",
         ),
-        ({"hits": 1.0}, "score gives {'hits': 1.0}; it must be a mmgen.tensors.Scores"),
-        (Scores([1.0]), "score gives values [1.0]; they must be a dict"),
-        (Scores({}, [1.0]), "score gives per_example [1.0]; they must be a dict"),
-        (Scores({}, notes="one"), "score gives notes 'one'; they must be a tuple of texts, ('...',)"),
-        (Scores({}, notes=(1,)), "score gives notes (1,); they must be a tuple of texts, ('...',)"),
-        (Scores({1: 1.0}), "score gives a score the name 1; names are texts"),
-        (Scores({"hits": 1.0}, {"hits": 1.0}), "hits has 1.0 for its examples; it must be a list of numbers"),
+        ({"hits": 1.0}, "score returns {'hits': 1.0}; expected a mmgen.tensors.Scores"),
+        (Scores([1.0]), "score returns values [1.0]; expected a dict"),
+        (Scores({}, [1.0]), "score returns per_example [1.0]; expected a dict"),
+        (Scores({}, notes="one"), "score returns notes 'one'; expected a tuple of texts, ('...',)"),
+        (Scores({}, notes=(1,)), "score returns notes (1,); expected a tuple of texts, ('...',)"),
+        (Scores({1: 1.0}), "score returns a score named 1; names must be texts"),
+        (Scores({"hits": 1.0}, {"hits": 1.0}), "hits has 1.0 for its examples; expected a list of numbers"),
     ],
 )
 def test_wrong_scores(scores, words):
@@ -272,9 +272,9 @@ class FixedScores(Metric):
 @pytest.mark.parametrize(
     "scores, words",
     [
-        ({"hits": 1.0}, "references gives {'hits': 1.0}; it must be a mmgen.tensors.Scores, or None"),
-        (Scores([1.0]), "references gives values [1.0]; they must be a dict"),
-        (Scores({"hits": math.nan}), "hits is nan; values are finite numbers, or None with a note"),
+        ({"hits": 1.0}, "references returns {'hits': 1.0}; expected a mmgen.tensors.Scores, or None"),
+        (Scores([1.0]), "references returns values [1.0]; expected a dict"),
+        (Scores({"hits": math.nan}), "hits is nan; values must be finite numbers, or None with a note"),
     ],
 )
 def test_wrong_references(scores, words):
@@ -333,7 +333,7 @@ class RepeatsOne(ToyDataset):
         (
             AsksATextNotATuple,
             "example 'red-cat' of 'train': targets are 'what color is the cat ?', not a tuple of texts; write "
-            "(text,), with its comma",
+            "(text,), with the comma",
         ),
         (ListsAlternatives, "example 'red-cat' of 'train': the alternatives of 'caption' are a list; write a tuple"),
         (RepeatsIds, "example '0' of 'val': the same id is in 'train'; give every example of all splits its own id"),

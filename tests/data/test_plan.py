@@ -154,7 +154,7 @@ def test_evaluation_takes_every_example_once():
 def test_an_empty_split_is_an_error():
     with pytest.raises(DataError, match="the split has no examples"):
         plan([])
-    with pytest.raises(DataError, match="example 'e' has no target to learn from"):
+    with pytest.raises(DataError, match="example 'e' has no target to train on"):
         Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
 
 
@@ -310,5 +310,5 @@ def test_one_more_source_changes_nothing_of_the_first():
 
 
 def test_a_source_without_pairs_is_an_error():
-    with pytest.raises(DataError, match="the examples have no pair of an input and a question"):
+    with pytest.raises(DataError, match="the examples have no target to train on"):
         mixed([Source(toys.examples(5)), Source([Example("b", {})])])

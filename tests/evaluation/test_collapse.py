@@ -24,7 +24,7 @@ def recipe(tmp_path):
 @pytest.mark.parametrize(
     "texts, remark",
     [
-        (["", "?", "a dog", "??"], "3 of 4 texts have no word in them; "),
+        (["", "?", "a dog", "??"], "3 of 4 texts contain no word; "),
         (["why ?"] * 6 + list("abcdef"), "6 of 12 texts are the same ('why ?'); "),
         (["why ?"] * 4, ""),  # so few say nothing
         (list("abcdefghijkl"), ""),
@@ -38,4 +38,4 @@ def test_a_step_that_writes_nothing_or_one_text_has_a_note_below_the_table(tmp_p
     write_scores(folder.step("second"), Scores({"relevance": 0.0}, notes=("a note",)))
     notes = report.gather_tables(recipe, folder, Datasets(recipe))[0].notes
     assert "a note" in notes and any("second: " in note for note in notes) == bool(remark)
-    assert not remark or any(note.startswith(f"second: {remark}the model says little of its input") for note in notes)
+    assert not remark or any(note.startswith(f"second: {remark}the texts say little about the input") for note in notes)

@@ -779,7 +779,7 @@ BROKEN = [
     (
         embedder(MakesTensorsOnTheCpu),
         "test_moves_to_another_device",
-        "forward makes tensors on the CPU; make them on the device of its arguments",
+        "forward creates tensors on the CPU; create them on the device of its arguments",
     ),
     (
         embedder(OwnsTheBackbone),
@@ -812,7 +812,7 @@ BROKEN = [
     (
         generator(CountsASlotAToken),
         "test_layout_of_targets",
-        "slots(2) is 2, but lay_out gives 3 slots to a target of 2 tokens",
+        "slots(2) is 2, but lay_out returns 3 slots for a target of 2 tokens",
     ),
     (
         generator(RefusesEverything),
@@ -822,8 +822,8 @@ BROKEN = [
     (
         generator(HidesWords),
         "test_reads_as_laid_out",
-        "in training, forward reads other tokens than lay_out gave, so attention maps would show rows that the model "
-        "never reads; set reads_as_laid_out = False",
+        "in training, forward reads other tokens than lay_out returned, so attention maps would show rows that the "
+        "model never reads; set reads_as_laid_out = False",
     ),
     (
         generator(CountsExamples),
@@ -835,7 +835,7 @@ BROKEN = [
     (
         dataset(AsksATextNotATuple),
         "test_examples_are_keys_and_texts",
-        "targets are 'what color is the cat ?', not a tuple of texts; write (text,), with its comma",
+        "targets are 'what color is the cat ?', not a tuple of texts; write (text,) with the comma",
     ),
     (
         dataset(ListsAlternatives),
@@ -856,12 +856,12 @@ BROKEN = [
     (
         objective(PredictsTensors),
         "test_predictions",
-        "predict gives a value for 'red-cat' that is not JSON: Object of type Tensor is not JSON serializable",
+        "predict returns a value for 'red-cat' that is not JSON: Object of type Tensor is not JSON serializable",
     ),
     (
         objective(PredictsBackwards),
         "test_predictions",
-        "predict gives a prediction with the id 'black-boat' for 'red-cat'",
+        "predict returns a prediction with the id 'black-boat' for 'red-cat'",
     ),
     (generator(WritesWithoutEnd), "test_longest_text", "max_tokens is 8"),
     (
@@ -897,7 +897,7 @@ BROKEN = [
     (
         dataset(ChoosesFromAList),
         "test_labels",
-        "vocabularies() gives ['False', 'True'] for 'truth'; expected a tuple of different texts",
+        "vocabularies() returns ['False', 'True'] for 'truth'; expected a tuple of different texts",
     ),
     (metric(LosesExamples), "test_per_example", "hits has 15 values for 16 examples"),
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "raises ZeroDivisionError"),

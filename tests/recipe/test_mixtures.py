@@ -165,7 +165,7 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         (two(second=", share = -1.5"), "26: steps.pre.data.1.share: must be more than 0, not -1.5"),
         (two(second=', share = "2"'), '26: steps.pre.data.1.share: must be a number, not "2"'),
         ('data = [{ type = "scenes" }, 3]', "24: steps.pre.data.1: must be a table"),
-        (two(second=", shares = 2"), "26: steps.pre.data.1.shares: no such key; did you mean 'targets'?"),
+        (two(second=", shares = 2"), "26: steps.pre.data.1.shares: no such key; did you mean 'share'?"),
         (
             'data = [\n  { type = "scenes" },\n  { type = "scenes", share = 2 },\n]',
             "26: steps.pre.data.1: duplicate of data.0, so the ids of examples collide; keep one of the two, with "

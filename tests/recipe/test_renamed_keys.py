@@ -15,8 +15,8 @@ from mmgen.registry import installed
 @pytest.mark.parametrize(
     ("old", "line"),
     [
-        (("train = [", "learn = ["), "toy.toml:18: steps.first.learn: this key is called 'train' now"),
-        (("epochs = 1", "bucket = 1"), "toy.toml:14: training.bucket: this key is called 'length_bucket' now"),
+        (("train = [", "learn = ["), "toy.toml:18: steps.first.learn: this key is now called 'train'"),
+        (("epochs = 1", "bucket = 1"), "toy.toml:14: training.bucket: this key is now called 'length_bucket'"),
     ],
 )
 def test_check_names_todays_key(tmp_path, old, line):

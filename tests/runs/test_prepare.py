@@ -12,6 +12,6 @@ def test_a_metric_with_wrong_references_ends_the_run_before_training(tmp_path, m
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1
     assert done.stderr.startswith("error: metrics.meaning (") and done.stderr.endswith(
-        "): references gives {'relevance': 1.0}; it must be a mmgen.tensors.Scores, or None\n"
+        "): references returns {'relevance': 1.0}; expected a mmgen.tensors.Scores, or None\n"
     )
     assert "learning" not in done.stdout and not (tmp_path / PLACE / "steps").exists()

@@ -223,20 +223,20 @@ def test_a_plugin_of_this_contract_is_welcome():
 
 def test_a_plugin_that_asks_for_a_newer_contract_is_reported():
     newer = (
-        f"asks for version 7 of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip "
+        f"requires version 7 of the plugin contract, but this mmgen has version {API_VERSION}; upgrade mmgen (pip "
         "install -U mmgen-framework)"
     )
     assert reason("7") == newer
     with pytest.raises(
         PluginError,
-        match=r"plugin 'audio' \(mmgen-audio 0.3\) failed to load: asks for version 7 of the plugin contract",
+        match=r"plugin 'audio' \(mmgen-audio 0.3\) failed to load: requires version 7 of the plugin contract",
     ):
         collect([module_of(METRIC.format(api="7"))]).get("metric", "length")
 
 
 def test_a_plugin_of_an_older_contract_is_reported_with_what_changed():
     assert reason("1") == (
-        f"asks for version 1 of the plugin contract, and this mmgen has version {API_VERSION}; "
+        f"requires version 1 of the plugin contract, but this mmgen has version {API_VERSION}; "
         f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
     )
 
@@ -261,7 +261,7 @@ def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path
     done = mmgen_here(tmp_path, "plugins")
     assert done.returncode == 0 and "masked" in done.stdout
     assert done.stderr == (
-        f"error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version {API_VERSION + 1} of the "
-        "plugin contract, and this mmgen "
+        f"error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: requires version {API_VERSION + 1} of the "
+        "plugin contract, but this mmgen "
         f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
     )

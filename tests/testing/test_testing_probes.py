@@ -155,7 +155,7 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
         (
             count,
             "test_is_deterministic",
-            "with the same seed of torch, run gives another result the second time",
+            "with the same seed of torch, run returns another result the second time",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_no_examples_must_not_be_a_crash():
             )
 
     assert failures(suite(Careless)) == {
-        "test_without_examples": "without examples, run must give a result, or raise a "
+        "test_without_examples": "without examples, run must return a result, or raise a "
         "DataError or an UnavailableError that says why (ZeroDivisionError: division by zero)"
     }
 

@@ -37,6 +37,7 @@ from mmgen.runs.run import report_on
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors, save_weights
 from tools.fuzz import all_surfaces, fuzz, judge
+from tools.fuzz.__main__ import main as fuzz_command
 from tools.fuzz.folders import STEP, runs
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
@@ -51,6 +52,13 @@ SLOW = {
     "pretrained": 8,
     "commands": 12,
 }  # cases of surfaces that load models, or walk through HDF5 files first; `python -m tools.fuzz` has no such bounds
+
+
+def test_an_unknown_surface_is_reported(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["fuzz", "--surface", "recip"])
+    with pytest.raises(SystemExit):
+        fuzz_command()
+    assert "--surface recip: unknown surface; did you mean 'recipe'?; choose from: recipe, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", all_surfaces())

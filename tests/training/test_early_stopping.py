@@ -87,7 +87,7 @@ def test_a_metric_says_which_epoch_is_best(tmp_path, monkeypatch, greater, best)
 @pytest.mark.parametrize(
     ("scores", "problem"),
     [
-        ({"cidr": 1.0, "bleu": 2.0}, "is not a score of this step; did you mean 'cidr'?; there are: cidr, bleu"),
+        ({"cidr": 1.0, "bleu": 2.0}, "is not a score of this step; did you mean 'cidr'?; choose from: cidr, bleu"),
         ({"cider": None}, "has no value on the validation split"),
     ],
 )

@@ -14,6 +14,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+from mmgen.errors import did_you_mean  # noqa: E402
+
 from . import all_surfaces  # noqa: E402
 from .harness import READ, REFUSED, SECONDS, Finding, Tally, fuzz, once, shares  # noqa: E402
 
@@ -31,20 +33,23 @@ SHOWN = 12  # kinds of findings a surface
 
 
 def main() -> int:
-    ask = argparse.ArgumentParser(description=__doc__)
-    ask.add_argument("--cases", type=int, default=1000, help="cases over all surfaces")
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--surface", action="append", help="only this one; may be repeated")
-    ask.add_argument("--case", type=int, help="this case of the surface alone, in this very process")
-    ask.add_argument("--keep", type=Path, help="with --case: copy its files here")
-    ask.add_argument("--seconds", type=float, default=SECONDS, help="limit of a case")
-    options = ask.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000, help="number of cases over all surfaces")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--surface", action="append", help="test this surface only; may be repeated")
+    parser.add_argument("--case", type=int, help="run one case of the surface by its number, in this process")
+    parser.add_argument("--keep", type=Path, help="with --case: copy the files of the case to this folder")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit of a case")
+    options = parser.parse_args()
     surfaces = all_surfaces()
-    chosen = options.surface or list(surfaces)
+    names = options.surface or list(surfaces)
+    if unknown := [name for name in names if name not in surfaces]:
+        hint = did_you_mean(unknown[0], surfaces)
+        parser.error(f"--surface {unknown[0]}: unknown surface{hint}; choose from: {', '.join(surfaces)}")
     if options.case is not None:
-        return _run_case(surfaces[chosen[0]], options)
+        return _run_case(surfaces[names[0]], options)
     tallies = {}
-    for name, cases in shares(chosen, options.cases, WEIGHTS).items():
+    for name, cases in shares(names, options.cases, WEIGHTS).items():
         tallies[name] = fuzz(surfaces[name], cases, options.seed, options.seconds)
         _print_findings(name, tallies[name])
     print("\n" + table(tallies))
@@ -63,7 +68,7 @@ def _run_case(surface, options) -> int:
 
 
 def _print_findings(name: str, tally: Tally) -> None:
-    """What was found, alike findings together."""
+    """Print the findings, similar ones as one line."""
     kinds: dict[str, list[Finding]] = {}
     for finding in tally.findings:
         message = re.sub(r"/tmp/\S*|\d+|'[^']*'", "", finding.outcome.message)

@@ -1,4 +1,4 @@
-"""The page: what has been measured on which machine at which commit, every figure with its command, as Markdown.
+"""The page: what has been measured on which machine at which commit, every figure with the command, as Markdown.
 
 It is made from the journals alone, so it can be written again at any time, and holds what every run has found.
 """

@@ -11,7 +11,7 @@ from mmgen.tensors import Example, Prediction, Scores
 
 from ..columns import Column, prediction_value, scores, unknown
 
-CHANCE = "chance: what a coin is expected to reach"
+CHANCE = "chance: the expected score of a coin toss"
 
 
 class PairAccuracyMetric(Metric):

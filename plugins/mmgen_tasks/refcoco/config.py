@@ -84,7 +84,7 @@ class RegionChoice(mmgen.ObjectiveConfig):
     def _hidden(self):
         if self.init_from and not self.transform:
             raise ValueError(
-                "init_from initialises the hidden layer, but transform = false removes that layer; drop one of them"
+                "init_from initialises the hidden layer, but transform = false removes that layer; remove one of them"
             )
         return self
 

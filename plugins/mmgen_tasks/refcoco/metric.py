@@ -11,7 +11,7 @@ from mmgen.tensors import Example, Prediction, Scores
 
 from ..columns import means, prediction_value, scores, unknown
 
-CHANCE = "chance: the box, of these examples' own, that is right most often"
+CHANCE = "chance: the box among these examples' boxes that is right most often"
 
 
 class BoxAccuracyMetric(Metric):

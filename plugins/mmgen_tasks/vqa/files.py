@@ -117,9 +117,10 @@ class VqaFiles(PublishedDataset):
                 raise DataError(f"duplicate question_id {question_id:.60}")
             known = annotated.get(question_id)
             if known is not None and known.image not in (None, key):
+                names = " and ".join(path.name for path in files.annotations)
                 raise DataError(
-                    f"question_id {question_id:.60} has image_id {key:.60} here, but {known.image:.60} in the "
-                    "annotations; use two files of the same release"
+                    f"question_id {question_id:.60} has image_id {key:.60} here, but {known.image:.60} in {names}; use "
+                    "files of the same release"
                 )
             if not question or (files.annotations and question_id not in annotated):
                 counts["without_answers" if question else "without_text"] += 1

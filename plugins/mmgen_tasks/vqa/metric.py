@@ -14,7 +14,7 @@ from ..columns import Column, by_kind, means, prediction_value, scores, unknown
 
 FIRST = ("yes/no", "number", "other")  # answer types in the order of papers
 CHANCE = "chance: the most common answer to questions of a type, counted in these examples"
-PEOPLE = "people: a person's answer among those of the others"
+PEOPLE = "people: each person's answer, scored against the answers of the others"
 
 
 class VqaAccuracyMetric(Metric):

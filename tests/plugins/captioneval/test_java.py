@@ -67,7 +67,7 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
             "print('warming up', file=sys.stderr)\nsys.exit('Exception in thread \"main\" java.lang.OutOfMemoryError')",
             'METEOR\'s program failed: Exception in thread "main" java.lang.OutOfMemoryError',
         ),
-        ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program gave no answer for 0.5 s"),
+        ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program did not answer within 0.5 s"),
         ("print('Error: what?', flush=True)\ntime.sleep(60)", "METEOR's program failed: Error: what?"),
         ("print('hello')\nprint('hello')", "METEOR's program answered 'hello' instead of statistics"),
         (

@@ -18,7 +18,7 @@ def test_runs_on_one_sheet_have_different_names(run, tmp_path):
     ]
     with pytest.raises(RunError) as error:
         gather([small, small], (), installed())
-    assert str(error.value) == f"{small}: named twice; name each run once"
+    assert str(error.value) == f"{small}: duplicate run; name each run once"
     smaller_test = write_run(tmp_path / "other", test_size=7)
     with pytest.raises(RunError) as error:
         gather([small, smaller_test], (), installed())

@@ -53,7 +53,7 @@ def test_flickr30k_entities_are_read(flickr):
         (
             "Sentences/1000.txt",
             "fine\n[/EN#7/people A man runs\n",
-            "{}:2: '[/EN#7/people A man runs' is not a marked phrase; expected e.g. [/EN#283585/people Two men]",
+            "{}:2: '[/EN#7/people A man runs' is not a marked phrase; expected, e.g., [/EN#283585/people Two men]",
         ),
         ("Annotations/1000.xml", "<annotation>\n<size>", "{}:2: invalid XML: no element found"),
         (

@@ -46,11 +46,11 @@ def test_jsonl_with_a_further_input(tmp_path):
         ('{"id": 2, "questions": ["a"]', ":2: not valid JSON: Expecting ',' delimiter (column 29)"),
         (
             '{"id": 2, "questions": ["\\u0000"]}',
-            ":2: questions[0] holds '\\x00', which is not a valid character; the file is damaged",
+            ":2: questions[0] contains '\\x00', which is not a valid character; the file is damaged",
         ),
         (
             '{"id": 2, "questions": ["\\ud800"]}',
-            ":2: questions[0] holds '\\ud800', which is not a valid character; the file is damaged",
+            ":2: questions[0] contains '\\ud800', which is not a valid character; the file is damaged",
         ),
         ("[" * 100_000, ":2: not usable JSON: "),
         (

@@ -187,9 +187,9 @@ def test_a_captioners_bare_results(tmp_path):
         ("", ":1: not valid JSON: Expecting value (column 1); the file may be cut short: get it again"),
         (
             '{"annotations": []}',
-            ": not a file of VQA questions: it has no list 'questions' (its keys are: annotations)",
+            ": not a file of VQA questions: the file has no list 'questions' (its keys are: annotations)",
         ),
-        ("[]", ": not a file of VQA questions: it has no list 'questions' (it is a list)"),
+        ("[]", ": not a file of VQA questions: the file has no list 'questions' (the file is a list)"),
         (
             '{"questions": [{"image_id": 1, "question": "a"}, {"image_id": 1}]}',
             ": questions[1]: has no 'question'; its keys are: image_id",

@@ -165,8 +165,8 @@ def test_answers_that_cannot_be_counted(tmp_path):
         (
             "questions",
             {"image_id": 99},
-            "questions[1]: question_id 11 has image_id 99 here, but 11 in the annotations; use two files of the same "
-            "release",
+            "questions[1]: question_id 11 has image_id 99 here, but 11 in "
+            "v2_mscoco_train2014_annotations.json; use files of the same release",
         ),
         (
             "annotations",

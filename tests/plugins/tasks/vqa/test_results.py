@@ -56,7 +56,7 @@ def test_references_of_a_file_equal_those_of_the_data_set(files, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("r_json", '{"answers": []}', "r.json: not a file of VQA results: it has no list 'results'"),
+        ("r_json", '{"answers": []}', "r.json: not a file of VQA results: the file has no list 'results'"),
         ("r_json", '[{"question_id": 1}]', "r.json: results[0]: has no 'answer'; its keys are: question_id"),
         ("r_json", '[{"question_id": 1, "answer": 2}]', "results[0]: answer must be a string, not a number"),
         ("r_json", json.dumps([{"question_id": 1, "answer": "a"}] * 2), "r.json: results[1]: duplicate id '1'"),
