@@ -152,7 +152,7 @@ class TwiceInHalves(Labels):
 
 
 class OwnRows(Labels):
-    def rows(self, example, draw, other):
+    def rows(self, example, draw, draw_other):
         return [example, example]
 
 
@@ -399,8 +399,8 @@ OTHER = {
         "scale is a plain tensor and stays on the CPU",
     ),
     "10 one value too few": (lambda: caught(metric(LosesExamples), "test_per_example"), "hits has 15 values for 16"),
-    "10b no number": (lambda: caught(metric(NotANumber), "test_values"), "hits is nan; values are finite numbers"),
-    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "it must be a mmgen.tensors.Scores"),
+    "10b no number": (lambda: caught(metric(NotANumber), "test_values"), "hits is nan; values must be finite numbers"),
+    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "expected a mmgen.tensors.Scores"),
     "11 a text for targets": (
         lambda: caught(dataset(AsksATextNotATuple), "test_examples_are_keys_and_texts"),
         "not a tuple of texts; write (text,) with the comma",
@@ -411,7 +411,7 @@ OTHER = {
     ),
     "13 ids twice": (
         lambda: caught(dataset(RepeatsIds), "test_examples_are_keys_and_texts"),
-        "put the split's name into the ids",
+        "give every example of all splits its own id",
     ),
     "14 no Literal": (
         lambda: registered(EMBEDDER.replace('Literal["audio"]', "str")),

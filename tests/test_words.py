@@ -26,8 +26,6 @@ PHRASES = re.compile(
 
 NAMES_LEFT: dict[str, int] = {
     "mmgen": 1,
-    "mmgen/testing": 1,
-    "tests": 1,
 }
 PHRASES_LEFT: dict[str, int] = {
     "docs/api.md": 1,

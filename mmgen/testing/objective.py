@@ -109,19 +109,19 @@ class LearningSuite(Suite[Tried]):
         )
 
     def test_halves(self) -> None:
-        """Where memory is short, an example is trained in halves; together they must be the example."""
+        """If memory runs out, an example is trained in halves, which together must equal the example."""
         model, examples = self.model(), self.examples()
         reader, collate = model.objective(self.name).reader, self.collator(model)
         for example in examples:
             parts = reader.halves(example)
             assert parts and all(isinstance(part, Example) for part in parts), "halves must return a list of examples"
-            split, whole = collate(parts, [0] * len(parts)), collate([example], [0])
+            halved, unsplit = collate(parts, [0] * len(parts)), collate([example], [0])
             near = all(
-                abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(self._sums(split), self._sums(whole), strict=True)
+                abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(self._sums(halved), self._sums(unsplit), strict=True)
             )
-            assert near and split.counts == whole.counts, (
-                f"the halves of '{example.id}' have other targets than the example: they count {split.counts}, and the "
-                f"example {whole.counts}; each target must be in one half"
+            assert near and halved.counts == unsplit.counts, (
+                f"the halves of '{example.id}' have other targets than the example: they count {halved.counts}, and "
+                f"the example {unsplit.counts}; each target must be in one half"
             )
 
     def _contents(self, batch: Batch) -> str:

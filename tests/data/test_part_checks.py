@@ -333,7 +333,7 @@ class RepeatsOne(ToyDataset):
         (
             AsksATextNotATuple,
             "example 'red-cat' of 'train': targets are 'what color is the cat ?', not a tuple of texts; write "
-            "(text,), with the comma",
+            "(text,) with the comma",
         ),
         (ListsAlternatives, "example 'red-cat' of 'train': the alternatives of 'caption' are a list; write a tuple"),
         (RepeatsIds, "example '0' of 'val': the same id is in 'train'; give every example of all splits its own id"),
