@@ -107,6 +107,11 @@ class ExtractorConfig(PartConfig):
     def build(self) -> "parts.Extractor":
         raise NotImplementedError
 
+    def load(self, folder: Path) -> "parts.Extractor":
+        """The extractor with the network in a folder that `parts.Extractor.save` wrote; its fingerprint equals that of
+        the saved extractor. Reads nothing outside of the folder. Raises DataError for a damaged folder."""
+        raise NotImplementedError
+
 
 class FeaturesConfig(EmbedderConfig):
     """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or published.

@@ -223,6 +223,11 @@ class Extractor(abc.ABC):
         """The number of images, or None if it is not known; for progress bars only."""
         return len(source) if isinstance(source, Sized) else None
 
+    def save(self, folder: Path) -> None:
+        """Write the network into an existing, empty folder, so that `ExtractorConfig.load` needs nothing else. An
+        extractor that a model's export should contain overrides both methods."""
+        raise NotImplementedError
+
 
 class Dataset(abc.ABC):
     """Examples in named splits: the same every time, ids unique over all splits."""

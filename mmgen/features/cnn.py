@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 LoadedPicture: TypeAlias = "tuple[Picture, Image.Image]"
 HASH_DIGITS = 16
+NETWORK = "network.safetensors"  # in a folder that `save_network` wrote
 
 
 class Network:
@@ -38,15 +41,26 @@ class Network:
     level    index of the feature map, 0 for the finest; negative indices count from the coarsest
     size     side of the square that pictures are resized to, in pixels
     fit      "pad" keeps the aspect ratio and pads on the right and at the bottom; "stretch" ignores the aspect ratio
+    folder   a folder that `save` wrote; its weights are used instead of `weights`
 
     Attributes: width (C), digest (of the weights), device. Raises DataError for an unknown model, weights or level.
     """
 
     def __init__(
-        self, model: str, weights: str, seed: int, level: int, size: int, fit: Literal["pad", "stretch"] = "pad"
+        self,
+        model: str,
+        weights: str,
+        seed: int,
+        level: int,
+        size: int,
+        fit: Literal["pad", "stretch"] = "pad",
+        folder: Path | None = None,
     ) -> None:
         self.size, self.fit = size, fit
-        self.module, self.width = load(model, weights, seed, level, size)
+        if folder is None:
+            self.module, self.width = load(model, weights, seed, level, size)
+        else:
+            self.module, self.width = load_saved(model, level, size, folder)
         self.digest = digest(self.module)
         pretrained_cfg: Any = getattr(self.module, "pretrained_cfg", {})
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -74,6 +88,10 @@ class Network:
         if maps.shape[1] != self.width:  # some timm networks have channels last
             maps = maps.permute(0, 3, 1, 2)
         return maps.float(), extents.to(self.device)
+
+    def save(self, folder: Path) -> None:
+        """Write the weights into a folder; the argument `folder` reads them."""
+        save_network(self.module, folder)
 
     def _fitted_size(self, image: Image.Image) -> tuple[int, int]:
         if self.fit == "stretch":
@@ -144,6 +162,65 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
     if weights == "random":
         _open_branches(module)
     return module.eval().requires_grad_(False), levels[level]
+
+
+def load_saved(model: str, level: int, size: int, folder: Path) -> tuple[nn.Module, int]:
+    """A timm model in eval mode with the weights that `save_network` wrote, and the number of channels of its map. Its
+    names and shapes are compared with the file before memory is taken. Raises DataError."""
+    import timm
+
+    if not timm.is_model(model):
+        raise DataError(f"{folder}: timm has no model '{model}'; install the version of timm that has it")
+    fixed = getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False)
+    options: dict[str, Any] = {"img_size": size} if fixed else {}
+
+    def create() -> nn.Module:
+        levels = timm.create_model(model, pretrained=False, features_only=True, **options).feature_info.channels()
+        if not -len(levels) <= level < len(levels):
+            raise DataError(f"{folder}: '{model}' has {len(levels)} levels of feature maps, but level is {level}")
+        return timm.create_model(
+            model, pretrained=False, features_only=True, out_indices=(level % len(levels),), **options
+        )
+
+    with torch.device("meta"):
+        check_saved(create(), folder)
+    module = create()
+    load_network(module, folder)
+    return module.eval().requires_grad_(False), module.feature_info.channels()[-1]
+
+
+def save_network(module: nn.Module, folder: Path) -> None:
+    """Write a network's weights into a folder, for `load_network`."""
+    save_file({name: tensor.cpu().contiguous() for name, tensor in module.state_dict().items()}, folder / NETWORK)
+
+
+def check_saved(module: nn.Module, folder: Path) -> None:
+    """Compare names and shapes of a network with the file in a folder, whose values are not read. Raises DataError."""
+    path = folder / NETWORK
+    with _reading(path), safe_open(path, "pt") as file:
+        saved = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    if differs := sorted(name for name in {*saved, *expected} if saved.get(name) != expected.get(name)):
+        raise DataError(
+            f"{path}: not the weights of this network: {differs[0]} has shape {saved.get(differs[0])} in the file, "
+            f"expected {expected.get(differs[0])}; use the complete folder"
+        )
+
+
+def load_network(module: nn.Module, folder: Path) -> None:
+    """Load the weights that `save_network` wrote. Raises DataError."""
+    check_saved(module, folder)
+    with _reading(folder / NETWORK):
+        module.load_state_dict(load_file(folder / NETWORK))
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        reason = "missing" if isinstance(error, FileNotFoundError) else f"damaged: {str(error).partition(chr(10))[0]}"
+        raise DataError(f"{path}: {reason}; copy the complete folder again") from None
 
 
 def digest(module: nn.Module) -> str:

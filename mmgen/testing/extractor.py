@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,21 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         assert_json(fingerprint, "the fingerprint")
         same = fingerprint and fingerprint == dict(self.extractor().fingerprint)
         assert same, "the fingerprint is empty or differs at the second call"
+
+    def test_saved_network_gives_the_same_features(self) -> None:
+        extractor = self.extractor()
+        if type(extractor).save is Extractor.save:
+            skip("has no save(); exports of models leave this extractor out")
+        pictures = self.pictures()
+        with TemporaryDirectory() as name:
+            extractor.save(Path(name))
+            loaded = self.config().load(Path(name))
+        same = dict(loaded.fingerprint) == dict(extractor.fingerprint)
+        assert same, "the fingerprint of the loaded extractor differs from that of the saved extractor"
+        for before, after in zip(extractor.records(pictures), loaded.records(pictures), strict=True):
+            assert isinstance(before, Record) and isinstance(after, Record), "a readable picture gives a failure"
+            equal = np.array_equal(before.features, after.features)
+            assert equal, f"the loaded extractor gives other features for '{before.key}'"
 
     def _reads_pictures(self) -> bool:
         return self.config().source == "pictures"

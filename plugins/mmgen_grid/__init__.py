@@ -1,5 +1,6 @@
 """CNN grids: an image as the cells of a feature map, stored and read like regions."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -39,6 +40,11 @@ class TimmGrid(CnnConfig):
         from .extractor import GridFeatures
 
         return GridFeatures(self)
+
+    def load(self, folder: Path):
+        from .extractor import GridFeatures
+
+        return GridFeatures(self, folder)
 
 
 @mmgen.hookimpl

@@ -19,9 +19,9 @@ from . import TimmGrid
 class GridFeatures(Extractor):
     """Extracts features (grid x grid, C x pool x pool) per picture, row by row."""
 
-    def __init__(self, config: TimmGrid) -> None:
+    def __init__(self, config: TimmGrid, folder: Path | None = None) -> None:
         level, self.pool, size = config.feature_settings()
-        self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch")
+        self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch", folder=folder)
         self.batch_size, self.grid = config.batch_size, config.grid
         edges = torch.linspace(0, 1, config.grid + 1)
         rows, columns = torch.meshgrid(torch.arange(config.grid), torch.arange(config.grid), indexing="ij")
@@ -43,6 +43,9 @@ class GridFeatures(Extractor):
         if isinstance(source, Path):
             raise DataError(f"{source}: 'timm_grid' extracts features from pictures, not from a file")
         yield from extract_records(source, skip, self.batch_size, self._cells)
+
+    def save(self, folder: Path) -> None:
+        self.network.save(folder)
 
     @torch.inference_mode()
     def _cells(self, batch: Sequence[tuple[Picture, Image.Image]]) -> list[Record]:

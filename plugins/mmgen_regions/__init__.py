@@ -47,6 +47,11 @@ class Roi(CnnConfig):
 
         return RoiFeatures(self)
 
+    def load(self, folder: Path):
+        from .roi import RoiFeatures
+
+        return RoiFeatures(self, folder)
+
 
 class Detections(mmgen.ExtractorConfig):
     """Base of all detectors."""
@@ -69,6 +74,11 @@ class Detector(Detections):
 
         return TransformersDetector(self)
 
+    def load(self, folder: Path):
+        from .detector import TransformersDetector
+
+        return TransformersDetector(self, folder)
+
 
 class FasterRcnn(Detections):
     """Regions of a Faster R-CNN of torchvision; features come from the box head, for the final boxes."""
@@ -87,6 +97,11 @@ class FasterRcnn(Detections):
         from .faster_rcnn import TorchvisionDetector
 
         return TorchvisionDetector(self)
+
+    def load(self, folder: Path):
+        from .faster_rcnn import TorchvisionDetector
+
+        return TorchvisionDetector(self, folder)
 
 
 class Published(mmgen.ExtractorConfig):

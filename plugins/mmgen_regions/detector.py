@@ -21,9 +21,9 @@ from . import Detector
 class TransformersDetector(Extractor):
     """Extracts features (R, width of the decoder) per picture, by decreasing confidence."""
 
-    def __init__(self, config: Detector) -> None:
+    def __init__(self, config: Detector, folder: Path | None = None) -> None:
         self.config = config
-        self.model, self.processor = load(config.model)
+        self.model, self.processor = load(config.model if folder is None else str(folder))
         self.names = self.model.config.id2label
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         weights_digest = digest(self.model)
@@ -43,6 +43,10 @@ class TransformersDetector(Extractor):
         if isinstance(source, Path):
             raise DataError(f"{source}: 'detector' extracts features from pictures, not from a file")
         yield from extract_records(source, skip, self.config.batch_size, self._detect)
+
+    def save(self, folder: Path) -> None:
+        self.model.save_pretrained(folder)
+        self.processor.save_pretrained(folder)
 
     @torch.inference_mode()
     def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:

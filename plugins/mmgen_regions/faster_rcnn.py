@@ -14,7 +14,15 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.cnn import SeededRandom, digest, extract_records, precision, weights_name
+from mmgen.features.cnn import (
+    SeededRandom,
+    digest,
+    extract_records,
+    load_network,
+    precision,
+    save_network,
+    weights_name,
+)
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -23,9 +31,9 @@ from . import FasterRcnn
 class TorchvisionDetector(Extractor):
     """Extracts features (R, width of the box head) per picture, by decreasing confidence."""
 
-    def __init__(self, config: FasterRcnn) -> None:
+    def __init__(self, config: FasterRcnn, folder: Path | None = None) -> None:
         self.config = config
-        self.model, self.names = load(config)
+        self.model, self.names = load(config, folder)
         self.model.roi_heads.detections_per_img = config.max_regions
         self.model.roi_heads.score_thresh = config.min_score
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -45,6 +53,9 @@ class TorchvisionDetector(Extractor):
         if isinstance(source, Path):
             raise DataError(f"{source}: 'faster_rcnn' extracts features from pictures, not from a file")
         yield from extract_records(source, skip, self.config.batch_size, self._detect)
+
+    def save(self, folder: Path) -> None:
+        save_network(self.model, folder)
 
     @torch.inference_mode()
     def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
@@ -95,8 +106,8 @@ class TorchvisionDetector(Extractor):
         ]
 
 
-def load(config: FasterRcnn) -> tuple[Any, list[str]]:
-    """The network in eval mode, and its known class names."""
+def load(config: FasterRcnn, folder: Path | None = None) -> tuple[Any, list[str]]:
+    """The network in eval mode, and its known class names. `folder`: the folder of a saved network."""
     if config.model not in list_models():
         raise DataError(
             f"torchvision has no model '{config.model}'; choose from: "
@@ -106,7 +117,9 @@ def load(config: FasterRcnn) -> tuple[Any, list[str]]:
     with SeededRandom(config.seed):
         model = get_model(config.model, weights=None, weights_backbone=None)
     try:
-        if config.weights == "pretrained":
+        if folder is not None:
+            load_network(model, folder)
+        elif config.weights == "pretrained":
             model.load_state_dict(published.get_state_dict(progress=False, check_hash=True, weights_only=True))
         elif config.weights != "random":
             if Path(config.weights).suffix != ".safetensors":

@@ -16,15 +16,19 @@ from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Roi
 
+DETECTOR = "detector"  # in a saved extractor's folder: the folder of its detector
+
 
 class RoiFeatures(Extractor):
     """Extracts features (R, C x pool x pool) for a picture's R boxes."""
 
-    def __init__(self, config: Roi) -> None:
+    def __init__(self, config: Roi, folder: Path | None = None) -> None:
         level, self.pool, size = config.feature_settings()
-        self.network = Network(config.model, config.weights, config.seed, level, size)
+        self.network = Network(config.model, config.weights, config.seed, level, size, folder=folder)
         self.batch_size, self.default_boxes = config.batch_size, spread(config.spread)
-        self.detector = config.detector.build() if config.detector else None
+        self.detector = None
+        if config.detector:
+            self.detector = config.detector.load(folder / DETECTOR) if folder else config.detector.build()
         settings = {
             "model": config.model,
             "weights": weights_name(config.weights),
@@ -47,6 +51,12 @@ class RoiFeatures(Extractor):
         if isinstance(source, Path):
             raise DataError(f"{source}: 'roi' extracts features from pictures, not from a file")
         yield from extract_records(source, skip, self.batch_size, self._pool)
+
+    def save(self, folder: Path) -> None:
+        self.network.save(folder)
+        if self.detector is not None:
+            (folder / DETECTOR).mkdir()
+            self.detector.save(folder / DETECTOR)
 
     @torch.inference_mode()
     def _pool(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
