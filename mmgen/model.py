@@ -92,6 +92,7 @@ class Model(nn.Module):
         self._traced: set[str] = set()  # objectives whose gradients have been checked
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
+        self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -100,6 +101,11 @@ class Model(nn.Module):
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the weights; mixed precision keeps them in float32."""
+        return next(self.parameters()).dtype
 
     def forward(self, batch: Batch) -> Loss:
         sums: dict[str, Tensor] = {}
@@ -188,8 +194,11 @@ class Model(nn.Module):
     def _segment(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
         """The segment of one input for B rows. Raises PluginError if the embedder's result violates the contract."""
         embedder = self.embedders[name]
+        in_dtype = {
+            key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
+        }
         with part_calls(_input(name, embedder), "forward"):
-            segment = embedder(**collated)
+            segment = embedder(**in_dtype)
         _check(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
         if unsupported := unmet(segment, self.backbone):
             _check(name, embedder, f"{unsupported}; give the backbone more, or use another input")
@@ -287,6 +296,7 @@ def compose(
         raise PluginError(f"{Qualified('generator', 'generator', writer)}: {problem}")
     model = Model(encoder, embedders, writer, sequence, heads)
     model.decoding = generator.decoding()
+    model.vocabularies = objectives.vocabularies if objectives else {}
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model
 

@@ -166,6 +166,11 @@ class Backbone(Part, abc.ABC):
     def save(self, folder: Path) -> None:
         """Everything but the weights (sizes, tokenizer), so that `BackboneConfig.build(folder=folder)` finds it."""
 
+    def library_weights(self) -> Mapping[str, Tensor]:
+        """The weights for the library that the encoder comes from, by the library's names: an export writes them beside
+        the files of `save`, so that the library can load that folder. Empty if there is no such library."""
+        return {}
+
     def encode_text(self, text: str) -> list[int]:
         """Token ids of a text, without special tokens."""
         return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])

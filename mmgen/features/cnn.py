@@ -186,7 +186,8 @@ def load_saved(model: str, level: int, size: int, folder: Path) -> tuple[nn.Modu
         check_saved(create(), folder)
     module = create()
     load_network(module, folder)
-    return module.eval().requires_grad_(False), module.feature_info.channels()[-1]
+    info: Any = module.feature_info
+    return module.eval().requires_grad_(False), info.channels()[-1]
 
 
 def save_network(module: nn.Module, folder: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -28,14 +29,17 @@ class QueryFeatures:
 
     inputs  the step's inputs, by name
     where   the prefix of error messages
+    extractors  input -> the folder of its saved extractor
     """
 
-    def __init__(self, model: Model, inputs: Mapping[str, EmbedderConfig], where: str) -> None:
+    def __init__(
+        self, model: Model, inputs: Mapping[str, EmbedderConfig], where: str, extractors: Mapping[str, Path]
+    ) -> None:
         embedders = {name: model.embedders[name] for name in inputs if name in model.embedders}
         self.embedders = {
             name: embedder for name, embedder in embedders.items() if isinstance(embedder, StoredEmbedder)
         }
-        self.inputs, self.where = inputs, where
+        self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
         self._lock = threading.Lock()
 
@@ -108,7 +112,8 @@ class QueryFeatures:
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
                 f"a key of the feature store, or name the extractor: --set inputs.{name}.extractor.type=NAME"
             )
-        extractor = built(config.extractor, config.extractor.build)
+        saved, settings = self.extractors.get(name), config.extractor
+        extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
         fingerprint = dict(extractor.fingerprint)
         if fingerprint != trained and not config.allow_other_features:
             same = fingerprint.get("extractor") == source

@@ -19,14 +19,82 @@ from ..recipe.load import with_settings
 from ..recipe.messages import describe_mistake, mistake_text
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
+from ..storage.exports import is_export, read_config
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
+from .exported import load_export
+from .hub import find_folder
 from .names import StepNames, describe_steps, quote_name
 from .predictor import Predictor
 from .query import Query
 
 INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
+
+
+def load(
+    where: str | Path,
+    *,
+    step: str | None = None,
+    sets: Sequence[str] = (),
+    device: str | None = None,
+    dtype: str | None = None,
+    token: str | bool | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+    threads: int | None = None,
+    warm: bool = False,
+) -> Predictor:
+    """Load a model as a predictor, from an export, a run or the Hugging Face Hub.
+
+        model = mmgen.load("hf:user/name")
+        model.ask("photo.jpg", n=3).texts
+
+    where   the folder of an export or of a run, or "hf:user/name", or "hf:user/name@revision"
+    step    of a run: the step; default: the last step that has weights and is evaluated
+    sets    overrides: decoding, and the source of an input's features
+    device  default: a GPU if there is one, else "cpu"
+    dtype   of weights and computations, such as "bfloat16"; default: float32
+    token, cache_dir, local_files_only  see `huggingface_hub.snapshot_download`
+    threads, warm  see `load_run`
+
+    Raises RunError, DataError, PluginError and RecipeError."""
+    folder = find_folder(where, token=token, cache_dir=cache_dir, local_files_only=local_files_only)
+    if is_export(folder):
+        _set_threads(threads)
+        if step is not None and step != read_config(folder, step=str)["step"]:
+            raise RunError(f"{where}: an export of step '{read_config(folder)['step']}'; it has no step '{step}'")
+        _check_overridable(sets)
+        predictor = load_export(folder, installed(), sets)
+    else:
+        predictor = load_run(folder, step, sets=sets, threads=threads)
+    predictor.model.to(_device(device))
+    if dtype is not None:
+        predictor.model.to(_dtype(dtype))
+    if warm:
+        predictor.warm()
+    return predictor
+
+
+def _device(name: str | None) -> torch.device:
+    try:
+        return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError:
+        raise DataError(f'device {name!r:.60}: must be "cpu", "cuda" or "cuda:N"') from None
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None) if isinstance(name, str) else name
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise DataError(f'dtype {name!r:.60}: must be "float32", "bfloat16" or "float16"')
+    return dtype
+
+
+def _set_threads(threads: int | None) -> None:
+    if threads is not None:
+        if not isinstance(threads, int) or threads < 1:
+            raise DataError(f"threads must be a positive integer, not {threads!r:.60}")
+        torch.set_num_threads(threads)
 
 
 def load_run(
@@ -46,16 +114,12 @@ def load_run(
     warm     build extractors and answer a dummy query first, so that the first real query is fast
 
     Raises RunError."""
-    if threads is not None:
-        if not isinstance(threads, int) or threads < 1:
-            raise DataError(f"threads must be a positive integer, not {threads!r:.60}")
-        torch.set_num_threads(threads)
+    _set_threads(threads)
     folder, registry = RunFolder(Path(path)), registry or installed()
     recipe = folder.recipe(registry)
     if sets:
         recipe = with_settings(recipe, sets, registry)
-        for setting in sets:
-            _check_overridable(setting)
+        _check_overridable(sets)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         raise RunError(f"{path}: no step is trained yet; continue with `mmgen run`")
@@ -74,6 +138,7 @@ def load_run(
             store = features_file(config.extractor, recipe, folder)
         features = {"features": store} if store and store.exists() else {}
         inputs[name] = restore_config(config, saved[name], inputs_file, name).model_copy(update=features)
+    recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **inputs}})
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
     for name, embedder in model.embedders.items():
         if json.loads(json.dumps(embedder.inferred_settings())) != saved[name]:
@@ -88,10 +153,10 @@ def load_run(
     return predictor
 
 
-def _check_overridable(setting: str) -> None:
+def _check_overridable(sets: Sequence[str]) -> None:
     """Raises RecipeError for a setting that is fixed after training."""
-    table, _ = setting_table(setting)
-    for name, value in table.items():
+    settings_by_table = ((text, *item) for text in sets for item in setting_table(text)[0].items())
+    for setting, name, value in settings_by_table:
         keys = (
             [key for settings in value.values() if isinstance(settings, dict) for key in settings]
             if name == "inputs"

@@ -6,6 +6,8 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, overload
 
 import torch
@@ -54,23 +56,30 @@ class Predictor:
     recipe  the recipe of the run
     step    the name of the step
     folder  the run folder, or None
+    where   the prefix of error messages; default: the run folder, or the name of the recipe
+    extractors  input -> the folder of its saved extractor; extractors of other inputs are built
     """
 
-    def __init__(self, model: Model, recipe: Recipe, step: str, folder: RunFolder | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        recipe: Recipe,
+        step: str,
+        folder: RunFolder | None = None,
+        *,
+        where: str = "",
+        extractors: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
         self.model, self.recipe, self.step, self.folder = model.eval(), recipe, step, folder
+        self.where = where or (str(folder.path) if folder else recipe.name)
         self.names = StepNames(recipe, step)
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         objectives = () if self.kind == "text" else (self.objective,)
         self._collator = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
-        self.features = QueryFeatures(model, self.names.inputs, self.where)
+        self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
 
     def __repr__(self) -> str:
         return f"<{self.where}: step '{self.step}', reads {self.names.reads}, gives {self.kind}>"
-
-    @property
-    def where(self) -> str:
-        """The prefix of error messages: the run folder."""
-        return str(self.folder.path) if self.folder else self.recipe.name
 
     @overload
     def ask(

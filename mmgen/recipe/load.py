@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..configs import PartConfig
+from ..configs import DatasetConfig, PartConfig
 from ..errors import RecipeError
 from ..registry import Registry
 from .check import _Check, _line_number
@@ -62,8 +62,16 @@ def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Regist
     return part
 
 
-def resolve(layers: Layered, registry: Registry, profile: str | None, source: str, stored: bool = False) -> Recipe:
-    """The checked recipe of merged tables. `stored`: they come from a finished run, see `renamed`."""
+def resolve(
+    layers: Layered,
+    registry: Registry,
+    profile: str | None,
+    source: str,
+    stored: bool = False,
+    data: DatasetConfig | None = None,
+) -> Recipe:
+    """The checked recipe of merged tables. `stored`: they come from a finished run, see `renamed`. `data`: the data of
+    a recipe whose tables have none; it is not compared with the steps."""
     check = _Check(layers, registry, source, stored)
     values = dict(layers.values)
     built: dict[str, Any] = {"profile": profile}
@@ -87,7 +95,7 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
     built["steps"] = steps and {
         name: step if step is None else check.step(step, base_training, ("steps", name)) for name, step in steps.items()
     }
-    recipe = check.top({**values, **built})
+    recipe = check.top({**values, **({"data": data} if data else {}), **built})
     check.fits(built)
     if check.problems:
         raise RecipeError("\n".join(sorted(check.problems, key=_line_number)))

@@ -239,6 +239,18 @@ class EncoderBackbone(Backbone):
         self.model.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
+    def library_weights(self) -> Mapping[str, Tensor]:
+        """transformers' weights, without the extra rows of the tables that this class adds."""
+        weights: dict[int, tuple[str, Tensor]] = {}  # by identity: a tied head counts once
+        for name, tensor in self.model.state_dict(keep_vars=True).items():
+            weights.setdefault(id(tensor), (name, tensor))
+        extra = {f"{table}.weight": getattr(self.config, key) for key, (table, _) in TABLES.items()}
+        return {
+            name: tensor[: len(tensor) - rows] if rows else tensor
+            for name, tensor in weights.values()
+            for rows in (extra.get(".".join(name.split(".")[-2:]), 0),)
+        }
+
     @property
     def _attention(self) -> str:
         return self.model.config._attn_implementation

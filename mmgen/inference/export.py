@@ -1,0 +1,156 @@
+"""Export: write one step of a run as a folder that needs nothing else, neither the run nor a hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .. import API_VERSION, __version__
+from ..configs import FeaturesConfig, PartConfig
+from ..errors import RunError, UnavailableError
+from ..files import write_folder, write_json
+from ..parts import Embedder, Extractor
+from ..recipe.tables import GENERATOR
+from ..registry import installed
+from ..storage.exports import (
+    BACKBONE,
+    CARD,
+    CONFIG,
+    EXTRACTORS,
+    FORMAT_VERSION,
+    VOCABULARIES,
+    as_saved,
+    is_export,
+    without_local_paths,
+    write_weights,
+)
+from .predictor import Predictor
+
+PARTS = ("backbone", "inputs", "generator", "objectives", "sequence", "decoding")  # tables of a recipe in config.json
+
+
+def export(
+    predictor: Predictor,
+    folder: str | Path,
+    *,
+    half: bool = False,
+    extractor: bool = True,
+    card: Callable[[Path, dict[str, Any]], str] | None = None,
+) -> Path:
+    """Write the model of a predictor into `folder`; `mmgen.load` reads it.
+
+    half       write weights as bfloat16, half the size
+    extractor  include the networks that compute features of pictures
+    card       (folder, content of config.json) -> text of the model card; the folder may get the card's pictures
+
+    An existing export is replaced, but its model card is kept. Raises RunError for any other existing folder, and
+    UnavailableError for an extractor that cannot be saved."""
+    path = Path(folder)
+    if path.exists() and not (path.is_dir() and (is_export(path) or not any(path.iterdir()))):
+        raise RunError(f"{path}: already exists and is not an export; choose another folder or delete it")
+    existing_card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else None
+
+    def write(partial: Path) -> None:
+        model, config = predictor.model, _config(predictor, extractor)
+        (partial / BACKBONE).mkdir()
+        model.backbone.save(partial / BACKBONE)
+        written = {f"embedders.{name}.": name in config["inputs"] for name in model.embedders}
+        pooled = any(predictor.recipe.objectives[name].pools for name in config["objectives"])
+        written["backbone.pooler."] = pooled
+        written |= {f"objectives.{name}.": name in config["objectives"] for name in model.objectives}
+        config["encoder_prefix"] = write_weights(model, written, partial, half)
+        config["dtype"] = "bfloat16" if half else "float32"
+        if config["objectives"] and predictor.model.vocabularies:
+            saved = {name: list(classes) for name, classes in predictor.model.vocabularies.items()}
+            write_json(partial / VOCABULARIES, {"vocabularies": saved})
+        if extractor:
+            config["licenses"] |= _save_extractors(predictor, config, partial)
+        write_json(partial / CONFIG, config)
+        text = existing_card if existing_card is not None else card(partial, config) if card else None
+        if text is not None:
+            (partial / CARD).write_text(text, encoding="utf-8")
+
+    write_folder(path, write)
+    return path
+
+
+def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
+    """The content of config.json: the tables of the recipe that the step needs, and who provides their parts."""
+    recipe, step = predictor.recipe, predictor.recipe.steps[predictor.step]
+    objectives = {
+        name: recipe.objectives[name].model_copy(update={"init_from": ""} if "init_from" in fields else {})
+        for name in step.objectives
+        if name != GENERATOR
+        for fields in (type(recipe.objectives[name]).model_fields,)
+    }
+    inputs = {}
+    for name, embedder in predictor.model.embedders.items():
+        if name not in step.inputs and not _adds_terms(embedder):
+            continue
+        config = recipe.inputs[name]
+        if isinstance(config, FeaturesConfig):
+            reads_pictures = extractor and name in step.inputs
+            config = config.model_copy(update={"features": None} | ({} if reads_pictures else {"extractor": None}))
+        inputs[name] = config
+    exported = recipe.model_copy(update={"inputs": inputs, "objectives": objectives})
+    tables = exported.model_dump(mode="json", include=set(PARTS))
+    parts = [exported.backbone, *inputs.values(), exported.generator, *objectives.values()]
+    return {
+        "format_version": FORMAT_VERSION,
+        "model_type": "mmgen",
+        "mmgen_version": __version__,
+        "api_version": API_VERSION,
+        "name": recipe.name,
+        "step": predictor.step,
+        "kind": predictor.kind,
+        "step_inputs": list(step.inputs),
+        "step_objectives": list(step.objectives),
+        **without_local_paths(as_saved(tables)),
+        "plugins": _plugins(parts),
+        "licenses": {},
+    }
+
+
+def _adds_terms(embedder: Embedder) -> bool:
+    """Whether an embedder adds a term to slots of other inputs, even if its own input is absent."""
+    return type(embedder).add is not Embedder.add or type(embedder).tail_term is not Embedder.tail_term
+
+
+def _plugins(configs: list[Any]) -> dict[str, dict[str, Any]]:
+    """Distribution -> its version and the parts that it provides."""
+    used: dict[str, dict[str, Any]] = {}
+    pending = list(configs)
+    while pending:
+        config = pending.pop(0)
+        pending += [inner for _, inner in config if isinstance(inner, PartConfig)]
+        part = next(part for part in installed().of_kind(config.kind) if part.config is type(config))
+        entry = used.setdefault(part.source.distribution, {"version": part.source.version, "parts": []})
+        entry["parts"].append(f"{part.kind} {part.name}")
+    return used
+
+
+def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Save the extractor of each input. Returns the known licences of their networks."""
+    licenses = {}
+    for name in config["step_inputs"]:
+        settings = predictor.recipe.inputs[name]
+        if name not in predictor.features or not isinstance(settings, FeaturesConfig):
+            continue
+        if settings.extractor is None or settings.extractor.source == "file":
+            raise UnavailableError(
+                f"{predictor.where}: '{name}' was trained on features whose extractor is not known here, so the export "
+                f"could not read pictures; name it: --set inputs.{name}.extractor.type=NAME, or use --without-extractor"
+            )
+        extractor = predictor.features.extractor(name)
+        if type(extractor).save is Extractor.save:
+            raise UnavailableError(
+                f"{predictor.where}: the extractor '{settings.extractor.type}' of '{name}' cannot be saved; use "
+                "--without-extractor"
+            )
+        place = folder / EXTRACTORS / name
+        place.mkdir(parents=True)
+        extractor.save(place)
+        if license := getattr(extractor, "license", None):
+            licenses[name] = str(license)
+    return licenses

@@ -1,0 +1,139 @@
+"""Exports as predictors: config.json to parts, weights into them. Reads nothing outside of the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..configs import DatasetConfig
+from ..data.seeds import seeded
+from ..errors import DataError, MmgenError, PluginError, RunError
+from ..files import read_table
+from ..model import Model, Objectives, compose
+from ..parts import Dataset
+from ..recipe.layers import Layered, setting_table
+from ..recipe.load import resolve
+from ..recipe.tables import Recipe
+from ..registry import Registry
+from ..storage.exports import (
+    BACKBONE,
+    COMPLETE,
+    CONFIG,
+    EXTRACTORS,
+    VOCABULARIES,
+    WEIGHTS,
+    as_saved,
+    read_config,
+    read_weights,
+    shapes,
+)
+from ..storage.weights import load_state, state
+from .export import PARTS
+from .predictor import Predictor
+
+NAMES_OF_PARTS = {"backbone": "backbone", "generator": "generator", "inputs": "embedder", "objectives": "objective"}
+
+
+class NoData(DatasetConfig):
+    """Stands for the data of an export, which has none."""
+
+    type: str = "none"
+
+    def build(self) -> Dataset:
+        raise DataError("an export has no data; name a recipe with data: --data RECIPE")
+
+
+def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> Predictor:
+    """The predictor of an export, on the CPU. `sets`: overrides of its decoding and extractors. Raises RunError for a
+    damaged folder or one of a newer version, and PluginError for a plugin that is not installed."""
+    path = folder / CONFIG
+    config = read_config(folder, step=str, step_inputs=list, step_objectives=list, plugins=dict, encoder_prefix=str)
+    _check_plugins(config, path, registry)
+    recipe = _recipe(config, path, registry, sets)
+    model = _build(recipe, folder, config["encoder_prefix"])
+    load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
+    return Predictor(model, recipe, config["step"], where=str(folder), extractors=_extractors(config, recipe, folder))
+
+
+def _extractors(config: Mapping[str, Any], recipe: Recipe, folder: Path) -> dict[str, Path]:
+    """Input -> the folder of its saved extractor, for inputs whose extractor is not overridden. Raises RunError."""
+    places = {}
+    for name, settings in recipe.inputs.items():
+        extractor = getattr(settings, "extractor", None)
+        if extractor is not None and as_saved(extractor.model_dump(mode="json")) == config["inputs"][name]["extractor"]:
+            places[name] = folder / EXTRACTORS / name
+            if not places[name].is_dir():
+                raise RunError(f"{places[name]}: missing; {COMPLETE}")
+    return places
+
+
+def _recipe(config: Mapping[str, Any], path: Path, registry: Registry, sets: Sequence[str]) -> Recipe:
+    """A recipe with the one step of an export. Raises RunError for a config that no part accepts."""
+    tables = {table: config[table] for table in PARTS if table in config}
+    step = {
+        "inputs": config["step_inputs"],
+        "train": ["backbone"],
+        "objectives": config["step_objectives"],
+        "evaluate": False,
+    }
+    layers = Layered({**tables, "name": str(config.get("name")), "steps": {config["step"]: step}}, {})
+    for setting in sets:
+        layers.lay(*setting_table(setting))
+    try:
+        return resolve(layers, registry, None, str(path), data=NoData())
+    except MmgenError as error:
+        raise type(error)(f"{path}: damaged, or written by another version of a plugin: {error}") from None
+
+
+def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) -> None:
+    """Raises PluginError for a part that no installed plugin provides, with what the folder says it needs."""
+    parts = []
+    for table, kind in NAMES_OF_PARTS.items():
+        value = config.get(table)
+        tables = list(value.values()) if table in ("inputs", "objectives") and isinstance(value, dict) else [value]
+        parts += [
+            (kind, inner["type"]) for inner in tables if isinstance(inner, dict) and isinstance(inner.get("type"), str)
+        ]
+    for kind, name in parts:
+        if name in registry.names(kind):
+            continue
+        claimed = [
+            f"{distribution} {entry.get('version')}"
+            for distribution, entry in config["plugins"].items()
+            if isinstance(entry, dict) and f"{kind} {name}" in (entry.get("parts") or ())
+        ]
+        by = f"; the folder names {claimed[0]:.80} for it: install that only if you trust its source" if claimed else ""
+        raise PluginError(f"{path}: needs the {kind} '{name}', which no installed plugin provides{by}")
+
+
+def _build(recipe: Recipe, folder: Path, prefix: str) -> Model:
+    """The model, with fresh weights. Names and shapes are compared with the files before memory is taken."""
+    vocabularies: dict[str, tuple[str, ...]] = {}
+    if (folder / VOCABULARIES).exists():
+        saved = read_table(folder / VOCABULARIES, vocabularies=dict)["vocabularies"]
+        vocabularies = {name: tuple(map(str, classes)) for name, classes in saved.items()}
+
+    def build() -> Model:
+        with seeded(recipe.seed, "model"):
+            return compose(
+                recipe.backbone,
+                recipe.inputs,
+                recipe.generator,
+                folder=folder / BACKBONE,
+                sequence=recipe.sequence,
+                objectives=Objectives(recipe.objectives, vocabularies),
+            )
+
+    with torch.device("meta"):
+        expected = {name: tuple(tensor.shape) for name, tensor in state(build()).items()}
+    saved_shapes = shapes(folder, prefix)
+    if differs := sorted(name for name in {*expected, *saved_shapes} if expected.get(name) != saved_shapes.get(name)):
+        name = differs[0]
+        problem = f"has shape {saved_shapes.get(name)} in the files, expected {expected.get(name)}"
+        problem = problem if name in saved_shapes else f"is missing in {folder / WEIGHTS}"
+        problem = problem if name in expected else f"is not a weight of the model in {CONFIG}"
+        raise RunError(f"{folder}: {name} {problem}; {COMPLETE}")
+    return build()

@@ -1,0 +1,162 @@
+"""The files of an export: the folder with one step's model that needs nothing else.
+
+config.json          the step, its parts' configs, decoding, plugins, licences
+model.safetensors    weights, in shards with an index over 5 GB
+backbone/            the encoder with its tokenizer; transformers' `from_pretrained` loads the folder
+extractor/<input>/   the networks that compute features of pictures
+vocabularies.json    the classes of the heads, if any
+README.md  examples/ the model card and its pictures
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import save_torch_state_dict
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import RunError
+from ..files import read_table
+from ..model import Model
+from .weights import state
+
+FORMAT_VERSION = 1
+CONFIG, VOCABULARIES, CARD = "config.json", "vocabularies.json", "README.md"
+BACKBONE, EXTRACTORS, EXAMPLES = "backbone", "extractor", "examples"
+WEIGHTS = "model.safetensors"
+SHARD = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
+COMPLETE = "download or copy the complete folder again"
+
+
+def is_export(path: Path) -> bool:
+    """Whether a folder is an export, and not a run."""
+    if (path / "recipe.json").exists() or not (path / CONFIG).is_file():
+        return False
+    return "format_version" in read_table(path / CONFIG)
+
+
+def read_config(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+    """The config.json of an export; `kinds`: types of required values by key. Raises RunError, also for an export of a
+    newer version."""
+    if not (path / CONFIG).is_file():
+        raise RunError(f"{path}: no {CONFIG} in this folder; name a folder that `mmgen export` wrote, or a run folder")
+    version = read_table(path / CONFIG, format_version=int)["format_version"]
+    if version > FORMAT_VERSION:
+        raise RunError(
+            f"{path / CONFIG}: has format_version {version}, but this mmgen reads up to {FORMAT_VERSION}; upgrade mmgen"
+        )
+    return read_table(path / CONFIG, **kinds)
+
+
+def write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:
+    """Write the weights of a model: the encoder's into `backbone/`, for the library that it comes from, and all others
+    into `model.safetensors`. Returns the prefix of the encoder's weights in the model's names.
+
+    names  prefix of weights -> whether to write them
+    half   write floating-point weights as bfloat16
+    """
+    tensors = {
+        name: tensor
+        for name, tensor in state(model).items()
+        if next((written for prefix, written in names.items() if name.startswith(prefix)), True)
+    }
+    encoder = model.backbone.library_weights()
+    name_of = {id(tensor): name for name, tensor in tensors.items()}
+    prefixes = {
+        name_of[id(tensor)].removesuffix(name)
+        for name, tensor in encoder.items()
+        if id(tensor) in name_of and name_of[id(tensor)].endswith(name)
+    }
+    prefix = prefixes.pop() if len(prefixes) == 1 else ""
+    if prefix:
+        tensors = {
+            name: tensor
+            for name, tensor in tensors.items()
+            if not name.startswith(prefix) or encoder.get(name.removeprefix(prefix)) is not tensor
+        }
+        _save(encoder, folder / BACKBONE, half)
+    _save(tensors, folder, half)
+    return prefix
+
+
+def _save(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> None:
+    on_cpu = {
+        name: tensor.detach().cpu().to(torch.bfloat16 if half and tensor.is_floating_point() else tensor.dtype).clone()
+        for name, tensor in tensors.items()
+    }
+    save_torch_state_dict(on_cpu, folder, metadata={"format": "pt"})
+
+
+def read_weights(folder: Path, prefix: str) -> dict[str, Tensor]:
+    """The weights of an export, by the model's names. Raises RunError for damaged files."""
+    tensors: dict[str, Tensor] = {}
+    for path, start in _weight_files(folder, prefix):
+        tensors |= {start + name: tensor for name, tensor in _read(path).items()}
+    return tensors
+
+
+def shapes(folder: Path, prefix: str) -> dict[str, tuple[int, ...]]:
+    """The shapes of an export's weights, from the headers of its files. Raises RunError for damaged files."""
+    by_name: dict[str, tuple[int, ...]] = {}
+    for path, start in _weight_files(folder, prefix):
+        with _open(path) as file:
+            by_name |= {start + name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    return by_name
+
+
+def _weight_files(folder: Path, prefix: str) -> Iterator[tuple[Path, str]]:
+    """Every file of weights with the prefix of its names; the encoder's first, since the others have its longer
+    tables."""
+    for place, start in ((folder / BACKBONE, prefix), (folder, "")) if prefix else ((folder, ""),):
+        files = sorted(path for path in place.glob("*.safetensors") if SHARD.fullmatch(path.name))
+        index = place / f"{WEIGHTS}.index.json"
+        if index.exists():
+            listed = read_table(index, weight_map=dict)["weight_map"]
+            files = [place / name for name in sorted({str(name) for name in listed.values()}) if SHARD.fullmatch(name)]
+        yield from ((path, start) for path in files)
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    with _open(path) as file:
+        try:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, RuntimeError) as error:
+            raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}; {COMPLETE}") from None
+
+
+def _open(path: Path) -> Any:
+    try:
+        path.open("rb").close()  # safetensors reports any file that it cannot open as missing
+        return safe_open(path, "pt")
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing; {COMPLETE}") from None
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}; {COMPLETE}") from None
+
+
+def without_local_paths(value: Any) -> Any:
+    """Nested tables with every path of this machine replaced by "local": an export must not contain any."""
+    if isinstance(value, dict):
+        return {key: without_local_paths(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [without_local_paths(inner) for inner in value]
+    return "local" if isinstance(value, str) and _is_local_path(value) else value
+
+
+def _is_local_path(text: str) -> bool:
+    path = Path(text)
+    try:
+        return path.is_absolute() or ("/" in text and path.exists()) or path.suffix == ".safetensors"
+    except (OSError, ValueError):  # too long for a path, or with a NUL
+        return False
+
+
+def as_saved(value: Any) -> Any:
+    """A value as JSON gives it back: tuples as lists."""
+    return json.loads(json.dumps(value))
