@@ -1,5 +1,7 @@
 """mmgen: pretrained encoders as generators. The front door; importing it does not import torch."""
 
+from typing import TYPE_CHECKING, Any
+
 from .configs import (
     BackboneConfig,
     CommandConfig,
@@ -18,8 +20,22 @@ from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, U
 from .hookspecs import hookimpl
 from .settings import Config
 
+if TYPE_CHECKING:
+    from .inference.predictor import Predictor
+
 __version__ = "0.2.0.dev0"
 API_VERSION = 3  # of the plugin contract; docs/plugins.md says what may change within one
+
+
+def load(where: str, **options: Any) -> "Predictor":
+    """Load a model as a predictor: the folder of an export or of a run, or "hf:user/name". `options`: device, dtype,
+    step and others; see `mmgen.inference.load.load`."""
+    from .inference.load import load
+
+    return load(where, **options)
+
+
+from_pretrained = load  # the name in other libraries
 
 __all__ = [
     "API_VERSION",
@@ -43,5 +59,7 @@ __all__ = [
     "RendererConfig",
     "RunError",
     "UnavailableError",
+    "from_pretrained",
     "hookimpl",
+    "load",
 ]

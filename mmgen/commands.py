@@ -11,6 +11,7 @@ import click
 
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 run_argument = click.argument("run", type=click.Path(path_type=Path))
+model_argument = click.argument("where")  # a run, an export or hf:user/name
 profile_option = click.option("--profile", help="The profile of the recipe to apply.")
 set_option = click.option(
     "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override one setting; VALUE as in TOML. May be repeated."

@@ -32,6 +32,9 @@ CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder
         "generate": ("runs", "Generate texts for your own pictures and texts."),
         "predict": ("predict", "Predict labels, choices, regions or boxes for your own inputs."),
         "write": ("write", "Generate the test texts again with another decoding."),
+        "export": ("models", "Write one step's model as a folder that needs nothing else."),
+        "push": ("models", "Upload an exported model to the Hugging Face Hub."),
+        "info": ("models", "Print what a run or an exported model is."),
         "probe": ("probe", "Analyse attention and representations inside the model."),
     },
     "Evaluate": {

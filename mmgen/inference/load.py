@@ -36,43 +36,40 @@ def load(
     where: str | Path,
     *,
     step: str | None = None,
-    sets: Sequence[str] = (),
     device: str | None = None,
     dtype: str | None = None,
     token: str | bool | None = None,
     cache_dir: str | Path | None = None,
     local_files_only: bool = False,
-    threads: int | None = None,
-    warm: bool = False,
 ) -> Predictor:
-    """Load a model as a predictor, from an export, a run or the Hugging Face Hub.
+    """Load a model as a predictor: from an export, from a run, or from the Hugging Face Hub.
 
         model = mmgen.load("hf:user/name")
         model.ask("photo.jpg", n=3).texts
 
     where   the folder of an export or of a run, or "hf:user/name", or "hf:user/name@revision"
     step    of a run: the step; default: the last step that has weights and is evaluated
-    sets    overrides: decoding, and the source of an input's features
     device  default: a GPU if there is one, else "cpu"
-    dtype   of weights and computations, such as "bfloat16"; default: float32
+    dtype   of weights and computations: "float32" (default), "bfloat16" or "float16"
     token, cache_dir, local_files_only  see `huggingface_hub.snapshot_download`
-    threads, warm  see `load_run`
 
-    Raises RunError, DataError, PluginError and RecipeError."""
+    Raises RunError, DataError, PluginError and UnavailableError."""
+    torch_device, torch_dtype = _device(device), _dtype(dtype or "float32")
     folder = find_folder(where, token=token, cache_dir=cache_dir, local_files_only=local_files_only)
-    if is_export(folder):
-        _set_threads(threads)
-        if step is not None and step != read_config(folder, step=str)["step"]:
-            raise RunError(f"{where}: an export of step '{read_config(folder)['step']}'; it has no step '{step}'")
-        _check_overridable(sets)
-        predictor = load_export(folder, installed(), sets)
-    else:
-        predictor = load_run(folder, step, sets=sets, threads=threads)
-    predictor.model.to(_device(device))
-    if dtype is not None:
-        predictor.model.to(_dtype(dtype))
-    if warm:
-        predictor.warm()
+    predictor = open_model(folder, step)
+    predictor.model.to(torch_device, torch_dtype)
+    return predictor
+
+
+def open_model(folder: Path, step: str | None = None, sets: Sequence[str] = ()) -> Predictor:
+    """The predictor of an export, or of a step of a run. `step`, `sets`: see `load_run`. Raises RunError."""
+    if not is_export(folder):
+        return load_run(folder, step, sets=sets)
+    if step is not None and step != (exported := read_config(folder, step=str)["step"]):
+        raise RunError(f"{folder}: has no step '{step}', because it is an export of step '{exported}'")
+    _check_overridable(sets)
+    predictor = load_export(folder, installed(), sets)
+    predictor.model.to(_device(None))
     return predictor
 
 
@@ -88,13 +85,6 @@ def _dtype(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise DataError(f'dtype {name!r:.60}: must be "float32", "bfloat16" or "float16"')
     return dtype
-
-
-def _set_threads(threads: int | None) -> None:
-    if threads is not None:
-        if not isinstance(threads, int) or threads < 1:
-            raise DataError(f"threads must be a positive integer, not {threads!r:.60}")
-        torch.set_num_threads(threads)
 
 
 def load_run(
@@ -114,7 +104,10 @@ def load_run(
     warm     build extractors and answer a dummy query first, so that the first real query is fast
 
     Raises RunError."""
-    _set_threads(threads)
+    if threads is not None:
+        if not isinstance(threads, int) or threads < 1:
+            raise DataError(f"threads must be a positive integer, not {threads!r:.60}")
+        torch.set_num_threads(threads)
     folder, registry = RunFolder(Path(path)), registry or installed()
     recipe = folder.recipe(registry)
     if sets:
@@ -186,16 +179,17 @@ def load_for(
 
     Lines of a file that cannot be read are ignored here; their answers have the error. `writes`: whether the step must
     write texts, or predict something else. Raises RunError and DataError, naming the missing or unread input."""
-    folder = RunFolder(Path(path))
-    recipe = folder.recipe(installed())
-    if step is None:
+    place = find_folder(path)
+    folder = RunFolder(place)
+    if step is None and not is_export(place):
+        recipe = folder.recipe(installed())
         suitable = [
             name for name, settings in recipe.steps.items() if settings.evaluate and recipe.makes_texts(name) == writes
         ]
         if not suitable and not writes:
             raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
         step = _choose_step(recipe, folder, _readable_queries(recipe, queries), suitable)
-    predictor = load_run(path, step, sets=sets)
+    predictor = open_model(place, step, sets)
     if not writes and predictor.kind == "text":
         raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
     return predictor

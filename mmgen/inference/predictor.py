@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, overload
 
@@ -328,6 +329,24 @@ class Predictor:
                 f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
             )
         return generate(self.model, examples, options or self.recipe.decoding, tuple(self.names.inputs))
+
+    def save(self, folder: str | Path, *, half: bool = False, extractor: bool = True) -> Path:
+        """Export the model into a folder that `mmgen.load` reads. `half`, `extractor`: see
+        `mmgen.inference.export.export`."""
+        from ..progress import Progress
+        from .export import export
+        from .model_card import model_card
+
+        return export(self, folder, half=half, extractor=extractor, card=model_card(self, Progress(), half))
+
+    save_pretrained = save  # the name in other libraries
+
+    def push_to_hub(self, name: str, *, private: bool = False, token: str | bool | None = None) -> str:
+        """Export the model and upload it to the hub as "hf:user/name". Returns the URL of the commit."""
+        from .hub import push
+
+        with TemporaryDirectory() as folder:
+            return push(self.save(Path(folder) / "export"), name, private=private, token=token)
 
     def warm(self) -> None:
         """Build the extractors and answer a dummy query, so that the first real query is fast."""

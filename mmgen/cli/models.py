@@ -1,0 +1,77 @@
+"""Commands about finished models: export, push and info."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..commands import model_argument, quiet
+from ..errors import MmgenError
+from ..progress import Bars, tell
+
+
+@click.command("export")
+@model_argument
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--step", help="The step to export; by default the last one that is scored.")
+@click.option(
+    "--half",
+    is_flag=True,
+    help="Write the weights as bfloat16: half the size. The model card has the effect on the scores.",
+)
+@click.option(
+    "--without-extractor",
+    is_flag=True,
+    help="Leave out the network that computes features of pictures; the model then reads stored features only.",
+)
+def export(where: str, folder: Path, step: str | None, half: bool, without_extractor: bool) -> None:
+    """Write one step of the run (or export) WHERE into FOLDER, with everything that it needs: weights, tokenizer,
+    feature network, settings and a model card. `mmgen generate`, `mmgen predict` and `mmgen.load` take the folder."""
+    quiet()
+    from ..inference.export import export as write_export
+    from ..inference.hub import find_folder
+    from ..inference.load import open_model
+    from ..inference.model_card import model_card
+
+    predictor = open_model(find_folder(where), step)
+    path = write_export(
+        predictor, folder, half=half, extractor=not without_extractor, card=model_card(predictor, Bars(), half)
+    )
+    files = [file for file in path.rglob("*") if file.is_file()]
+    tell(f"{path}: step '{predictor.step}', {len(files)} files, {sum(file.stat().st_size for file in files):,} bytes")
+    tell(f'use it: mmgen {"generate" if predictor.kind == "text" else "predict"} {path} ..., or mmgen.load("{path}")')
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("where")
+@click.option("--private", is_flag=True, help="Create the repository as a private one.")
+@click.option("--revision", help="A branch to push to, instead of the main branch; created if it is missing.")
+@click.option("--yes", is_flag=True, help="Upload without asking.")
+def push(folder: Path, where: str, private: bool, revision: str | None, yes: bool) -> None:
+    """Upload the export in FOLDER to the Hugging Face Hub; WHERE is hf:user/name. Lists the files first. The token is
+    that of `hf auth login`, or of the environment variable HF_TOKEN."""
+    quiet()
+    from ..inference.hub import hub_name, uploads
+    from ..inference.hub import push as upload
+
+    target = f"{where}@{revision}" if revision else where
+    name, files = hub_name(target), uploads(folder)
+    for file in files:
+        tell(f"{file.size:>15,}  {file.path}")
+    tell(f"{sum(file.size for file in files):>15,}  bytes in {len(files)} files to {name}")
+    if not yes and not click.confirm("upload?", default=True):
+        raise MmgenError("not uploaded")
+    tell(upload(folder, target, private=private))
+
+
+@click.command()
+@model_argument
+def info(where: str) -> None:
+    """Print what the model WHERE is: a run, an export or hf:user/name."""
+    quiet()
+    from ..inference.describe import describe
+    from ..inference.hub import find_folder
+
+    tell(describe(find_folder(where)))
