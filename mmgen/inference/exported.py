@@ -83,9 +83,9 @@ def _recipe(config: Mapping[str, Any], path: Path, registry: Registry, sets: Seq
     for setting in sets:
         layers.lay(*setting_table(setting))
     try:
-        return resolve(layers, registry, None, str(path), data=NoData())
+        return resolve(layers, registry, None, str(path), stored=True, data=NoData())
     except MmgenError as error:
-        raise type(error)(f"{path}: damaged, or written by another version of a plugin: {error}") from None
+        raise RunError(f"{error}; the export is damaged, or was written with another version of a plugin") from None
 
 
 def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) -> None:

@@ -242,6 +242,8 @@ class _Check:
         for name, config in inputs.items():
             if name not in read or not isinstance(config, FeaturesConfig) or config.features is not None:
                 continue
+            if self.stored and config.width is not None:  # of an export, whose model knows the features
+                continue
             if config.extractor is None:
                 self.problem(
                     ("inputs", name),

@@ -24,7 +24,11 @@ from mmgen.recipe.load import load
 from mmgen.registry import installed
 
 STORED = Path(__file__).resolve().parents[1] / "kept_runs"
-STEPS = [("writes", "words"), ("writes", "both"), *(("predicts", step) for step in ("answers", "choices", "expressions"))]
+STEPS = [
+    ("writes", "words"),
+    ("writes", "both"),
+    *(("predicts", step) for step in ("answers", "choices", "expressions")),
+]
 OFFLINE = """
 import socket
 def refuse(*_, **__):
@@ -68,7 +72,10 @@ def photo():
 def query(predictor, photo):
     """Values for every input and label of the predictor's step."""
     texts = {name: "a red dog" for name in predictor.names.required}
-    lists = {name: ["a red dog", "a cat"] for name in (*predictor.names.labels, *predictor.names.filled)}
+    lists = {
+        name: ["a red dog", "a cat"]
+        for name in (*predictor.names.labels, *({*predictor.names.filled} & {*predictor.names.inputs}))
+    }
     return {**texts, **lists, **dict.fromkeys(predictor.names.pictures, photo)}
 
 
@@ -91,9 +98,214 @@ def test_answers_as_the_run_does(stored, tmp_path, photo, name, step):
     call = "ask" if run.kind == "text" else "predict"
     before, after = (getattr(predictor, call)(**query(run, photo)) for predictor in (run, model))
     assert (after.value, after.score) == (before.value, before.score)
-    assert all(torch.equal(after, before) for after, before in zip(*(weights(each) for each in (model, run)), strict=True))
+    assert all(
+        torch.equal(after, before) for after, before in zip(*(weights(each) for each in (model, run)), strict=True)
+    )
 
 
 def weights(predictor):
     prefixes = ("backbone.model.", *(f"embedders.{name}." for name in predictor.names.inputs))
     return [tensor for name, tensor in predictor.model.state_dict().items() if name.startswith(prefixes)]
+
+
+@pytest.mark.slow
+def test_answers_offline_without_a_home(exported, both, photo, tmp_path):
+    photo.save(tmp_path / "photo.png")
+    environment = {"PATH": "/usr/bin", "HOME": str(tmp_path / "empty")}
+    arguments = ["generate", str(exported), str(tmp_path / "photo.png"), "--input", "caption=a red dog"]
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    text = both.ask(photo, caption="a red dog").texts[0]
+    assert done.returncode == 0, done.stderr
+    assert f"{text.score:6.2f}  {text.text}" in done.stdout
+
+
+def test_files(exported):
+    names = {str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file()}
+    assert names == {
+        "config.json",
+        "model.safetensors",
+        "backbone/config.json",
+        "backbone/model.safetensors",
+        "backbone/tokenizer.json",
+        "backbone/tokenizer_config.json",
+        "extractor/image/network.safetensors",
+    }
+    config = json.loads((exported / "config.json").read_text())
+    assert config["format_version"] == 1 and config["step"] == "both" and config["kind"] == "text"
+    (version,) = (entry["version"] for name, entry in config["plugins"].items() if name == "mmgen-framework")
+    assert version == mmgen.__version__
+
+
+def test_every_weight_is_stored_once(exported, both):
+    files = [load_file(path) for path in (exported / "model.safetensors", exported / "backbone" / "model.safetensors")]
+    assert sum(tensor.numel() for file in files for tensor in file.values()) == sum(
+        parameter.numel() for parameter in both.model.parameters()
+    ) + sum(buffer.numel() for name, buffer in both.model.named_buffers() if name in both.model.state_dict())
+
+
+@pytest.mark.parametrize("extra", [{}, {"extra_token_types": 2, "extra_positions": 3}])
+def test_transformers_loads_the_backbone(tmp_path, extra):
+    (tmp_path / "toy.toml").write_text(toys.recipe(backbone=extra))
+    recipe = load(tmp_path / "toy.toml", installed())[0]
+    model = compose(recipe.backbone, {"caption": recipe.inputs["caption"]}, recipe.generator, texts=["a red dog"] * 3)
+    folder = export(Predictor(model, recipe, next(iter(recipe.steps))), tmp_path / "export")
+    encoder, report = AutoModelForMaskedLM.from_pretrained(folder / "backbone", output_loading_info=True)
+    assert not any(report.values())
+    ids = torch.tensor([[2, 5, 6, 3]])
+    assert torch.equal(encoder.eval()(ids).logits, model.backbone.model.eval()(ids).logits)
+    loaded = mmgen.load(folder).model.state_dict()
+    assert all(torch.equal(tensor, loaded[name]) for name, tensor in model.state_dict().items() if name in loaded)
+
+
+def test_half_is_half_the_size_and_reads_as_float32(both, exported, tmp_path):
+    folder = export(both, tmp_path / "half", half=True)
+    sizes = [(place / "backbone" / "model.safetensors").stat().st_size for place in (folder, exported)]
+    assert sizes[0] < 0.6 * sizes[1]
+    model = mmgen.load(folder, device="cpu").model
+    assert model.dtype == torch.float32
+    rounded = both.model.state_dict()["embedders.image.projection.weight"].cpu().bfloat16().float()
+    assert torch.equal(model.state_dict()["embedders.image.projection.weight"], rounded)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_computes_in_another_dtype(exported, both, photo, dtype):
+    model = mmgen.load(exported, dtype=dtype, device="cpu")
+    assert model.model.dtype == getattr(torch, dtype)
+    before, after = (predictor.ask(photo, caption="a red dog").score for predictor in (both, model))
+    assert after == pytest.approx(before, abs=0.1)
+
+
+def test_no_path_of_this_machine(both, exported, tmp_path):
+    saved = (exported / "config.json").read_text()
+    assert str(both.folder.path) not in saved and str(Path.home()) not in saved
+    recipe = both.recipe
+    image = recipe.inputs["image"]
+    extractor = image.extractor.model_copy(update={"weights": "/data/network.safetensors"})
+    backbone = recipe.backbone.model_copy(update={"weights": str(tmp_path)})
+    moved = recipe.model_copy(
+        update={
+            "backbone": backbone,
+            "inputs": {**recipe.inputs, "image": image.model_copy(update={"extractor": extractor})},
+        }
+    )
+    folder = export(Predictor(both.model, moved, "both"), tmp_path / "export", extractor=False)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["backbone"]["weights"] == "local" and config["inputs"]["image"]["extractor"] is None
+    assert str(tmp_path) not in (folder / "config.json").read_text()
+
+
+def test_without_an_extractor_pictures_are_refused(both, tmp_path, photo):
+    folder = export(both, tmp_path / "export", extractor=False)
+    assert not (folder / "extractor").exists()
+    with pytest.raises(mmgen.UnavailableError) as error:
+        mmgen.load(folder).ask(photo, caption="a dog")
+    assert str(error.value).startswith(
+        f"{folder}: 'image' was trained on features of roi, whose extractor is not known"
+    )
+
+
+def test_a_second_export_keeps_the_card(both, tmp_path):
+    folder = export(both, tmp_path / "export", card=lambda _, config: f"# {config['step']}\n")
+    assert (folder / "README.md").read_text() == "# both\n"
+    (folder / "README.md").write_text("mine")
+    export(both, folder, card=lambda *_: "# another\n")
+    assert (folder / "README.md").read_text() == "mine"
+
+
+def test_an_export_can_be_exported(exported, tmp_path):
+    again = export(mmgen.load(exported, device="cpu"), tmp_path / "again")
+    for name in (
+        "model.safetensors",
+        "backbone/model.safetensors",
+        "extractor/image/network.safetensors",
+        "config.json",
+    ):
+        assert (again / name).read_bytes() == (exported / name).read_bytes()
+
+
+def test_other_folders_are_not_replaced(both, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RunError) as error:
+        export(both, tmp_path)
+    assert str(error.value) == f"{tmp_path}: already exists and is not an export; choose another folder or delete it"
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_a_newer_format(copy):
+    change(copy, format_version=2)
+    assert refused(copy) == "FOLDER/config.json: has format_version 2, but this mmgen reads up to 1; upgrade mmgen"
+
+
+def test_a_plugin_that_is_not_installed(copy):
+    config = json.loads((copy / "config.json").read_text())
+    plugins = {**config["plugins"], "mmgen-lovely": {"version": "1.2", "parts": ["generator lovely"]}}
+    change(copy, generator={"type": "lovely"}, plugins=plugins)
+    assert refused(copy) == (
+        "FOLDER/config.json: needs the generator 'lovely', which no installed plugin provides; the folder names "
+        "mmgen-lovely 1.2 for it: install that only if you trust its source"
+    )
+
+
+def test_sizes_are_checked_before_memory_is_taken(copy):
+    config = json.loads((copy / "config.json").read_text())
+    config["inputs"]["image"]["width"] = 10**6
+    change(copy, inputs=config["inputs"])
+    assert refused(copy) == (
+        "FOLDER: embedders.image.deviation has shape (288,) in the files, expected (1000000,); download or copy "
+        "the complete folder again"
+    )
+
+
+def test_a_missing_weight(copy):
+    tensors = load_file(copy / "model.safetensors")
+    tensors.pop("embedders.image.projection.bias")
+    save_file(tensors, copy / "model.safetensors")
+    assert refused(copy) == (
+        "FOLDER: embedders.image.projection.bias is missing in FOLDER/model.safetensors; download or copy the "
+        "complete folder again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.safetensors", "FOLDER/model.safetensors: damaged: "),
+        ("backbone/model.safetensors", "FOLDER/backbone/model.safetensors: damaged: "),
+        ("backbone/tokenizer.json", "FOLDER/backbone/tokenizer.json: damaged, or not usable by this encoder: "),
+        ("config.json", "FOLDER/config.json: "),
+    ],
+)
+def test_damaged_files(copy, name, message):
+    (copy / name).write_bytes((copy / name).read_bytes()[:50])
+    assert refused(copy).startswith(message)
+
+
+def test_a_damaged_extractor(copy, photo):
+    (copy / "extractor" / "image" / "network.safetensors").write_bytes(b"damaged")
+    with pytest.raises(mmgen.DataError) as error:
+        mmgen.load(copy).ask(photo, caption="a dog")
+    assert str(error.value).startswith(f"{copy}/extractor/image/network.safetensors: damaged: ")
+
+
+def test_a_missing_extractor(copy):
+    shutil.rmtree(copy / "extractor")
+    assert refused(copy) == "FOLDER/extractor/image: missing; download or copy the complete folder again"
+
+
+def test_pickles_are_never_read(copy):
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    assert "is missing in FOLDER/model.safetensors" in refused(copy)
+
+
+def test_an_index_cannot_name_other_files(copy):
+    index = {"weight_map": {"embedders.image.projection.bias": "../../model.safetensors"}}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "is missing in FOLDER/model.safetensors" in refused(copy)
+
+
+def test_another_step(exported):
+    with pytest.raises(RunError) as error:
+        mmgen.load(exported, step="image")
+    assert str(error.value) == f"{exported}: has no step 'image', because it is an export of step 'both'"

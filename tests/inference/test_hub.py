@@ -1,0 +1,109 @@
+"""Names of the hub, and pushing to and loading from a stand-in of the hub on loopback."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kit import hub
+from PIL import Image
+
+import mmgen
+from mmgen.errors import RunError
+from mmgen.inference.export import export
+from mmgen.inference.hub import find_folder, hub_name, uploads
+from mmgen.inference.load import load_run
+
+STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hub")
+    shutil.copytree(STORED, folder / "writes" / "default")
+    run = load_run(folder / "writes" / "default" / "seed-0", "both")
+    return export(run, folder / "export", card=lambda *_: "---\nlibrary_name: mmgen\n---\n# both\n")
+
+
+def test_names():
+    name = hub_name("hf:user/name@v1")
+    assert (name.repository, name.revision, str(name)) == ("user/name", "v1", "hf:user/name@v1")
+    with pytest.raises(RunError) as error:
+        hub_name("hf:name")
+    assert str(error.value) == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
+
+
+def test_a_bare_name_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError) as error:
+        mmgen.load("user/name")
+    assert str(error.value) == (
+        "user/name: no such folder; for a model on the Hugging Face Hub write hf:user/name, for a folder ./user/name"
+    )
+    (tmp_path / "user" / "name").mkdir(parents=True)
+    assert find_folder("user/name") == Path("user/name")
+
+
+def test_only_files_of_the_export_are_uploaded(exported, tmp_path):
+    folder = Path(shutil.copytree(exported, tmp_path / "export"))
+    for name in ("secret.txt", "backbone/optimizer.pt", "extractor/image/code.py", ".env"):
+        (folder / name).write_text("not for others")
+    assert [file.path for file in uploads(folder)] == [
+        "README.md",
+        "backbone/config.json",
+        "backbone/model.safetensors",
+        "backbone/tokenizer.json",
+        "backbone/tokenizer_config.json",
+        "config.json",
+        "extractor/image/network.safetensors",
+        "model.safetensors",
+    ]
+
+
+def test_another_folder_is_not_pushed(tmp_path):
+    with pytest.raises(RunError) as error:
+        uploads(tmp_path)
+    assert str(error.value) == f"{tmp_path}: not an export; write one with `mmgen export RUN FOLDER`"
+
+
+@pytest.mark.slow
+def test_push_and_load(exported, tmp_path):
+    """In processes of their own: huggingface_hub reads the address of the hub when it is imported."""
+    Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
+    with hub.running() as (state, address):
+
+        def call(*arguments: str, token: str = "hf_secretsecret") -> subprocess.CompletedProcess:
+            environment = {
+                "PATH": "/usr/bin",
+                "HOME": str(tmp_path / "home"),
+                "HF_ENDPOINT": address,
+                "HF_TOKEN": token,
+                "HF_HUB_DISABLE_XET": "1",
+            }
+            command = [sys.executable, "-m", "mmgen", *arguments]
+            return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+        pushed = call("push", str(exported), "hf:me/toy", "--private", "--yes")
+        assert pushed.returncode == 0, pushed.stderr + str(state.requests)
+        assert "model.safetensors" in pushed.stdout and "hf_secret" not in pushed.stdout + pushed.stderr
+        assert state.private == {"me/toy": True} and state.tokens <= {"Bearer hf_secretsecret", None}
+        assert state.requests[0] == "POST /api/validate-yaml"
+        files = {str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file()}
+        assert state.files["me/toy"].keys() == files
+        state.files["me/toy"]["pytorch_model.bin"] = b"a pickle"
+
+        asked = call("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog")
+        assert asked.returncode == 0, asked.stderr + str(state.requests)
+        assert not any("pytorch_model" in request for request in state.requests)
+        text = mmgen.load(exported).ask(tmp_path / "photo.png", caption="a red dog").texts[0]
+        assert text.text in asked.stdout
+
+        missing = call("info", "hf:me/other")
+        assert missing.returncode == 1
+        assert missing.stderr.startswith("error: hf:me/other: cannot be downloaded: ")
+        assert "hf_secret" not in missing.stderr and "Traceback" not in missing.stderr
+
+        state.card_errors = ["license is not known"]
+        refused = call("push", str(exported), "hf:me/toy", "--yes")
+        assert refused.returncode == 1 and "license is not known" in refused.stderr
