@@ -42,7 +42,8 @@ def running():
             hub.requests.append(f"POST {self.path}")
             hub.tokens.add(self.headers.get("Authorization"))
             if self.path == "/api/validate-yaml":
-                self.reply({"warnings": [], "errors": [{"message": text} for text in hub.card_errors]})
+                errors = [{"message": text} for text in hub.card_errors]
+                self.reply({"warnings": [], "errors": errors}, 400 if errors else 200)
             elif self.path == "/api/repos/create":
                 asked = json.loads(body)
                 name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
