@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import API_VERSION, __version__
 from ..configs import FeaturesConfig, PartConfig
@@ -25,7 +25,9 @@ from ..storage.exports import (
     without_local_paths,
     write_weights,
 )
-from .predictor import Predictor
+
+if TYPE_CHECKING:
+    from .predictor import Predictor
 
 PARTS = ("backbone", "inputs", "generator", "objectives", "sequence", "decoding")  # tables of a recipe in config.json
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
@@ -26,7 +26,9 @@ from ..storage import generations, predictions
 from ..storage.exports import EXAMPLES
 from ..storage.scored_examples import ScoredExamples
 from ..tensors import Example, Generation, Prediction, Scores
-from .predictor import Predictor
+
+if TYPE_CHECKING:
+    from .predictor import Predictor
 
 TEMPLATE = Path(__file__).with_name("model_card.md")
 SHOWN = 3  # examples
