@@ -21,21 +21,21 @@ from .hookspecs import hookimpl
 from .settings import Config
 
 if TYPE_CHECKING:
-    from .inference.predictor import Predictor
+    from .inference.load import load
+    from .inference.load import load as from_pretrained
 
 __version__ = "0.2.0.dev0"
 API_VERSION = 3  # of the plugin contract; docs/plugins.md says what may change within one
 
 
-def load(where: str, **options: Any) -> "Predictor":
-    """Load a model as a predictor: the folder of an export or of a run, or "hf:user/name". `options`: device, dtype,
-    step and others; see `mmgen.inference.load.load`."""
-    from .inference.load import load
+def __getattr__(name: str) -> Any:
+    """`load`, also called `from_pretrained`: imported when it is used, since it needs torch."""
+    if name in ("load", "from_pretrained"):
+        from .inference.load import load
 
-    return load(where, **options)
+        return load
+    raise AttributeError(f"module 'mmgen' has no attribute '{name}'")
 
-
-from_pretrained = load  # the name in other libraries
 
 __all__ = [
     "API_VERSION",

@@ -18,7 +18,7 @@ def describe(folder: Path) -> str:
 
 
 def _export(folder: Path) -> Iterator[str]:
-    config = read_config(folder, name=str, step=str, kind=str, backbone=dict, plugins=dict, encoder_prefix=str)
+    config = read_config(folder)
     weights = sum(prod(shape) for shape in shapes(folder, config["encoder_prefix"]).values())
     yield f"{folder}: an export of step '{config['step']}' of '{config['name']}', by mmgen {config['mmgen_version']}"
     yield f"  reads {' and '.join(config['step_inputs'])}; gives {config['kind']}"

@@ -50,7 +50,7 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     """The predictor of an export, on the CPU. `sets`: overrides of its decoding and extractors. Raises RunError for a
     damaged folder or one of a newer version, and PluginError for a plugin that is not installed."""
     path = folder / CONFIG
-    config = read_config(folder, step=str, step_inputs=list, step_objectives=list, plugins=dict, encoder_prefix=str)
+    config = read_config(folder)
     _check_plugins(config, path, registry)
     recipe = _recipe(config, path, registry, sets)
     model = _build(recipe, folder, config["encoder_prefix"])

@@ -65,7 +65,7 @@ def open_model(folder: Path, step: str | None = None, sets: Sequence[str] = ()) 
     """The predictor of an export, or of a step of a run. `step`, `sets`: see `load_run`. Raises RunError."""
     if not is_export(folder):
         return load_run(folder, step, sets=sets)
-    if step is not None and step != (exported := read_config(folder, step=str)["step"]):
+    if step is not None and step != (exported := read_config(folder)["step"]):
         raise RunError(f"{folder}: has no step '{step}', because it is an export of step '{exported}'")
     _check_overridable(sets)
     predictor = load_export(folder, installed(), sets)

@@ -30,6 +30,11 @@ FORMAT_VERSION = 1
 CONFIG, VOCABULARIES, CARD = "config.json", "vocabularies.json", "README.md"
 BACKBONE, EXTRACTORS, EXAMPLES = "backbone", "extractor", "examples"
 WEIGHTS = "model.safetensors"
+KINDS: Mapping[str, type] = {  # key of config.json -> its type
+    **dict.fromkeys(("name", "step", "kind", "encoder_prefix"), str),
+    **dict.fromkeys(("backbone", "inputs", "generator", "objectives", "plugins"), dict),
+    **dict.fromkeys(("step_inputs", "step_objectives"), list),
+}
 SHARD = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
 COMPLETE = "download or copy the complete folder again"
 
@@ -41,9 +46,8 @@ def is_export(path: Path) -> bool:
     return "format_version" in read_table(path / CONFIG)
 
 
-def read_config(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
-    """The config.json of an export; `kinds`: types of required values by key. Raises RunError, also for an export of a
-    newer version."""
+def read_config(path: Path) -> dict[str, Any]:
+    """The config.json of an export. Raises RunError if it is damaged, or of a newer version of mmgen."""
     if not (path / CONFIG).is_file():
         raise RunError(f"{path}: no {CONFIG} in this folder; name a folder that `mmgen export` wrote, or a run folder")
     version = read_table(path / CONFIG, format_version=int)["format_version"]
@@ -51,7 +55,7 @@ def read_config(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
         raise RunError(
             f"{path / CONFIG}: has format_version {version}, but this mmgen reads up to {FORMAT_VERSION}; upgrade mmgen"
         )
-    return read_table(path / CONFIG, **kinds)
+    return read_table(path / CONFIG, **KINDS)
 
 
 def write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:
