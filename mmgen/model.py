@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import ItemsView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -270,7 +270,7 @@ def compose(
     backbone: BackboneConfig,
     inputs: Mapping[str, EmbedderConfig],
     generator: GeneratorConfig,
-    texts: Sequence[str] | None = None,
+    texts: Iterable[str] | None = None,
     folder: Path | None = None,
     sequence: SequenceConfig | None = None,
     objectives: Objectives | None = None,

@@ -249,6 +249,12 @@ class Dataset(abc.ABC):
         """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""
         return {}
 
+    def fingerprint(self) -> str | None:
+        """A text that changes when an example changes, found without making the examples: from the sizes and dates of
+        its files (`mmgen.files.file_fingerprint`). With it, a run that starts again makes no example before training.
+        None, the default: every start makes every example once."""
+        return None
+
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """ "name", "examples" (counts), "licence", "source", and "published", the paper's rows, if it is a paper's data

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import itertools
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from ..configs import DatasetConfig, FeaturesConfig
 from ..errors import DataError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..registry import built
+from ..registry import built, part_calls
 from ..tensors import Example
-from .part_checks import Examples
+from .copies import Copy
+from .measures import CHUNK, Measures, chunks
+from .part_checks import Examples, overlaps
 from .sources import Source, check_ids
 
 
@@ -39,6 +45,9 @@ class Datasets:
         self._scored = [self.main, *(self._built[key][1] for key in scored)]
         self._checks = {id(dataset): Examples(config) for config, dataset in self._built.values()}
         self._splits: dict[tuple[int, str], Sequence[Example]] = {}
+        self._copies: dict[int, Copy] = {}  # by the identity of a split's examples
+        self._digest: str | None = None
+        self.trusted = False  # whether examples are those of an earlier start, and are not checked again
         self._sources: dict[str, dict[str, Source]] = {}
 
     def sources(self, step: str) -> dict[str, Source]:
@@ -57,13 +66,37 @@ class Datasets:
                 )
                 for name, source in recipe_sources
             }
-            check_ids(step, sources)
+            hashes = [self._hashes(source.data) for _, source in recipe_sources]
+            if len(sources) > 1 and not self.trusted and overlaps(hashes):
+                check_ids(step, sources)
             self._sources[step] = sources
         return self._sources[step]
 
     def validation_by(self, step: str) -> Sequence[Example]:
         """The validation examples of the data that a step is scored on; empty if there are none."""
         return self._validation_examples(self.recipe.scored_data(step) or self.recipe.data)
+
+    def _hashes(self, config: DatasetConfig) -> array[int]:
+        """The hashes of the ids of a data set's training examples."""
+        return self._checks[id(self._built[_key(config)][1])].hashes.get(config.train_split, array("q"))
+
+    def set_measures(self, step: str, measures: Mapping[str, Measures]) -> None:
+        """Note the sizes of the training examples of a step's sources."""
+        sources = self.sources(step)
+        self._sources[step] = {name: replace(sources[name], measures=measures[name]) for name in sources}
+
+    def chunks(self, examples: Sequence[Example], size: int = CHUNK) -> Iterator[Sequence[Example]]:
+        """The examples of a split, some at a time: from the copy where their data set would make them again."""
+        copy = self._copies.get(id(examples))
+        return copy.chunks() if copy and copy.complete else chunks(examples, size)
+
+    def head(self, examples: Sequence[Example], count: int) -> Sequence[Example]:
+        """The first examples of a split."""
+        return list(itertools.islice(itertools.chain.from_iterable(self.chunks(examples, count)), count))
+
+    def drop_copies(self) -> None:
+        """Delete the copies of examples, when no more walks through all of them follow."""
+        self._copies.clear()
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
@@ -100,7 +133,7 @@ class Datasets:
         """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
         first."""
         for config, dataset in self._built.values():
-            for example in self._split(dataset, config.train_split):
+            for example in itertools.chain.from_iterable(self.chunks(self._split(dataset, config.train_split))):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
@@ -149,26 +182,66 @@ class Datasets:
 
     def fingerprint(self) -> str:
         """A hash of every example that the run can see."""
-        digest = hashlib.sha256()
-        for config, dataset in self._built.values():
-            is_scored = any(dataset is scored for scored in self._scored)
-            for split in (config.train_split, config.validation_split, *([config.test_split] if is_scored else [])):
-                if split in dataset.splits():
-                    for example in self._split(dataset, split):
-                        content = (example.id, sorted(example.inputs.items()), example.targets)
-                        labels = sorted(example.labels.items())
-                        digest.update(repr((*content, labels) if labels else content).encode())
-        return digest.hexdigest()
+        if self._digest is None:
+            digest = hashlib.sha256()
+            for config, dataset in self._built.values():
+                is_scored = any(dataset is scored for scored in self._scored)
+                for split in (config.train_split, config.validation_split, *([config.test_split] if is_scored else [])):
+                    if split in dataset.splits():
+                        self._split(dataset, split, partial(_add_to_digest, digest))
+            self._digest = digest.hexdigest()
+        return self._digest
 
-    def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:
-        """A split, read and checked on first use. Raises PluginError."""
+    def identities(self) -> list[tuple[str, str]] | None:
+        """What the examples follow from, of every data set: its config, and its `Dataset.fingerprint`. None if a data
+        set has no fingerprint."""
+        identities = []
+        for config, dataset in self._built.values():
+            with part_calls(self._checks[id(dataset)].place, "fingerprint"):
+                fingerprint = dataset.fingerprint()
+            if fingerprint is None:
+                return None
+            identities.append((_key(config), fingerprint))
+        return identities
+
+    @property
+    def checked(self) -> bool:
+        """Whether `fingerprint` is known."""
+        return self._digest is not None
+
+    def trust(self, fingerprint: str) -> None:
+        """Take the examples for those that had this fingerprint and were checked then."""
+        self._digest, self.trusted = fingerprint, True
+
+    def _split(
+        self, dataset: Dataset, name: str, visit: Callable[[Sequence[Example]], object] | None = None
+    ) -> Sequence[Example]:
+        """A split, read and checked on first use; `visit` is called with some examples at a time. Raises
+        PluginError."""
         key = id(dataset), name
-        if key not in self._splits:
-            checks = self._checks[id(dataset)]
-            with checks.calls(name):
-                examples = dataset.split(name)
-            self._splits[key] = checks.check(name, examples)
-        return self._splits[key]
+        if key in self._splits:
+            if visit:
+                for chunk in self.chunks(self._splits[key]):
+                    visit(chunk)
+            return self._splits[key]
+        checks = self._checks[id(dataset)]
+        with checks.calls(name):
+            examples = dataset.split(name)
+        visits: list[Callable[[Sequence[Example]], object]] = [visit] if visit else []
+        if not self.trusted:
+            if not isinstance(examples, list | tuple):
+                visits.append((copy := Copy()).add)
+                self._copies[id(examples)] = copy
+            checks.check(name, examples, lambda chunk: [call(chunk) for call in visits])
+        self._splits[key] = examples
+        return examples
+
+
+def _add_to_digest(digest: hashlib._Hash, examples: Sequence[Example]) -> None:
+    for example in examples:
+        content = (example.id, sorted(example.inputs.items()), example.targets)
+        labels = sorted(example.labels.items())
+        digest.update(repr((*content, labels) if labels else content).encode())
 
 
 def _key(config: DatasetConfig) -> str:

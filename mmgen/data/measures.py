@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from ..tensors import Example, ResolvedExample
 from .seeds import RngKey, resolve
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from .collate import Collator
 
 MOST_COMBINATIONS = 64  # of an example's alternatives that are measured; an example with more is resolved every epoch
+COLUMNS = {"pairs": "i4", "slots": "f8", "starts": "i8", "shapes": "i4", "ends": "i8", "ids": "u1"}  # numpy's names
 CHUNK = 4096  # examples in memory at a time
 
 
@@ -35,7 +40,7 @@ class Measures:
         """`sized`: whether slots are measured; else every row counts as 1 slot."""
         self.collate, self.sized = collate, sized
         self.pairs, self.slots = array("i"), array("d")
-        self.starts, self.shapes, self.ends, self.ids = array("q"), array("I"), array("q"), bytearray()
+        self.starts, self.shapes, self.ends, self.ids = array("q"), array("i"), array("q"), bytearray()
         self.counts: dict[tuple[int, ...], int] = {(): 0}
         self.complete = True  # whether `slots` has every combination
 
@@ -71,7 +76,7 @@ class Measures:
         """How many alternatives the inputs of an example have, and where its slots begin."""
         if not self.shapes:  # it is the first example with alternatives
             before = len(self.slots)
-            self.starts, self.shapes = array("q", range(before)), array("I", [0]) * before
+            self.starts, self.shapes = array("q", range(before)), array("i", [0]) * before
             self.ends = array("q", [0]) * before
         self.complete &= math.prod(shape) <= MOST_COMBINATIONS
         self.starts.append(len(self.slots))
@@ -81,6 +86,35 @@ class Measures:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    def columns(self) -> dict[str, Tensor]:
+        """The arrays that are not empty, for a file."""
+        columns = {
+            name: np.frombuffer(getattr(self, name), kind) for name, kind in COLUMNS.items() if getattr(self, name)
+        }
+        return {name: torch.from_numpy(column.copy()) for name, column in columns.items()}
+
+    def table(self) -> dict[str, Any]:
+        """What a file needs beside the arrays, as JSON."""
+        return {"counts": list(self.counts), "complete": self.complete}
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Tensor], table: Mapping[str, Any]) -> Measures:
+        """What `columns` and `table` were made from."""
+        measures = cls()
+        for name, column in columns.items():
+            values = column.numpy().tobytes()
+            if name == "ids":
+                measures.ids = bytearray(values)
+            else:
+                getattr(measures, name).frombytes(values)
+        measures.counts = {tuple(shape): number for number, shape in enumerate(table["counts"])}
+        measures.complete = table["complete"]
+        return measures
+
+    def begins_with(self, head: Measures) -> bool:
+        """Whether these are the sizes of the examples of `head` and of further ones."""
+        return self.pairs[: len(head)] == head.pairs and self.slots[: len(head.slots)] == head.slots
 
     def slots_in(self, epoch: int, place: RngKey) -> array[float]:
         """(n) slots of every row in one epoch, with one of each input's alternatives drawn as `RngKey.resolve` does.
@@ -100,8 +134,8 @@ class Measures:
         return slots
 
 
-def chunks(examples: Iterable[Example]) -> Iterator[Sequence[Example]]:
+def chunks(examples: Iterable[Example], size: int = CHUNK) -> Iterator[Sequence[Example]]:
     """The examples in order, some at a time; each is made once."""
     source = iter(examples)
-    while chunk := list(itertools.islice(source, CHUNK)):
+    while chunk := list(itertools.islice(source, size)):
         yield chunk

@@ -8,7 +8,7 @@ from ..configs import EmbedderConfig
 from ..model import Model
 from ..parts import Backbone
 from ..progress import Progress
-from ..recipe.tables import GENERATOR, Recipe
+from ..recipe.tables import Recipe
 from ..tensors import Example
 from .datasets import Datasets
 from .seeds import resolve
@@ -31,12 +31,10 @@ def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: Exam
 def warn_of_unread_text(
     recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress
 ) -> None:
-    """Logs how many targets are cut, and how many input texts of the first examples of every source are cut or have
-    unknown words."""
-    _warn_of_cut(model, datasets, steps, progress)
+    """Logs how many input texts of the first examples of every source are cut or have unknown words."""
     lines: dict[str, None] = {}
     for source in (source for step in steps for source in datasets.sources(step).values()):
-        examples = [resolve(example) for example in source.examples[:MAX_EXAMPLES]]
+        examples = [resolve(example) for example in datasets.head(source.examples, MAX_EXAMPLES)]
         for name in recipe.required_inputs(source.inputs, source.objectives):
             config = recipe.inputs[name]
             texts = [text for example in examples for text in config.texts(example)]
@@ -50,19 +48,6 @@ def warn_of_unread_text(
                 lines[f"{name}: {unknown:,} {share} contain {words}"] = None
     for line in lines:
         progress.say(line)
-
-
-def _warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
-    """Counts all targets of the training examples."""
-    sources = [source for step in steps for source in datasets.sources(step).values()]
-    generated = [source.examples for source in sources if GENERATOR in source.objectives]
-    for examples in {id(examples): examples for examples in generated}.values():
-        cut, total = model.generator.reader.cut(examples), sum(len(example.targets) for example in examples)
-        if cut:
-            progress.say(
-                f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (with the end "
-                "token) and are cut"
-            )
 
 
 def _count_tokens(text: str, config: EmbedderConfig, backbone: Backbone) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Checks of the data of all steps before the first step trains."""
+"""Checks of a step and its data before the first step trains."""
 
 from __future__ import annotations
 
@@ -12,42 +12,31 @@ from ..data.seeds import resolve
 from ..errors import DataError
 from ..model import Model
 from ..parts import Reader
-from ..recipe.tables import GENERATOR, Recipe
+from ..recipe.tables import Recipe
 from ..tensors import Example
 from ..training.optimizer import check_patterns
 
 TRIED_EXAMPLES = 4  # examples with which each input is tried
 
 
-def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
-    """Raises DataError for examples without an input, images without features, and training examples without a target;
-    PluginError for an input that reads differently twice, or depends on padding; DataError for a pattern of
-    [training] that matches no parameter."""
-    for name in steps:
-        step = recipe.steps[name]
-        _check_patterns(name, recipe, model)
-        sources = datasets.sources(name)
-        _check_validation(name, recipe, datasets)
-        for source in sources.values():
-            place, owner = f"step '{name}'", "the step's"
-            if len(sources) > 1:
-                place, owner = f"step '{name}', data '{source.name}'", "its"
-            for examples in (source.examples, source.validation):
-                for input_name in recipe.required_inputs(source.inputs, source.objectives):
-                    reader, fields = model.embedders[input_name].reader, recipe.inputs[input_name].fields
-                    _find_gap(place, f"'{input_name}' from {owner} inputs", reader, examples, fields)
-                if GENERATOR in source.objectives:
-                    _find_targets(place, f"'{GENERATOR}' from {owner} objectives", examples)
-            for input_name in recipe.required_inputs(source.inputs, source.objectives):
-                _try_input(input_name, model, source.examples[:TRIED_EXAMPLES])
-        for input_name in recipe.required_inputs(step.inputs, step.objectives) if step.evaluate else ():
-            reader, fields = model.embedders[input_name].reader, recipe.inputs[input_name].fields
-            remedy = f"'{input_name}' from the step's inputs"
-            _find_gap(f"step '{name}'", remedy, reader, datasets.scored_by(name), fields)
+def check_examples(
+    place: str,
+    remedy: str,
+    reader: Reader,
+    fields: Sequence[str],
+    examples: Sequence[Example],
+    chunk: Sequence[Example],
+) -> None:
+    """Raises DataError for examples of the chunk without a value that a reader needs from these fields. The message
+    counts all examples."""
+    try:
+        _find_gap(place, remedy, reader, chunk, fields)
+    except DataError:
+        _find_gap(place, remedy, reader, examples, fields)
+        raise
 
 
 def _find_gap(place: str, remedy: str, reader: Reader, examples: Sequence[Example], fields: Sequence[str]) -> None:
-    """Raises DataError for examples without a value that a reader needs from these fields."""
     incomplete = [example for example in examples if any(example.lacks(field) for field in fields)]
     try:
         if incomplete:
@@ -57,9 +46,10 @@ def _find_gap(place: str, remedy: str, reader: Reader, examples: Sequence[Exampl
         raise DataError(f"{place}: {error}{_how_many(incomplete, examples, remedy) if incomplete else ''}") from None
 
 
-def _find_targets(place: str, remedy: str, examples: Sequence[Example]) -> None:
-    """Raises DataError for examples without a target."""
-    if incomplete := [example for example in examples if not example.targets]:
+def check_targets(place: str, remedy: str, examples: Sequence[Example], chunk: Sequence[Example]) -> None:
+    """Raises DataError for examples of the chunk without a target. The message counts all examples."""
+    if any(not example.targets for example in chunk):
+        incomplete = [example for example in examples if not example.targets]
         how_many = _how_many(incomplete, examples, remedy)
         raise DataError(f"{place}: example '{incomplete[0].id}' has no target{how_many}")
 
@@ -68,7 +58,7 @@ def _how_many(incomplete: Sequence[Example], examples: Sequence[Example], remedy
     return f" ({len(incomplete)} of {len(examples)} examples); remove these examples, or remove {remedy}"
 
 
-def _check_patterns(name: str, recipe: Recipe, model: Model) -> None:
+def check_training_patterns(name: str, recipe: Recipe, model: Model) -> None:
     """Raises DataError for a pattern in the step's training.freeze or training.learning_rates that matches no
     parameter. The model may lack inputs that the steps to run do not read; patterns of embedders are not checked
     then."""
@@ -80,7 +70,7 @@ def _check_patterns(name: str, recipe: Recipe, model: Model) -> None:
         check_patterns(model, checked, (*place, "training", key))
 
 
-def _check_validation(name: str, recipe: Recipe, datasets: Datasets) -> None:
+def check_validation(name: str, recipe: Recipe, datasets: Datasets) -> None:
     """Raises DataError if there is no validation split for early stopping, or none that a metric could score."""
     training = recipe.steps[name].training
     for key, examples in (
@@ -97,6 +87,13 @@ def _check_validation(name: str, recipe: Recipe, datasets: Datasets) -> None:
             error = DataError(problem)
             error.about = (*place, "training", key)
             raise error
+
+
+def try_inputs(recipe: Recipe, step: str, model: Model, datasets: Datasets) -> None:
+    """Raises PluginError for an input of a step that reads differently twice, or depends on padding."""
+    for source in datasets.sources(step).values():
+        for name in recipe.required_inputs(source.inputs, source.objectives):
+            _try_input(name, model, datasets.head(source.examples, TRIED_EXAMPLES))
 
 
 def _try_input(name: str, model: Model, examples: Sequence[Example]) -> None:

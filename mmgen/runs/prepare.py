@@ -30,6 +30,12 @@ def title(recipe: Recipe) -> str:
     return f"{recipe.name}{f', profile {recipe.profile}' if recipe.profile else ''}, seed {recipe.seed}"
 
 
+def trust_checked(datasets: Datasets, folder: RunFolder) -> None:
+    """Trust the examples in a process that has not checked them, once the run's first process has (`claim`)."""
+    if not datasets.checked and (fingerprint := folder.fingerprint()) is not None:
+        datasets.trust(fingerprint)
+
+
 def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())

@@ -25,14 +25,15 @@ from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage import scored_examples
+from ..storage.data_cache import DataCache
 from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
 from ..training import distributed
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
-from .gaps import find_gaps
-from .prepare import build_metrics, introduce, model_of_steps, title
+from .data_pass import DataPass
+from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
 from .side_by_side import Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start import save_starts
 from .step import score_step, train_step
@@ -80,10 +81,13 @@ def run(
         processes() as running,
     ):
         progress.say(f"{title(recipe)} -> {folder.path}")
-        datasets = Datasets(recipe)
+        datasets, cache = Datasets(recipe), DataCache(folder, progress)
         if accelerator.is_main_process:
+            cache.recall_examples(datasets)
             folder.claim(recipe, datasets, fresh)
+            cache.keep_examples(datasets)
         accelerator.wait_for_everyone()
+        trust_checked(datasets, folder)
         outdated = folder.outdated(recipe)
         todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
@@ -136,10 +140,17 @@ def _model(
     accelerator: Accelerator,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """See `model_of_steps`. Also checks the data of the steps to do."""
+    """See `model_of_steps`. Also checks and measures the data of the steps to do: the first process walks through all
+    examples, and the others read what it has written."""
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
-    warn_of_unread_text(recipe, model, datasets, todo, progress)
-    find_gaps(recipe, model, datasets, todo)
+    data_pass = DataPass(recipe, model, datasets, DataCache(folder, progress), progress)
+    if accelerator.is_main_process:
+        data_pass.run(todo)
+        warn_of_unread_text(recipe, model, datasets, todo, progress)
+    accelerator.wait_for_everyone()
+    if not accelerator.is_main_process:
+        data_pass.run(todo)
+    datasets.drop_copies()
     return model, recipe
 
 

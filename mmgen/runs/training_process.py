@@ -19,13 +19,15 @@ from ..errors import MmgenError
 from ..progress import Advance, Bars, Progress
 from ..recipe.load import from_json
 from ..registry import installed
+from ..storage.data_cache import DataCache
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
 from ..training import distributed
 from ..training.context import StepContext
 from ..training.signals import handling
 from ..training.threads import choose_threads
-from .prepare import model_of_steps
+from .data_pass import DataPass
+from .prepare import model_of_steps, trust_checked
 from .step import train_step
 
 TRAINED = None  # the message of a process after a trained step
@@ -101,11 +103,13 @@ def _train_steps(order: Order, steps: SimpleQueue[str], connection: Connection) 
     recipe = from_json(order.recipe, installed(), "the run's recipe")
     accelerator, folder = distributed.start(), RunFolder(order.folder)
     datasets = Datasets(recipe)
+    trust_checked(datasets, folder)
     model, recipe = model_of_steps(recipe, recipe.ordered(order.only), datasets, folder, accelerator, Progress())
     choose_threads(order.threads, model, order.jobs)
     initial = {name: tensor.clone() for name, tensor in state(model).items()}
     while True:
         name = steps.get()
         context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, Spoken(connection))
+        DataPass(recipe, model, datasets, DataCache(folder, Progress()), Progress()).recall(name)
         train_step(context, recipe, model, initial, datasets, folder)
         connection.send(TRAINED)

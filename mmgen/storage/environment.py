@@ -15,6 +15,9 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from ..recipe.tables import Recipe
+from ..registry import installed
+
 OURS = "mmgen-framework"
 CAN_CHANGE = (
     "Another device, processor, number of threads or of processes, or another version of torch or of a library above "
@@ -46,6 +49,12 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
         "can change the result": CAN_CHANGE,
     }
+
+
+def providers(recipe: Recipe) -> list[str]:
+    """The distributions of the parts of a recipe."""
+    used = {type(config) for config in recipe.parts()}
+    return sorted({part.source.distribution for part in installed().parts if part.config in used})
 
 
 @functools.cache

@@ -24,7 +24,7 @@ VOCABULARIES = "labels.json"  # in a run folder: the classes of its heads
 
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
     """The initial model: from the recipe and its seed, or from the files in a run's `folder`."""
-    texts = list(datasets.texts()) if datasets else None
+    texts = datasets.texts() if datasets else None
     vocabularies = datasets.vocabularies() if datasets else read_vocabularies(folder.parent) if folder else {}
     with seeded(recipe.seed, "model"):
         return compose(

@@ -26,7 +26,7 @@ from ..recipe.paths import with_real_paths
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from . import recipe_file, start_weights
-from .environment import environment
+from .environment import environment, providers
 
 log = logging.getLogger("mmgen")
 
@@ -249,9 +249,7 @@ class RunFolder:
     def _environments(self, recipe: Recipe) -> dict[str, Any]:
         """The environment of this session, and those of earlier sessions that differ in something that can change the
         result."""
-        used = {type(config) for config in recipe.parts()}
-        providers = sorted({part.source.distribution for part in installed().parts if part.config in used})
-        now, path = environment(providers), self.path / "environment.json"
+        now, path = environment(providers(recipe)), self.path / "environment.json"
         earlier = []
         if path.exists() and any(self.path.glob("steps/*/*")):
             before = read_table(path)

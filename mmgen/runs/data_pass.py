@@ -1,0 +1,140 @@
+"""The one walk through the data of the steps to train: what examples lack, their sizes, and targets that are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..data.collate import Collator
+from ..data.datasets import Datasets
+from ..data.measures import Measures
+from ..data.sources import Source
+from ..model import Model
+from ..progress import Progress
+from ..recipe.tables import GENERATOR, Recipe
+from ..storage.data_cache import DataCache
+from ..tensors import Example
+from .gaps import check_examples, check_targets, check_training_patterns, check_validation, try_inputs
+
+WORTH_KEEPING = 10_000  # examples of a step, at least; to walk through fewer takes no longer than to read a file
+VERIFIED = 32  # examples of a source that are measured again before sizes from a file are used
+
+Visit = Callable[[Sequence[Example]], object]
+
+
+@dataclass
+class DataPass:
+    """Checks and measures the data of steps before the first is trained, or takes sizes from the files of an earlier
+    start."""
+
+    recipe: Recipe
+    model: Model
+    datasets: Datasets
+    cache: DataCache
+    progress: Progress
+    _visits: dict[int, dict[object, Visit]] = field(default_factory=dict)  # examples' identity -> what visits them
+    _examples: dict[int, Sequence[Example]] = field(default_factory=dict)
+    _measures: dict[object, Measures] = field(default_factory=dict)
+    _cut: dict[int, list[int]] = field(default_factory=dict)  # examples' identity -> targets that are cut, and all
+
+    def run(self, steps: Sequence[str]) -> None:
+        """Raises DataError for examples without an input, images without features, and training examples without a
+        target; PluginError for an input that reads differently twice, or depends on padding; DataError for a pattern
+        of [training] that matches no parameter."""
+        cut: dict[int, tuple[int, int]] = {}
+        new = []
+        for step in steps:
+            check_training_patterns(step, self.recipe, self.model)
+            check_validation(step, self.recipe, self.datasets)
+            if (saved := self.recall(step)) is not None:
+                cut |= saved
+            else:
+                new.append(step)
+                self._plan_visits(step)
+        for key, visits in self._visits.items():
+            for chunk in self.datasets.chunks(self._examples[key]):
+                for visit in visits.values():
+                    visit(chunk)
+        for step in new:
+            sources = self.datasets.sources(step)
+            measures = {name: self._measures[self._key(step, source)] for name, source in sources.items()}
+            self.datasets.set_measures(step, measures)
+            by_name = {name: id(source.examples) for name, source in sources.items()}
+            counts = {name: self._cut[key] for name, key in by_name.items() if key in self._cut}
+            cut |= {by_name[name]: (count, total) for name, (count, total) in counts.items()}
+            if sum(map(len, measures.values())) >= WORTH_KEEPING:
+                self.cache.keep_sizes(self.recipe, step, self.datasets, measures, counts)
+        self._say_cut(cut)
+        for step in steps:
+            try_inputs(self.recipe, step, self.model, self.datasets)
+
+    def recall(self, step: str) -> dict[int, tuple[int, int]] | None:
+        """Takes the sizes of a step's examples from the file of an earlier start, if its first examples have these
+        sizes now. Returns the numbers of cut targets, or None without such a file."""
+        saved = self.cache.recall_sizes(self.recipe, step, self.datasets)
+        if saved is None:
+            return None
+        measures, cut = saved
+        sources = self.datasets.sources(step)
+        for name, source in sources.items():
+            head = Measures.of(self.datasets.head(source.examples, VERIFIED), self._collator(step, source))
+            sizes = measures.get(name)
+            if sizes is None or len(sizes) != len(source.examples) or not sizes.begins_with(head):
+                return None
+        self.datasets.set_measures(step, measures)
+        return {id(sources[name].examples): (count, total) for name, (count, total) in cut.items()}
+
+    def _plan_visits(self, step: str) -> None:
+        """What a step asks of its examples, of each only once."""
+        recipe, sources = self.recipe, self.datasets.sources(step)
+        for source in sources.values():
+            place, owner = f"step '{step}'", "the step's"
+            if len(sources) > 1:
+                place, owner = f"step '{step}', data '{source.name}'", "its"
+            for examples in (source.examples, source.validation):
+                for name in recipe.required_inputs(source.inputs, source.objectives):
+                    self._check_input(place, f"'{name}' from {owner} inputs", name, examples)
+                if GENERATOR in source.objectives:
+                    remedy = f"'{GENERATOR}' from {owner} objectives"
+                    self._add(examples, GENERATOR, partial(check_targets, place, remedy, examples))
+            key = self._key(step, source)
+            if key not in self._measures:
+                measures = self._measures[key] = Measures(self._collator(step, source))
+                self._add(source.examples, key, measures.add)
+            if GENERATOR in source.objectives:
+                counts = self._cut.setdefault(id(source.examples), [0, 0])
+                self._add(source.examples, "cut", partial(self._count_cut, counts))
+        settings = recipe.steps[step]
+        for name in recipe.required_inputs(settings.inputs, settings.objectives) if settings.evaluate else ():
+            remedy = f"'{name}' from the step's inputs"
+            self._check_input(f"step '{step}'", remedy, name, self.datasets.scored_by(step))
+
+    def _check_input(self, place: str, remedy: str, name: str, examples: Sequence[Example]) -> None:
+        reader, fields = self.model.embedders[name].reader, self.recipe.inputs[name].fields
+        self._add(examples, ("input", name), partial(check_examples, place, remedy, reader, fields, examples))
+
+    def _add(self, examples: Sequence[Example], key: object, visit: Visit) -> None:
+        self._examples[id(examples)] = examples
+        self._visits.setdefault(id(examples), {}).setdefault(key, visit)
+
+    def _count_cut(self, counts: list[int], examples: Sequence[Example]) -> None:
+        counts[0] += self.model.generator.reader.cut(examples)
+        counts[1] += sum(len(example.targets) for example in examples)
+
+    def _key(self, step: str, source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        """The examples, inputs and objectives, on which sizes depend."""
+        settings = self.recipe.steps[step]
+        return id(source.examples), source.inputs or settings.inputs, source.objectives or settings.objectives
+
+    def _collator(self, step: str, source: Source) -> Collator:
+        _, inputs, objectives = self._key(step, source)
+        return Collator(self.model, inputs, objectives)
+
+    def _say_cut(self, cut: Mapping[int, tuple[int, int]]) -> None:
+        for count, total in cut.values():
+            if count:
+                self.progress.say(
+                    f"{count} of {total} targets are longer than max_tokens = {self.model.generator.max_tokens} (with "
+                    "the end token) and are cut"
+                )

@@ -1,0 +1,145 @@
+"""What a run's walk through its data found, in files beside the folders of the seeds, which share them:
+
+data/examples-<hash>.safetensors   the fingerprint of all examples, which are checked
+data/sizes-<hash>.safetensors      the sizes of a step's training examples, none of which lacks anything
+
+A file is used while everything it was made from is unchanged: data, settings that matter, feature files and versions.
+Otherwise it is written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..configs import FeaturesConfig
+from ..data.datasets import Datasets
+from ..data.measures import Measures
+from ..errors import DataError, RunError
+from ..features.multi_file import files_of
+from ..files import file_fingerprint
+from ..progress import Progress
+from ..recipe.tables import GENERATOR, Recipe
+from .environment import environment, providers
+from .run_folder import RunFolder
+from .weights import read_tensors, write_tensors
+
+FOLDER = "data"
+MADE_FROM = "made from"
+
+
+class DataCache:
+    """The files of a run's data. Other processes may read and write the same files; each writes complete ones."""
+
+    def __init__(self, folder: RunFolder, progress: Progress) -> None:
+        self.folder, self.progress = folder.path.parent / FOLDER, progress
+        self._outdated: set[Path] = set()  # steps with equal inputs share a file
+        self._written: set[Path] = set()
+
+    def recall_examples(self, datasets: Datasets) -> None:
+        """Trust the data sets if their own fingerprints are those of the file."""
+        identities = datasets.identities()
+        if identities is not None:
+            path, made_from = self._examples_file(datasets.recipe), _made_from(datasets.recipe, identities)
+            if saved := self._read(path, made_from):
+                datasets.trust(saved[1]["fingerprint"])
+
+    def keep_examples(self, datasets: Datasets) -> None:
+        """Write the fingerprint of all examples, unless it comes from the file."""
+        identities = datasets.identities()
+        if identities is None or datasets.trusted:
+            return
+        with contextlib.suppress(DataError):  # two sources of a step share an id, which the next start must find again
+            for step in datasets.recipe.steps:
+                datasets.sources(step)
+            path, made_from = self._examples_file(datasets.recipe), _made_from(datasets.recipe, identities)
+            self._write(path, {}, {"fingerprint": datasets.fingerprint()}, made_from)
+
+    def recall_sizes(self, recipe: Recipe, step: str, datasets: Datasets) -> tuple[dict[str, Measures], Any] | None:
+        """The sizes of the training examples of a step, by source, and the remarks written with them; None if the file
+        is missing, out of date or damaged."""
+        saved = self._read(self._sizes_file(recipe, step), _made_from(recipe, datasets.fingerprint(), step))
+        if saved is None:
+            return None
+        tensors, about = saved
+        tables = json.loads(about["sources"])
+        columns = {
+            name: {key.partition(".")[2]: value for key, value in tensors.items() if key.startswith(f"{number}.")}
+            for number, name in enumerate(tables)
+        }
+        measures = {name: Measures.from_columns(columns[name], tables[name]) for name in tables}
+        return measures, json.loads(about["remarks"])
+
+    def keep_sizes(
+        self, recipe: Recipe, step: str, datasets: Datasets, measures: Mapping[str, Measures], remarks: Any
+    ) -> None:
+        tensors = {
+            f"{number}.{name}": column
+            for number, source in enumerate(measures.values())
+            for name, column in source.columns().items()
+        }
+        tables = {name: source.table() for name, source in measures.items()}
+        about = {"sources": json.dumps(tables), "remarks": json.dumps(remarks)}
+        made_from = _made_from(recipe, datasets.fingerprint(), step)
+        self._write(self._sizes_file(recipe, step), tensors, about, made_from)
+
+    def _examples_file(self, recipe: Recipe) -> Path:
+        settings = [_dump(recipe.data), *(_dump(source) for step in recipe.steps for source in _sources(recipe, step))]
+        return self.folder / f"examples-{_hash(settings)}.safetensors"
+
+    def _sizes_file(self, recipe: Recipe, step: str) -> Path:
+        settings = recipe.steps[step]
+        parts = [recipe.backbone, recipe.generator, *(recipe.inputs[name] for name in settings.inputs)]
+        parts += [recipe.objectives[name] for name in settings.objectives if name != GENERATOR]
+        tables = [_dump(part) for part in (recipe.data, *_sources(recipe, step), *parts)]
+        return self.folder / f"sizes-{_hash([settings.inputs, settings.objectives, *tables])}.safetensors"
+
+    def _read(self, path: Path, made_from: Any) -> tuple[dict[str, Tensor], dict[str, str]] | None:
+        if not path.exists() or path in self._outdated:
+            return None
+        try:
+            tensors, about = read_tensors(path)
+            if about[MADE_FROM] == _hash(made_from):
+                return tensors, about
+            reason = "the data, feature files or versions have changed"
+        except (RunError, KeyError):
+            reason = "damaged"
+        self.progress.say(f"{path}: {reason}; every example is read again")
+        self._outdated.add(path)
+        return None
+
+    def _write(self, path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str], made_from: Any) -> None:
+        if path in self._written:
+            return
+        self._written.add(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_tensors(path, tensors, {**about, MADE_FROM: _hash(made_from)})
+        except (OSError, RunError) as error:
+            self.progress.say(f"{error}; the next start reads every example again")
+
+
+def _made_from(recipe: Recipe, data: Any, step: str = "") -> list[Any]:
+    """The data, versions, and the states of the feature files that a step reads."""
+    inputs = recipe.steps[step].inputs if step else ()
+    paths = [config.features for name in inputs if isinstance(config := recipe.inputs[name], FeaturesConfig)]
+    files = [file for path in paths if path is not None for file in files_of(path) or [path]]
+    return [data, environment(providers(recipe))["versions"], file_fingerprint(files)]
+
+
+def _sources(recipe: Recipe, step: str) -> list[Any]:
+    return [*recipe.sources(step).values()]
+
+
+def _dump(config: Any) -> Any:
+    return config.model_dump(mode="json")
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
