@@ -2,8 +2,8 @@
 
     python -m tools.data_pass --examples 1000000 --alternatives 1
 
-It prints the seconds of processor time to make every example once and tokenise its texts, of a first start, and of a second start with
-the files that the first has written; and the bytes of an example and epoch.
+It prints the seconds of processor time to make every example once and tokenise its texts, of a first start, and of a
+second start with the files that the first has written; and the bytes of an example and epoch.
 """
 
 from __future__ import annotations

@@ -161,15 +161,15 @@ def test_files_that_are_out_of_date_or_damaged_are_written_again_and_said_so(laz
     recipe = write_recipe(tmp_path, file=str(tmp_path / "color.txt"))
     first, model, fingerprint, _ = prepare(recipe)
     (tmp_path / "color.txt").write_text("green and blue")
-    changed, _, other, lines = prepare(recipe, model)
-    assert other != fingerprint and columns(changed) != columns(first)
+    changed, _, new_fingerprint, lines = prepare(recipe, model)
+    assert new_fingerprint != fingerprint and columns(changed) != columns(first)
     files = sorted(RunFolder.of(recipe).path.parent.glob("data/*.safetensors"))
     reason = "the data, feature files or versions have changed; every example is read again"
     assert [line for line in lines if "every example" in line] == [f"{file}: {reason}" for file in files]
     for file in files:
         file.write_bytes(file.read_bytes()[:-1])
     repaired, _, same, lines = prepare(recipe, model)
-    assert same == other and columns(repaired) == columns(changed)
+    assert same == new_fingerprint and columns(repaired) == columns(changed)
     damaged = [f"{file}: damaged; every example is read again" for file in files]
     assert [line for line in lines if "every example" in line] == damaged
     assert not any("every example" in line for line in prepare(recipe, model)[-1])
