@@ -58,14 +58,16 @@ class DataStream:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The settings of a plan. `batch_size` and `micro_batch_size` count pairs."""
+    """The settings of a plan. `batch_size` and `micro_batch_size` count pairs. `updates`: the length of the plan, where
+    `epochs` is None."""
 
     seed: int
     step: str
-    epochs: int
+    epochs: int | None
     batch_size: int
     micro_batch_size: int
     length_bucket: int = 1  # updates that redistribute their examples by length
+    updates: int | None = None
 
 
 @dataclass(eq=True)
@@ -139,12 +141,16 @@ class Plan:
     that any number of processes computes the same.
 
     With several sources, an epoch is one epoch of the first source. In every update the pairs of the sources are in
-    proportion to their shares, as closely as whole examples allow; the other sources repeat without end."""
+    proportion to their shares, as closely as whole examples allow; the other sources repeat without end.
+
+    cut  updates that the last epoch would have beyond the plan's end, with `PlanOptions.updates`
+    """
 
     seed: int
     step: str
     updates: Updates
     epochs: tuple[int, ...]  # updates done at the end of each epoch; examples with many questions make epochs differ
+    cut: int = 0
 
     @classmethod
     def make(cls, pools: Sequence[DataStream], options: PlanOptions) -> Plan:
@@ -157,9 +163,13 @@ class Plan:
         ]
         groups: list[array[int]] = []
         ends = []
-        for epoch in range(options.epochs):
+        for epoch in itertools.count() if options.epochs is None else range(options.epochs):
             groups += map(_compact, _bucket_by_length(first, epoch, options.length_bucket))
             ends.append(len(groups))
+            if options.updates is not None and len(groups) >= options.updates:
+                break
+        cut = len(groups) - (options.updates or len(groups))
+        groups, ends[-1] = groups[: len(groups) - cut], len(groups) - cut
         parts = [(first, groups)]
         pairs = [*map(first.pairs, groups)]
         for visits in rest:
@@ -172,7 +182,7 @@ class Plan:
                 for micro_batch in visits.cut_micro_batches(of_updates[number]):
                     updates.add_micro_batch(micro_batch, visits.number, visits.count)
             updates.close(sum(visits.pairs(of_updates[number]) for visits, of_updates in parts))
-        return cls(options.seed, options.step, updates, tuple(ends))
+        return cls(options.seed, options.step, updates, tuple(ends), cut)
 
     def __len__(self) -> int:
         return len(self.updates)
@@ -185,7 +195,8 @@ class Plan:
         """Epochs completed when an update begins, with the fraction of the current one."""
         completed = bisect.bisect_right(self.epochs, update)
         first = self.epochs[completed - 1] if completed else 0
-        return completed + (update - first) / (self.epochs[completed] - first)
+        end = self.epochs[completed] + self.cut * (completed == len(self.epochs) - 1)
+        return completed + (update - first) / (end - first)
 
     @property
     def place(self) -> RngKey:

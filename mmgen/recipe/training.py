@@ -13,6 +13,8 @@ from ..configs import Config
 INSTEAD_OF = {
     "warmup_ratio": "warmup_updates",
     "warmup_updates": "warmup_ratio",
+    "epochs": "updates",
+    "updates": "epochs",
 }  # a layer that sets one key deletes the other of lower layers
 NO_RESULT = ("num_workers", "checkpoint_every", "shard")  # keys that change no result
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -38,7 +40,13 @@ class Training(Config):
         ge=1,
         description="updates whose examples are sorted by length among them, for less padding; 1: no sorting",
     )
-    epochs: int = Field(5, ge=1, le=1_000_000, description="passes over the training data")
+    updates: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000_000,
+        description="how many optimiser updates a step makes, instead of whole epochs; replaces epochs",
+    )
+    epochs: int | None = Field(5, ge=1, le=1_000_000, description="passes over the training data")
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
     input_learning_rate: float | None = Field(
         None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"
@@ -138,6 +146,13 @@ class Training(Config):
             raise ValueError("cannot be used with metric_for_best_model; set only one of the two")
         return value
 
+    @field_validator("epochs")
+    @classmethod
+    def _one_length(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("updates"):
+            raise ValueError(f"updates is also set ({info.data['updates']}); set only one of the two")
+        return value
+
     @field_validator("warmup_ratio")
     @classmethod
     def _one_warmup(cls, value: float, info: ValidationInfo) -> float:
@@ -146,10 +161,13 @@ class Training(Config):
         return value
 
     @model_validator(mode="after")
-    def _no_share(self) -> Self:
-        """warmup_updates replaces the default of warmup_ratio; the saved recipe shows 0."""
+    def _no_replaced_default(self) -> Self:
+        """warmup_updates and updates replace the defaults of warmup_ratio and epochs; the saved recipe shows 0 and
+        null."""
         if self.warmup_updates is not None:
             self.__dict__["warmup_ratio"] = 0.0
+        if self.updates is not None:
+            self.__dict__["epochs"] = None
         return self
 
     @field_validator("lr_milestones")

@@ -72,6 +72,7 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         seed=context.seed,
         step=context.name,
         epochs=training.epochs,
+        updates=training.updates,
         batch_size=training.batch_size,
         micro_batch_size=training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,

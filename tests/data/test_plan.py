@@ -82,6 +82,19 @@ def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length(
         assert new_plan.epoch(first) == epoch and epoch < new_plan.epoch(last - 1) < epoch + 1
 
 
+@pytest.mark.parametrize("number", [1, 5, 11, 12, 13, 30])
+def test_a_plan_of_updates_begins_like_one_of_epochs(number):
+    """With several sources the first; the last epoch ends where the plan does."""
+    for sources in ([Source(toys.examples(30))], [Source(toys.examples(30)), Source(toys.examples(7, seed=1))]):
+        epochs = mixed(sources, epochs=4, length_bucket=3)
+        chosen = mixed(sources, epochs=None, updates=number, length_bucket=3)
+        assert len(chosen) == number and chosen.epochs[-1] == number
+        firsts = [[[m for m in p.updates[u] if not m[0].source] for u in range(number)] for p in (chosen, epochs)]
+        assert firsts[0] == firsts[1] and {m[0].source for m in chosen.updates[number - 1]} == set(range(len(sources)))
+        assert chosen.epochs[:-1] == epochs.epochs[: len(chosen.epochs) - 1]
+        assert [chosen.epoch(u) for u in range(number)] == [epochs.epoch(u) for u in range(number)]
+
+
 def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
     example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
     new_plan = plan([example], epochs=30)

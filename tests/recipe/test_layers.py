@@ -75,6 +75,21 @@ def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
     assert warmups(sets=("steps.second.training.warmup_ratio=0.3",)) == [(0.2, None), (0.3, None)]
 
 
+def test_a_later_layers_length_replaces_the_other(recipe):
+    """Epochs and a number of updates: the file's, a step's, a profile's, a setting's; and what a run keeps of it."""
+    text = GOOD.replace("learning_rate = 1e-4", "updates = 7") + "[profiles.large.training]\nupdates = 9\n"
+
+    def lengths(**options):
+        loaded, _ = load(recipe(text), REGISTRY, **options)
+        assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
+        return [(step.training.epochs, step.training.updates) for step in loaded.steps.values()]
+
+    assert lengths() == [(3, None), (None, 7)]
+    assert lengths(profile="large") == [(None, 9), (None, 7)]
+    assert lengths(profile="large", sets=("training.epochs=2",)) == [(2, None), (None, 7)]
+    assert lengths(sets=("steps.second.training.epochs=4",)) == [(3, None), (4, None)]
+
+
 def test_a_profile_extends_another(recipe, tmp_path):
     """It is laid over that one, which may be the parent recipe's, whatever stands first in the file."""
     larger = (
