@@ -1,15 +1,15 @@
-"""What is run by hand, from the root of a checkout: the fuzzer, the checks on a GPU, long trials, the house's figures.
+"""Tools to run by hand from the root of a checkout: the fuzzer, checks on a GPU, long trials, the figures of the house.
 
-    python -m tools.fuzz       spoil everything that mmgen reads
+    python -m tools.fuzz       feed damaged files to everything that mmgen reads
     python -m tools.gpu        check and measure mmgen on a GPU
-    python -m tools.kills      kill runs at any moment, and compare what they end with
-    python -m tools.exits    start several processes, and count how they leave
-    python -m tools.bit_flips      turn bits in files without checksums
+    python -m tools.kills      kill runs at random moments, and compare the results with an undisturbed run
+    python -m tools.exits      start several processes, and count how they exit
+    python -m tools.bit_flips  flip bits in files without checksums
     python -m tools.hub        compare every published VisualBERT checkpoint (needs a network)
     python -m tools.house      print the sizes of the house
+    python -m tools.pages      write the reference pages of docs/
 
-They may use what tests share (`tests/kit`), so `kit` is made importable here.
-"""
+The tools may use what tests share, so `tests/kit` is made importable here as `kit`."""
 
 import sys
 from pathlib import Path

@@ -1,13 +1,12 @@
-"""Start several processes that learn a little and leave, again and again, and count how they left.
+"""Start several training processes again and again, and count how they exit.
 
     python -m tools.exits --starts 200
 
-A process group that is not taken down may abort its process while Python ends ("terminate called without an active
-exception"), once in some forty starts. Every start ends in one of `WAYS`, by turns: normally, with an error in all
+A process group that is not destroyed may abort its process while Python ends ("terminate called without an active
+exception"), in about one of forty starts. Starts end in each of `WAYS` in turn: normally, with an error in all
 processes, with an error in one, by Ctrl-C, and by a kill of one. Processes are forked from one that has built the
-model, and so has imported everything: a start takes two seconds of processor time. Whatever does not end as it should
-is printed, and the exit code is 1.
-"""
+model and imported everything, so a start takes two seconds of CPU time. Unexpected exits are printed, and the exit
+code is then 1."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def free_port() -> int:
 
 
 def work(way: str, rank: int, folder: Path, model: Model) -> None:
-    """What one process does; it leaves as `way` says, after updates that all have taken part in."""
+    """The work of one process: updates in which all processes take part, then an exit of kind `way`."""
     accelerator = distributed.start()
     step = Step(
         inputs=("caption",),
@@ -64,14 +63,14 @@ def work(way: str, rank: int, folder: Path, model: Model) -> None:
 
 
 def expected(way: str, rank: int, processes: int) -> int:
-    """The exit status of a process that leaves in order, as `os.waitstatus_to_exitcode` has it."""
+    """The exit status of a process that exits in order, as `os.waitstatus_to_exitcode` returns it."""
     if way == "one kill" and rank == processes - 1:
         return -signal.SIGKILL
     return 0 if way == "end" else LEFT
 
 
 def start(way: str, processes: int, folder: Path, model: Model) -> list[int]:
-    """Children of this process -> their exit statuses. In a child, it does not return."""
+    """Fork the processes; returns their exit statuses. Does not return in a child."""
     port, children = free_port(), []
     for rank in range(processes):
         child = os.fork()

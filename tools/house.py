@@ -1,8 +1,7 @@
-"""The house in figures: `python -m tools.house` prints them, `--write` puts the summary into CONTRIBUTING.md.
+"""The figures of the house: `python -m tools.house` prints them, `--write` writes the summary into CONTRIBUTING.md.
 
-Sizes are lines of files as they are, docstrings and blank lines among them. Nothing here is a limit: a file that is
-longer than its idea, or a function that does two things, is to be seen and not to be squeezed.
-"""
+Sizes are lines of files, including docstrings and blank lines. Nothing here is a limit: long files and functions
+should be seen, not squeezed."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ def measure(name: str, paths: list[Path], root: Path = ROOT) -> Part:
 
 
 def test_of(path: Path, root: Path = ROOT) -> Path | None:
-    """Where the tests of a module are looked for: those of `mmgen/ROOM/X.py` in `tests/ROOM/test_X.py`, those of
-    `plugins/mmgen_P/X.py` in `tests/plugins/P/test_X.py`. None for what has no tests of its own name."""
+    """The folder and name of a module's tests: those of `mmgen/ROOM/X.py` in `tests/ROOM/test_X.py`, those of
+    `plugins/mmgen_P/X.py` in `tests/plugins/P/test_X.py`. None for modules without tests of their name."""
     folder, *inner = path.relative_to(root).parts
     if folder not in ("mmgen", "plugins") or path.stem in ("__init__", "__main__"):
         return None
@@ -71,7 +70,7 @@ def test_of(path: Path, root: Path = ROOT) -> Path | None:
 
 
 def annotations(node: ast.AST) -> Iterator[ast.expr | None]:
-    """What stands behind a colon or an arrow."""
+    """The annotations of a module: those after a colon and those after an arrow."""
     if isinstance(node, ast.AnnAssign | ast.arg):
         yield node.annotation
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -79,7 +78,7 @@ def annotations(node: ast.AST) -> Iterator[ast.expr | None]:
 
 
 def has_text(node: ast.AST) -> bool:
-    """Whether a node raises an error and says something."""
+    """Whether a node raises an error with a message."""
     return (
         isinstance(node, ast.Raise)
         and isinstance(node.exc, ast.Call)
@@ -88,17 +87,17 @@ def has_text(node: ast.AST) -> bool:
 
 
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function, without its decorators."""
+    """The number of lines of a function, without its decorators."""
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def python_files(folder: Path) -> list[Path]:
-    """All of a folder and of those in it."""
+    """All Python files of a folder and its subfolders."""
     return sorted(folder.rglob("*.py"))
 
 
 def rooms(root: Path = ROOT) -> list[Part]:
-    """The top level of the core, and then its rooms by their names."""
+    """The parts of the core: its top level, then its rooms by name."""
     folders = sorted(path.parent for path in (root / "mmgen").glob("*/__init__.py"))
     top = measure("top level", sorted((root / "mmgen").glob("*.py")), root)
     return [top, *(measure(folder.name, python_files(folder), root) for folder in folders)]
@@ -110,13 +109,13 @@ def plugins(root: Path = ROOT) -> list[Part]:
 
 
 def page_lines(root: Path = ROOT) -> int:
-    """Lines of what pages are made of, in core and plugins."""
+    """The number of lines of HTML, CSS and JS in core and plugins."""
     paths = [path for folder in ("mmgen", "plugins") for path in (root / folder).rglob("*") if path.suffix in PAGES]
     return sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
 
 
 def total(name: str, parts: list[Part]) -> Part:
-    """The sums of some parts; the widest folder of all."""
+    """The sums over parts; the widest folder of all."""
     sums = {key: sum(getattr(part, key) for part in parts) for key in ("files", "lines", "any", "texts", "untested")}
     files = [long for part in parts for long in part.long_files]
     functions = [long for part in parts for long in part.long_functions]
@@ -124,14 +123,14 @@ def total(name: str, parts: list[Part]) -> Part:
 
 
 def totals(root: Path = ROOT) -> list[Part]:
-    """The core, the plugins, both, and what stands beside them."""
+    """Totals of the core, the plugins, both, and everything else."""
     core, ours = total("core", rooms(root)), total("plugins", plugins(root))
     rest = [measure(name, python_files(root / name), root) for name in ("tests", "tools")]
     return [core, ours, total("core and plugins", [core, ours]), *rest]
 
 
 def table(parts: list[Part]) -> list[str]:
-    """Markdown, a row for each."""
+    """A Markdown table, one row per part."""
     columns = ["files", "lines", "widest folder", f"files over {LONG_FILE} lines", f"functions over {LONG_FUNCTION}"]
     columns += ["`Any`", "errors with a text", "without a test of their name"]
     rows = [
@@ -144,7 +143,7 @@ def table(parts: list[Part]) -> list[str]:
 
 
 def summary(root: Path = ROOT) -> str:
-    """What stands in CONTRIBUTING.md: a table of totals, and the sizes of rooms and plugins."""
+    """The summary for CONTRIBUTING.md: a table of totals, and the sizes of rooms and plugins."""
     sizes = [", ".join(f"{part.name} {part.lines:,}" for part in parts) for parts in (rooms(root), plugins(root))]
     lines = [
         *table(totals(root)),
@@ -156,14 +155,14 @@ def summary(root: Path = ROOT) -> str:
 
 
 def written(root: Path = ROOT) -> dict[str, int]:
-    """The lines of each total as CONTRIBUTING.md has them."""
+    """The lines of each total as written in CONTRIBUTING.md."""
     text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.partition(BEGIN)[2].partition(END)[0].splitlines()]
     return {row[0]: int(row[2].replace(",", "")) for row in rows if len(row) > 2 and row[2].replace(",", "").isdigit()}
 
 
 def write(root: Path = ROOT) -> None:
-    """Put the summary between the two marks. Raises ValueError where they are not there."""
+    """Write the summary between the two marks. Raises ValueError without the marks."""
     path = root / "CONTRIBUTING.md"
     text = path.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
@@ -174,7 +173,7 @@ def write(root: Path = ROOT) -> None:
 
 
 def report(root: Path = ROOT) -> str:
-    """Everything: totals, rooms, plugins, and what is long."""
+    """The full report: totals, rooms, plugins, and long files and functions."""
     both = total("core and plugins", [*rooms(root), *plugins(root)])
     lines = [summary(root), "", *table(rooms(root)), "", *table(plugins(root))]
     for what, longest in (
@@ -189,7 +188,7 @@ def report(root: Path = ROOT) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.house", description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the summary into CONTRIBUTING.md")
-    parser.add_argument("checkout", nargs="?", type=Path, default=ROOT, help="another checkout, to compare with")
+    parser.add_argument("checkout", nargs="?", type=Path, default=ROOT, help="another checkout to compare with")
     options = parser.parse_args()
     if options.write:
         write(options.checkout)

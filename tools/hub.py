@@ -1,8 +1,7 @@
-"""Every published VisualBERT checkpoint, loaded and compared with transformers' class: `python -m tools.hub` from the
-checkout, by hand. Needs a connection, and says which checkpoints it skipped and why.
+"""Load every published VisualBERT checkpoint and compare it with transformers' class: `python -m tools.hub`, by hand,
+from the checkout. Needs a connection. Skipped checkpoints are listed with the reason.
 
-The same words and regions go through both; every state of the encoder is compared.
-"""
+The same words and regions go through both models; every state of the encoder is compared."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ REGIONS = 5
 
 @torch.no_grad()
 def difference(name: str, width: int) -> float:
-    """The largest between our states and theirs. Raises what loading raises, and RuntimeError for weights that are left
-    without a place."""
+    """The largest difference between our states and theirs. Raises the errors of loading, and RuntimeError for
+    weights that no parameter takes."""
     theirs = VisualBertModel.from_pretrained(name).eval()
     sizes = {key: value for key, value in theirs.config.to_dict().items() if key in BertConfig().to_dict()}
     sizes.pop("model_type")

@@ -1,19 +1,17 @@
-"""Kill a run again and again, at any moment, and compare what it ends with to a run that nobody disturbed.
+"""Kill a run again and again, at any moment, and compare its results with those of an undisturbed run.
 
     python -m tools.kills --kills 20
 
-A small run with everything in it (features extracted from pictures, two steps, of which one learns two losses from two
-data sets, checkpoints, writing, scoring, the table) is killed with SIGKILL and started again until it ends; then the
-next one, until there have been enough kills. Every second kill comes at a moment drawn evenly from the time that a
-whole run takes; the others are aimed, since what is short would hardly be met: one phase after another is waited for,
-and then for a drawn time between 0.1 ms and 0.1 s. Weights, logs, texts, scores and features are compared to the bit,
-and nothing half-written may be left over.
+A small run with all features (extraction from pictures, two steps, one with two losses on two data sets, checkpoints,
+generation, scoring, the table) is killed with SIGKILL and started again until it ends; then the next run, until there
+were enough kills. Every second kill comes at a random moment of the run's duration; the others are aimed, since short
+phases would hardly be hit: the phase begins, and the kill follows after a random time between 0.1 ms and 0.1 s.
+Weights, logs, texts, scores and features are compared to the bit, and no partial file may be left.
 
     python -m tools.kills --kills 6 --large
 
-The small run's checkpoints take milliseconds. With `--large` the encoder is 4 layers of 768 (a checkpoint of over 300
-MB), the run is short, and every second kill is aimed at the writing of a checkpoint.
-"""
+The small run's checkpoints take milliseconds. With `--large` the encoder has 4 layers of width 768 (a checkpoint of
+over 300 MB), the run is short, and every second kill is aimed at the writing of a checkpoint."""
 
 from __future__ import annotations
 
@@ -120,7 +118,7 @@ def environment() -> dict[str, str]:
 
 
 def phase(folder: Path) -> str:
-    """What a run is doing, from what lies in its folder."""
+    """The current phase of a run, from the files in its folder."""
     place = folder / PLACE
     stores = list(place.parent.glob("features/*.h5"))
     if any(place.parent.glob("features/.*.assembling")):
@@ -141,7 +139,7 @@ def phase(folder: Path) -> str:
 
 
 def claimed(folder: Path, process: subprocess.Popen) -> bool:
-    """Whether this very process has begun to work in the folder: it writes itself into the lock."""
+    """Whether this process has begun to work in the folder, which it records in the lock file."""
     try:
         return f"process {process.pid} " in (folder / PLACE / ".lock").read_text()
     except FileNotFoundError:
@@ -149,8 +147,8 @@ def claimed(folder: Path, process: subprocess.Popen) -> bool:
 
 
 def run_and_kill(folder: Path, aim: str | None, after: float) -> str | None:
-    """Start or go on with the run in `folder` and kill it, `after` seconds after it or its phase `aim` has begun: the
-    phase it was in, or None when it ended before."""
+    """Start or resume the run in `folder` and kill it, `after` seconds after the start of the run or of its phase
+    `aim`: the phase at the kill, or None if the run ended before."""
     process = subprocess.Popen(
         command(), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -167,12 +165,12 @@ def run_and_kill(folder: Path, aim: str | None, after: float) -> str | None:
     if process.returncode == -signal.SIGKILL:
         return found_phase
     if process.returncode:
-        raise SystemExit(f"the run did not go on:\n{said}")
+        raise SystemExit(f"the run did not resume:\n{said}")
     return None
 
 
 def whole_run(folder: Path, text: str) -> float:
-    """Run a recipe without disturbance -> seconds from the moment it has its folder to its end."""
+    """Run a recipe without disturbance; returns the seconds from the creation of its folder to its end."""
     folder.mkdir(parents=True)
     (folder / "kills.toml").write_text(text)
     process = subprocess.Popen(command(), cwd=folder, env=environment(), stdout=subprocess.DEVNULL)
@@ -185,7 +183,7 @@ def whole_run(folder: Path, text: str) -> float:
 
 
 def differences(left: Path, right: Path) -> list[str]:
-    """Files of two runs' folders that differ, or are in one only; but for those that tell of time and place."""
+    """Files that differ between two run folders, or are in one only; files about time and place are left out."""
     ignored = {"environment.json", "times.json", ".lock", "report.html"}
 
     def files(folder: Path) -> dict[Path, Path]:
@@ -220,11 +218,11 @@ def same_features(left: Path, right: Path) -> bool:
 
 
 def kill(kills: int, seed: int, folder: Path, large: bool = False, say=print) -> Counter[str]:
-    """The experiment -> how many kills fell into which phase. Raises SystemExit when anything differs."""
+    """Run the experiment; returns the number of kills by phase. Raises SystemExit if anything differs."""
     draw, killed, runs, text = random.Random(seed), Counter(), 0, recipe(large)
     aims = ("writing a checkpoint",) if large else PHASES[1:]
     seconds = whole_run(folder / "whole", text)
-    say(f"undisturbed: {seconds:.1f} s after its start")
+    say(f"undisturbed run: {seconds:.1f} s after its start")
     while killed.total() < kills:
         runs += 1
         place, before = folder / f"run-{runs}", killed.total()
@@ -240,7 +238,7 @@ def kill(kills: int, seed: int, folder: Path, large: bool = False, say=print) ->
             say(f"run {runs}: killed while {found_phase}" + (f" (aimed at {aim})" if aim else ""))
         done = subprocess.run(command(), cwd=place, env=environment(), capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"the run did not go on:\n{done.stdout}{done.stderr}")
+            raise SystemExit(f"the run did not resume:\n{done.stdout}{done.stderr}")
         if different := differences(folder / "whole", place):
             raise SystemExit(f"run {runs} ended differently: {', '.join(different)}")
         say(f"run {runs}: ended after {killed.total() - before} kills, the same to the bit")

@@ -1,10 +1,9 @@
-"""The reference pages of docs/, from the code: `python -m tools.pages` names those that are out of date, `--write`
-writes them.
+"""Write the reference pages of docs/ from the code: `python -m tools.pages` lists outdated pages, `--write` writes
+them.
 
-A page has a line `<!-- written by python -m tools.pages: keys -->`. What stands above it is written by hand. What
-stands below it is the reference that the line names: keys and commands of mmgen's own parts, the examples, or public
-modules (`pyproject.toml` lists them). Modules are read as text, so that nothing is imported for them.
-"""
+A page has a line `<!-- written by python -m tools.pages: keys -->`. The text above it is written by hand. Below it
+is the reference that the line names: keys and commands of mmgen's own parts, the examples, or public modules (listed
+in `pyproject.toml`). Modules are read as text, so that nothing is imported for them."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ ALIGNED = re.compile(r"\w(?:[\w, ]*\S)? {2,}\S")  # name   what it is
 
 
 def written(path: Path) -> str:
-    """A page as it should be."""
+    """The text of a page with an up-to-date reference."""
     text = path.read_text(encoding="utf-8")
     mark = MARK.search(text)
     assert mark is not None, f"{path.name} has no line that names its reference"
@@ -54,7 +53,7 @@ def keys() -> str:
 
 
 def commands() -> str:
-    """Every command with what `--help` says of it."""
+    """Every command with its `--help`."""
     from mmgen.cli import main
 
     return "\n\n".join(_command(path, command) for path, command in _walk("mmgen", main))
@@ -123,7 +122,7 @@ def public(tier: str) -> str:
 
 
 def _within(name: str) -> list[str]:
-    """A module, or those of a folder that say anything to those who import them."""
+    """A module, or the modules of a folder that have public names."""
     folder = ROOT / "mmgen" / name
     return sorted(f"{name}.{path.stem}" for path in folder.glob("[!_]*.py")) if folder.is_dir() else [name]
 
@@ -145,14 +144,14 @@ def module(name: str) -> str:
 
 
 def _string(node: ast.stmt | None) -> str:
-    """The text of a statement that is nothing else: the docstring of the constant before it."""
+    """The text of a statement that is only a string: the docstring of the constant before it."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
         return " ".join(node.value.value.split())
     return ""
 
 
 def _class(node: ast.ClassDef, lines: list[str]) -> str:
-    """A class with its fields as they stand in the source, its methods, and the names of a suite's tests."""
+    """An entry of a class: its fields as in the source, its methods, and the names of a suite's tests."""
     fields = [inner for inner in node.body if isinstance(inner, ast.AnnAssign) and _public(ast.unparse(inner.target))]
     shown = "\n".join(line[4:] for field in fields for line in lines[field.lineno - 1 : field.end_lineno])
     methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
@@ -178,12 +177,12 @@ def _public(name: str) -> bool:
 
 
 def _documented(node: ast.FunctionDef) -> bool:
-    """Whether a reference shows a function: it is public, no test, and says what it does."""
+    """Whether a reference lists a function: it is public, no test, and has a docstring."""
     return _public(node.name) and not node.name.startswith("test_") and ast.get_docstring(node) is not None
 
 
 def _function(node: ast.FunctionDef) -> str:
-    """An entry of a list: how a function is called, and what it does."""
+    """An entry of a function: its signature and docstring."""
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
     returns = ast.unparse(node.returns) if node.returns else ""
     if decorators & {"property", "cached_property"}:
@@ -199,7 +198,7 @@ def _entry(code: str, docstring: str | None) -> str:
 
 
 def _arguments(arguments: ast.arguments) -> Iterator[str]:
-    """What a function takes, with annotations and defaults, but `self` and `cls`."""
+    """The parameters of a function, with annotations and defaults, without `self` and `cls`."""
     positional = [*arguments.posonlyargs, *arguments.args]
     missing = [None] * (len(positional) - len(arguments.defaults))
     for argument, default in zip(positional, [*missing, *arguments.defaults], strict=True):
@@ -224,14 +223,14 @@ def _argument(argument: ast.arg, default: ast.expr | None = None) -> str:
 
 
 def markdown(docstring: str | None) -> str:
-    """A docstring, which is Markdown in spirit: what is indented or aligned by hand keeps its columns, and signs that
-    Markdown would read are escaped."""
+    """A docstring as Markdown: indented or aligned text keeps its columns, and Markdown's special characters are
+    escaped."""
     paragraphs = re.split(r"\n[ \t]*\n", (docstring or "").strip())
     return "\n\n".join(_prose(text) if not _columns(text) else f"```text\n{text}\n```" for text in _blocks(paragraphs))
 
 
 def _blocks(paragraphs: list[str]) -> list[str]:
-    """Paragraphs; what is indented continues over empty lines."""
+    """The paragraphs of a text; an indented block continues over empty lines."""
     blocks: list[str] = []
     for paragraph in filter(None, paragraphs):
         if blocks and blocks[-1].startswith("    ") and paragraph.startswith("    "):
@@ -242,7 +241,7 @@ def _blocks(paragraphs: list[str]) -> list[str]:
 
 
 def _dedented(block: str) -> str:
-    """A block that is all indented, as code with a fence around it."""
+    """A completely indented block, as fenced code."""
     lines = block.splitlines()
     if not all(line.startswith("    ") for line in lines if line):
         return block
@@ -251,7 +250,7 @@ def _dedented(block: str) -> str:
 
 
 def _columns(paragraph: str) -> bool:
-    """Is it aligned by hand?"""
+    """Whether a block is aligned by hand."""
     lines = paragraph.splitlines()
     return bool(ALIGNED.match(lines[0])) and all(ALIGNED.match(line) or line.startswith("  ") for line in lines)
 

@@ -1,1 +1,1 @@
-"""What tests share: models and recipes of a few weights, files as they are published, processes that start quickly."""
+"""Shared by tests: small models and recipes, files in published formats, processes that start quickly."""

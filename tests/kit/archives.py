@@ -1,4 +1,4 @@
-"""Made-up files as published archives have them, and small encoders saved as hubs keep them."""
+"""Synthetic files in the layout of published archives, and small encoders saved as on hubs."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The five tasks about drawn scenes, small: data sets with labels of every kind, and a recipe that trains on them."""
+"""The five tasks on small drawn scenes: data sets with labels of every kind, and a recipe that trains on them."""
 
 import json
 from typing import Literal
@@ -40,7 +40,7 @@ def task_config(task):
     """The config of one of the tasks about drawn scenes."""
 
     class Asked(mmgen.DatasetConfig):
-        """Drawn."""
+        """A data set of drawn scenes."""
 
         type: Literal[f"asked_{task}"] = f"asked_{task}"
         labels = LABELS[task]

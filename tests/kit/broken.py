@@ -1,4 +1,4 @@
-"""Parts that are broken in typical ways, each with the suite, the test and the words that must catch it."""
+"""Parts with typical mistakes, each with the suite and the test that must catch it, and words of the message."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def backbone_suite(make):
 
 
 def tiny(backbone):
-    """A suite over a backbone class in place of TinyBackbone."""
+    """A suite for a backbone class in place of TinyBackbone."""
 
     class Changed(Tiny):
         """A changed one."""
@@ -52,7 +52,7 @@ def tiny(backbone):
 
 
 def embedder(build, **members):
-    """A suite over an embedder of captions."""
+    """A suite for an embedder of captions."""
 
     class Changed(Words):
         """A changed one."""
@@ -202,7 +202,7 @@ class ForgetsTypes(TinyBackbone):
 
 
 class CountsRowsFromTheEnd(TinyBackbone):
-    """As Python does."""
+    """Counts rows from the end, like Python indices."""
 
     extra_positions = 1
 
@@ -215,14 +215,14 @@ class CountsRowsFromTheEnd(TinyBackbone):
 
 
 class LooksNear(TinyBackbone):
-    """Over a window of four positions to either side."""
+    """Sees a window of four positions to either side."""
 
     def seen(self, slots, cache):
         return super().seen(slots, cache) & ((slots.positions.unsqueeze(1) - slots.positions.unsqueeze(2)).abs() <= 4)
 
 
 def forgets_its_window():
-    """A backbone that looks over whole rows, where its source looks over a window."""
+    """A backbone with full attention, whose source model has a window."""
 
     def source_logits(self, backbone, ids):
         source = copy.deepcopy(backbone)
@@ -488,7 +488,7 @@ class CountsExamples(Read):
 
 
 class Denies(HidesWords):
-    """Hides words too, says so, and refuses what it has no options for: a generator that is right."""
+    """A correct generator that hides words, declares it, and refuses unsupported options."""
 
     reads_as_laid_out = False
     refused = staticmethod(Greedy().refuses)
@@ -525,7 +525,7 @@ class CountsASlotAToken(Read):
 
 
 class Labels(TargetReader):
-    """Whether the first target speaks of a red thing."""
+    """Predicts whether the first target is about a red thing."""
 
     def collate(self, rows):
         labels = torch.tensor([float("red" in example.targets[0]) for example in rows.examples])
@@ -533,7 +533,7 @@ class Labels(TargetReader):
 
 
 class Judge(Objective):
-    """An objective that is right: one number from the first state."""
+    """A correct objective: one number from the first state."""
 
     reads = Labels
 
@@ -637,7 +637,7 @@ class ListsAlternatives(ToyDataset):
 
 
 class Counted(Metric):
-    """A metric that is right: the share of texts that somebody wrote."""
+    """A correct metric: the share of texts that are among the references."""
 
     def score(self, generations, examples):
         hits = [float(text.text in example.targets) for text, example in zip(generations, examples, strict=True)]
@@ -661,7 +661,7 @@ class SaysNothing(Counted):
 
 
 class Mean(Extractor):
-    """An extractor that is right: the mean colour of each box."""
+    """A correct extractor: the mean colour of each box."""
 
     fingerprint = {"name": "mean"}
 

@@ -1,4 +1,4 @@
-"""Pages in a real browser, where there is one."""
+"""Pages in a real browser, if one is installed."""
 
 import json
 import re
@@ -12,7 +12,7 @@ CHROMIUM = next(
 
 
 def browse(page: str, script: str, folder: Path) -> dict:
-    """What the script has put into `seen`, which it shows at its end."""
+    """Open a page in the browser; returns the script's result `seen`."""
     (folder / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900", "--virtual-time-budget=2000"]
     dumped = subprocess.run(

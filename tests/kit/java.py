@@ -1,4 +1,4 @@
-"""Programs that stand in for Java."""
+"""Fake programs in place of Java."""
 
 import stat
 import sys

@@ -59,7 +59,7 @@ FAR = (0.8, 0.0, 1.0, 0.1)  # meets none of the boxes
 
 
 class Judges(MetricSuite):
-    """Predictions; the first is right."""
+    """Predictions; the first is correct."""
 
     def examples(self):
         return self.scored_examples

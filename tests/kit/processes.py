@@ -56,7 +56,7 @@ WATCHED = """
 def several(
     processes: int, folder: Path, script: str, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess:
-    """Processes that share one start; what `torchrun` does differently, `launched` shows."""
+    """Processes that share one start; the test `launched` covers what `torchrun` does differently."""
     return forked.run_together(processes, script, *arguments, folder=folder, **PATHS, **environment)
 
 

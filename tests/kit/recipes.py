@@ -1,4 +1,4 @@
-"""A recipe without mistakes, and the mistakes of others."""
+"""A valid recipe, and recipes with mistakes."""
 
 from pathlib import Path
 

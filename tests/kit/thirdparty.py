@@ -1,6 +1,7 @@
-"""Third-party packages in a separate environment: a child of this one, so that nothing is installed here.
+"""Third-party packages in a separate environment, a child of the current one, so that nothing is installed here.
 
-What needs torch runs in a fork that has imported it (see `forked`), with the environment's packages on its path."""
+Code that needs torch runs in a fork that has imported it (see `forked`), with the environment's packages on its
+path."""
 
 import os
 import subprocess

@@ -80,7 +80,7 @@ def build_model(fuse="early", objectives=None, inputs=INPUTS, vocabularies=None,
 
 
 def examples():
-    """Of 2, 3 and 5 regions."""
+    """Examples with 2, 3 and 5 regions."""
     pairs = [("a red cat", "two dogs on grass"), ("the ball", "what color is the ball"), ("grass", "a cat")]
     return [
         Example(f"e{n}", {"caption": a, "second": b, "image": record(f"p{n}", (3, 5, 2)[n], n)}, (WORDS[:20],))

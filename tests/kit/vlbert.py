@@ -46,7 +46,7 @@ def build_model(perturbed=True, inputs=None, **settings):
 
 
 def examples():
-    """Of 2, 3 and 5 regions."""
+    """Examples with 2, 3 and 5 regions."""
     captions = ("a red cat", "the ball", "what color is the ball")
     return [
         Example(f"e{n}", {"caption": caption, "image": record(f"p{n}", (3, 5, 2)[n], n)}, (WORDS[:20],))

@@ -1,4 +1,5 @@
-"""`python -m tools.fuzz --cases 10000`: cases shared out over the surfaces, a table, and 1 when anything was found."""
+"""`python -m tools.fuzz --cases 10000`: spread cases over the surfaces, and print a table. The exit code is 1 if
+there are findings."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def _print_findings(name: str, tally: Tally) -> None:
 
 
 def table(tallies: dict[str, Tally]) -> str:
-    """A row a surface, as Markdown."""
+    """A Markdown table with one row per surface."""
     rows = [["surface", "cases", "refused", "read", "wrong", "slowest, ms", "seconds"]]
     total = Tally()
     for name, tally in [*tallies.items(), ("all", total)]:

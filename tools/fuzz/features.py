@@ -1,5 +1,5 @@
-"""Feature files: stores and their journals, bottom-up-attention's TSV, LXMERT's HDF5, folders of arrays; each read
-again plainly."""
+"""Fuzzing of feature files: stores and their journals, bottom-up-attention's TSV, LXMERT's HDF5, and folders of
+arrays. An independent reader checks each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def arrays(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes(number: int) -> Any:
-    """What a detector takes the regions of an image for; of the first image nothing is known."""
+    """Classes that a detector might give to the regions of an image; unknown for the first image."""
     from mmgen.features.classes import Classes
 
     chances = np.random.default_rng(number).dirichlet(np.ones(5), REGIONS[number])
@@ -97,7 +97,7 @@ def _spoil_store(draw: Random, folder: Path, prepared: Any) -> Path:
 
 
 def old_store(folder: Path) -> None:
-    """As stores were before there were checksums, and as others write HDF5: texts in a heap, layouts of long ago."""
+    """A store without checksums, as older versions and other programs write HDF5: texts in a heap, old layouts."""
     import h5py
 
     _stores(folder)
@@ -114,7 +114,7 @@ def _spoil_old_store(draw: Random, folder: Path, _) -> Path:
 
 
 def _read_store(path: Path, _) -> Any:
-    """As a run reads it: opened, described, measured, and every image's features with boxes."""
+    """Read a store as a run does: open, describe and measure it, then read every image's features with boxes."""
     from mmgen.features.embedder import StoreReader
     from mmgen.features.store import FeatureStore
     from mmgen.tensors import Example
@@ -179,7 +179,7 @@ def _spoil_journal(draw: Random, folder: Path, prepared: Any) -> Path:
 
 
 def _read_journal(path: Path, _) -> Any:
-    """Gone on with to the end, and read back."""
+    """Continue the journal to its end, and read the store."""
     from mmgen.features.store import FeatureStore
     from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
@@ -194,7 +194,7 @@ def _read_journal(path: Path, _) -> Any:
 
 
 def _check_journal(path: Path, content: Any, _) -> None:
-    """Frames carry checksums, so that whatever was spoilt, the store is the one that was meant."""
+    """The store must be the intended one whatever was damaged, because frames have checksums."""
     assert set(content) == set(KEYS), f"{set(content)}"
     for number, key in enumerate(KEYS):
         features, boxes = arrays(number)
@@ -277,7 +277,7 @@ def _key(name: str) -> str:
 
 
 def _stored(extractor: Any, source: Path, spoilt: Path, target: Path | None = None) -> dict[str, Any]:
-    """Through the whole importer into a store of 32 bits; a message must be about the spoilt file."""
+    """Import a file into a store of 32-bit floats; a message must name the damaged file."""
     from mmgen.errors import DataError
     from mmgen.features.extract import extract
     from mmgen.features.store import FeatureStore
@@ -433,7 +433,7 @@ def _spoil_arrays(draw: Random, folder: Path, _) -> Path:
 
 
 def _npy(draw: Random, data: bytes) -> bytes:
-    """A header that claims something else, or bytes turned."""
+    """A wrong header, or flipped bytes."""
     claims = (
         b"(3, 6)",
         b"(100000000, 6)",
@@ -502,7 +502,7 @@ def _other_members(draw: Random, path: Path, features: np.ndarray, boxes: np.nda
 
 
 def _bomb(draw: Random, path: Path) -> None:
-    """Zeros that unpack to more than there is memory for, or an array that claims so."""
+    """Zeros that unpack to more than the memory, or an array that claims such a size."""
     header = io.BytesIO()
     shape = draw.choice(((10**9, WIDTH), (10**6, 600), (3, WIDTH), (3, 10**9)))
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": shape})

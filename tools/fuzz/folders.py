@@ -1,4 +1,4 @@
-"""Run folders: weights, what a run keeps beside them, what its steps left, and a checkpoint that a run goes on from."""
+"""Fuzzing of run folders: weights, the files beside them, the results of steps, and a checkpoint to resume from."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def surfaces() -> list[Surface]:
 
 
 def runs() -> Path:
-    """A folder with a whole run and a stopped one; what they read lies beside them."""
+    """A folder with a finished run and a stopped one, beside the files that they read."""
     return Path(_make_run().name)
 
 
 @functools.cache
 def _make_run() -> tempfile.TemporaryDirectory:
-    """Made once a process, and gone with it (a child of it ends otherwise)."""
+    """Create the runs once per process, and delete them at its exit (a child exits without this)."""
     from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
     from mmgen.recipe.load import load
@@ -115,7 +115,7 @@ def _make_run() -> tempfile.TemporaryDirectory:
 
 @contextlib.contextmanager
 def _quietly():
-    """Libraries' bars and hints belong to nobody here."""
+    """Hide progress bars and hints of libraries."""
     from transformers.utils import logging as hf
 
     hf.set_verbosity(logging.CRITICAL)
@@ -162,7 +162,7 @@ def _root(path: Path) -> Path:
 
 
 def _load(path: Path, _) -> Any:
-    """The run as `mmgen generate` has it, and a question of it."""
+    """Load the run as `mmgen generate` does, and generate one text."""
     from mmgen.inference.load import load_run
 
     with _quietly():
@@ -186,7 +186,7 @@ def _wrote(content: Any) -> str:
 
 
 def _unseal(header: dict) -> None:
-    """The metadata of a file of others: keys of their own, without a checksum."""
+    """Metadata as in another program's file: other keys, no checksum."""
     about = json.loads(header["__metadata__"].pop("mmgen"))
     del about["crc32"]
     header["__metadata__"] = about
@@ -217,7 +217,7 @@ def _spoil_weights(draw: Random, folder: Path, _) -> Path:
 
 
 def _check_weights(path: Path, content: Any, _) -> None:
-    """safetensors read by hand: a length, a JSON header, then numbers."""
+    """Compare with a safetensors file read by hand: a length, a JSON header, then numbers."""
     from mmgen.storage.weights import state
 
     data = path.read_bytes()
@@ -294,7 +294,7 @@ def _prepare_pretrained(folder: Path) -> Any:
 
 
 def _spoil_pretrained(draw: Random, folder: Path, config: Any) -> Path:
-    """Mostly one field of the config, which has another value then."""
+    """Usually change the value of one field of the config."""
     path = folder / "encoder" / draw.choice(("config.json",) * 8 + ("tokenizer.json", "tokenizer_config.json"))
     if path.name == "config.json" and draw.random() < 0.8:
         path.write_text(json.dumps({**config, draw.choice(list(config)): draw.choice(CONFIG)}))
@@ -348,7 +348,7 @@ def _spoil_results(draw: Random, folder: Path, _) -> Path:
 
 
 def _read_results(path: Path, _) -> Any:
-    """The page, with everything that stands on it, and `mmgen run` on the finished folder."""
+    """Write the page with all its contents, and run `mmgen run` on the finished folder."""
     from mmgen.evaluation import score
     from mmgen.progress import Progress
     from mmgen.runs.run import report_on

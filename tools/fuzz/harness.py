@@ -1,7 +1,6 @@
-"""Runs cases in processes of their own: a crash, a hang or a run on the memory costs one case and is told.
+"""Runs cases in separate processes, so that a crash, a hang or a memory leak costs one case and is reported.
 
-A case is a function of (seed, surface, number), so that every finding can be had again.
-"""
+A case is a function of (seed, surface, number), so every finding can be reproduced."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ class Surface:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: refused, read, or else what is wrong."""
+    """The outcome of a case: refused, read, or what is wrong."""
 
     kind: str
     message: str = ""
@@ -82,7 +81,7 @@ class Finding:
 
 @dataclass
 class Tally:
-    """Of one surface."""
+    """The counts of one surface."""
 
     counts: Counter = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
@@ -91,7 +90,7 @@ class Tally:
 
 
 def once(surface: Surface, seed: int, number: int, folder: Path, source: Path, prepared: Any) -> Outcome:
-    """One case in `folder`, which is made anew from the whole files."""
+    """Run one case in `folder`, which is created again from the undamaged files."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder, symlinks=True)
     path = surface.spoil(random.Random(f"{seed}/{surface.name}/{number}"), folder, prepared)
@@ -116,7 +115,7 @@ def once(surface: Surface, seed: int, number: int, folder: Path, source: Path, p
 
 
 def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = "") -> str:
-    """What is wrong with a message; "" when it is short, printable, and names the file, and the place in it."""
+    """What is wrong with a message; "" if it is short, printable, and names the file and the place in it."""
     if not text or len(text.split("\n")) > lines:
         return f"message of {len(text.splitlines())} lines"
     if any(len(line) > LONGEST for line in text.split("\n")):
@@ -131,7 +130,7 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
 
 
 def fuzz(surface: Surface, cases: int, seed: int = 0, seconds: float = SECONDS, first: int = 0) -> Tally:
-    """Cases of one surface, each in a child process that goes on until it dies."""
+    """Run cases of one surface in a child process, which is replaced when it dies."""
     tally, began = Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mmgen-fuzz-") as place:
         source, work = Path(place, "whole"), Path(place, "case")
@@ -146,13 +145,13 @@ def fuzz(surface: Surface, cases: int, seed: int = 0, seconds: float = SECONDS, 
 
 
 def _warm() -> None:
-    """Children share what their parent has imported, and their limit of memory is counted from there."""
+    """Import what children share; their memory limit is counted from here."""
     for name in HEAVY:
         importlib.import_module(name)
 
 
 def _child(surface, seed, first, last, work, source, prepared, tally, seconds) -> int:  # noqa: PLR0913
-    """Cases from `first` until all are done, or the child is not to be used any more; the next case's number."""
+    """Run cases from `first` on, until all are done or the child must be replaced; returns the next case's number."""
     out, into = os.pipe()
     child = os.fork()
     if not child:
@@ -184,7 +183,7 @@ def _child(surface, seed, first, last, work, source, prepared, tally, seconds) -
 
 
 def _work(surface, seed, first, last, work, source, prepared, into) -> None:  # noqa: PLR0913
-    """The child: a line a case, then the end."""
+    """The child process: one line per case, then the end."""
     try:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -200,6 +199,6 @@ def _work(surface, seed, first, last, work, source, prepared, into) -> None:  # 
 
 
 def shares(surfaces: Sequence[str], cases: int, weights: dict[str, float]) -> dict[str, int]:
-    """Cases a surface, at least `cases` together."""
+    """The number of cases per surface, at least `cases` in total."""
     total = sum(weights.get(name, 1.0) for name in surfaces)
     return {name: math.ceil(cases * weights.get(name, 1.0) / total) for name in surfaces}

@@ -1,5 +1,4 @@
-"""HDF5 files that are whole as HDF5 and wrong inside: other types and shapes, claims without end, links that lead
-out."""
+"""Valid HDF5 files with wrong contents: other types and shapes, impossible sizes, links out of the file."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def _attribute(draw: Random, file: h5py.File) -> None:
 
 
 def _numbers(draw: Random, file: h5py.File) -> None:
-    """Values of the right type that cannot be."""
+    """Impossible values of the right type."""
     name = draw.choice([name for name in (*PARTS, "labels", *CLASSES) if name in file])
     values = file[name]
     place = draw.randrange(len(values))
@@ -86,7 +85,7 @@ def _numbers(draw: Random, file: h5py.File) -> None:
 
 
 def _dataset(draw: Random, file: h5py.File, names: tuple[str, ...]) -> None:
-    """One dataset lost, or put in place of by something else."""
+    """Remove one dataset, or replace it."""
     name = draw.choice(names)
     old = file[name][:] if name in file else np.zeros((10, 4), "f4")
     if name in file:

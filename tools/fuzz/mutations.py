@@ -1,4 +1,5 @@
-"""Ways to spoil bytes, texts and JSON values; all from a `random.Random`, so that they repeat."""
+"""Random damage to bytes, texts and JSON values. All draws come from a `random.Random`, so that they can be
+repeated."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ ODD_VALUES: list[Any] = [
 
 
 def bytes_(draw: Random, data: bytes, donors: Sequence[bytes] = ()) -> bytes:
-    """Once, or a few times, spoilt."""
+    """Damage bytes once or a few times."""
     for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
         data = draw.choice(BYTES)(draw, data, donors)
     return data
@@ -103,7 +104,7 @@ def _flip(draw: Random, data: bytes, _) -> bytes:
 
 
 def _flip_early(draw: Random, data: bytes, _) -> bytes:
-    """In what is likely a header."""
+    """Flip a bit where a header is likely."""
     head = min(len(data), draw.choice((16, 128, 1024)))
     return _flip(draw, data[:head], _) + data[head:]
 
@@ -184,7 +185,7 @@ BYTES = [
 
 
 def lines(draw: Random, text: str, odd: Sequence[str]) -> str:
-    """Lines and words moved, doubled, lost, or put in place of one another; `odd` are values worth trying."""
+    """Move, repeat, remove or swap lines and words; `odd` are values worth trying."""
     rows = text.split("\n")
     for _ in range(draw.choice((1, 1, 2, 3, 6))):
         if not rows:
@@ -223,7 +224,7 @@ def _misspelt(draw: Random, word: str) -> str:
 
 
 def json_(draw: Random, value: Any, odd: Sequence[Any] = ()) -> str:
-    """A JSON text of the value with some of its parts put out of order. (Not all of them are JSON any more.)"""
+    """A JSON text of the value with some parts damaged; it may be invalid JSON."""
     value = json.loads(json.dumps(value))
     for _ in range(draw.choice((1, 1, 2, 4))):
         value = _spoilt(draw, value, [*odd, *ODD_VALUES])
@@ -236,7 +237,7 @@ def json_(draw: Random, value: Any, odd: Sequence[Any] = ()) -> str:
 
 
 def _spoilt(draw: Random, value: Any, odd: Sequence[Any]) -> Any:
-    """One node changed."""
+    """Change one node."""
     places = list(_nodes(value))
     if not places:
         return copy.deepcopy(draw.choice(odd))
@@ -267,14 +268,14 @@ def _spoilt(draw: Random, value: Any, odd: Sequence[Any]) -> Any:
 
 
 def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(holder, key) of everything inside."""
+    """(container, key) of every nested value."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield value, key
         yield from _nodes(inner)
 
 
 def write(path, text: str) -> None:
-    """Half a character or a lone surrogate is written as it is."""
+    """Write a text; incomplete characters and lone surrogates are written unchanged."""
     path.write_bytes(text.encode("utf-8", "surrogatepass" if not _escaped(text) else "surrogateescape"))
 
 
@@ -283,6 +284,6 @@ def _escaped(text: str) -> bool:
 
 
 def some(draw: Random, **ways: tuple[float, Callable[[], Any]]) -> Any:
-    """One of the ways, by weight."""
+    """One of the functions, drawn by weight."""
     names = list(ways)
     return ways[draw.choices(names, [ways[name][0] for name in names])[0]][1]()

@@ -1,4 +1,5 @@
-"""Images in every format that is read: what opens must have the header's size, and the pixels that PIL says."""
+"""Fuzzing of images in every supported format: an image that opens must have the size in its header, and PIL's
+pixels."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def _spoil(draw: Random, folder: Path, prepared: Any) -> Path:
 
 
 def _chunks(draw: Random, data: bytes) -> bytes:
-    """PNG's chunks with right checksums and wrong contents: sizes that are claimed, bombs in text."""
+    """PNG chunks with valid checksums and wrong contents: impossible sizes, text that unpacks to gigabytes."""
     place, chunks = 8, []
     while place < len(data):
         (length,) = struct.unpack(">I", data[place : place + 4])

@@ -1,4 +1,4 @@
-"""What `mmgen score` and `mmgen generate` are handed, and the commands themselves with arguments that make no sense."""
+"""Fuzzing of the input files of `mmgen score` and `mmgen generate`, and of the commands with meaningless arguments."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _check_references(path: Path, content: Any, _) -> None:
 
 
 def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
-    """The file read plainly: rows, each with an id and texts."""
+    """Compare with a simple reader: rows, each with an id and texts."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
     try:
@@ -164,7 +164,7 @@ def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
 
 
 def _key(text: str) -> str:
-    """A path that is no image's is an id like any other."""
+    """A path that is not an image is an ordinary id."""
     key = image_key(text)
     return text if key == text.rpartition("/")[2] else key
 
@@ -179,7 +179,7 @@ def _spoil_table(draw: Random, folder: Path, _) -> Path:
 
 
 def _check_table(path: Path, content: Any, _) -> None:
-    """The table read plainly: an id and texts in every row."""
+    """Compare with a simple reader: an id and texts in every row."""
     text = path.read_bytes().decode("utf-8-sig")
     tabs = path.suffix == ".tsv"
     header, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else ","))
@@ -247,7 +247,7 @@ def _check_requests(path: Path, content: Any, _) -> None:
 
 
 def _commands(folder: Path) -> Any:
-    """Files of all kinds, each handed to every command."""
+    """Files of all kinds, each passed to every command."""
     import h5py
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""Weights that a step starts from: files of safetensors and of torch, and the index of several."""
+"""Fuzzing of weights that a step starts from: safetensors and torch files, and the index of several files."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def _spoil(draw: Random, folder: Path, _) -> Path:
 
 
 def _read(path: Path, _) -> Any:
-    """What a step's parts would be handed: of the index, where one of its files is spoilt."""
+    """The tensors that a step's parts would get; for an index, one of its files is damaged."""
     from mmgen.storage.published_weights import read_published
 
     return read_published(str(path if path.suffix in (".bin", ".pt") else path.with_name(INDEX)))
 
 
 def _check(path: Path, content: Any, tensors: dict[str, Any]) -> None:
-    """Files of today have checksums (a.bin), or were left whole (all but one beside an index)."""
+    """Files have checksums (a.bin), or are undamaged (all but one beside an index)."""
     import torch
 
     for name, tensor in content.items():

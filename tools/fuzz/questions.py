@@ -1,4 +1,4 @@
-"""Question files: VQA's JSON, VQG's CSV, COCO's captions, JSONL; each read again in a few naive lines."""
+"""Fuzzing of question files: VQA's JSON, VQG's CSV, COCO's captions, JSONL. A naive reader checks each."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _surface(name: str, file: str, valid: Any, naive: Callable[[str], dict]) -> 
 
 
 def spoilt(draw: Random, valid: Any) -> str:
-    """By its structure: JSON's values, the values of a line, or the cells of a table."""
+    """Damage a file by its structure: JSON values, the values of a line, or the cells of a table."""
     if not isinstance(valid, str):
         return mutations.json_(draw, valid)
     rows = valid.splitlines()
@@ -114,7 +114,7 @@ def spoilt(draw: Random, valid: Any) -> str:
 
 
 def _read(name: str, path: Path) -> dict[str, tuple]:
-    """Examples of a data set that has this file: key -> captions, questions, other inputs."""
+    """Examples of a data set with this file: key -> captions, questions, other inputs."""
     from mmgen_questions import Jsonl, Vqa, Vqg
 
     config = {"vqa": Vqa, "captions": Vqa, "vqg": Vqg, "jsonl": Jsonl}[name]

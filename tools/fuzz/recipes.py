@@ -1,4 +1,4 @@
-"""Recipes and settings: what is accepted must be what the TOML says, key by key, under an independent merging of its
+"""Fuzzing of recipes and settings: an accepted recipe must have every key of the TOML, by an independent merging of
 layers."""
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
 
 
 def _merged(path: Path) -> dict[str, Any]:
-    """A file over its parents."""
+    """A file merged over its parents."""
     table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     parent = table.pop("extends", None)
     below = _merged(path.parent / parent) if parent is not None else {}
@@ -265,7 +265,7 @@ def _merge(below: dict, above: dict) -> None:
 
 
 def _same(expected: Any, actual: Any, at: tuple) -> None:
-    """Everything that the file says is in the recipe."""
+    """Every value of the file is in the recipe."""
     if isinstance(expected, dict):
         assert isinstance(actual, dict), f"{at}: {actual!r} for a table"
         for name, value in expected.items():

@@ -1,4 +1,4 @@
-"""Result files of tasks, and what they are judged by; each read again in a few naive lines."""
+"""Fuzzing of the tasks' result files and references. A naive reader checks each."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Files of the tasks' published data sets: JSON, JSON lines, pickles, marked captions and XML; each read again in a few
-naive lines."""
+"""Fuzzing of the tasks' published data sets: JSON, JSON lines, pickles, marked captions and XML. A naive reader
+checks each."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ NAMED = {"instances": r"instances\.json|refs\(unc\)\.p"}
 
 
 def surfaces() -> list[Surface]:
-    """Of every file: how it is spoilt, how it is read, what it says."""
+    """The surfaces of all files: how each is damaged and read, and what it contains."""
     return [
         _surface("vqa_answers", published.vqa, ANNOTATIONS, _spoilt_json, _vqa, _naive_vqa),
         _surface("answers_file", published.vqa, "answers.txt", _spoilt_lines, _vocabulary, _naive_vocabulary),
@@ -364,7 +364,7 @@ def _expressions(refs: list, table: dict) -> Any:
 
 
 def _naive_refs(path: Path) -> Any:
-    """What mmgen has read holds no class, so it may be read in the common way."""
+    """A pickle that mmgen accepts contains no classes, so the standard reader is safe."""
     return _expressions(pickle.loads(path.read_bytes(), encoding="utf-8"), published.instances())
 
 

@@ -1,8 +1,8 @@
-"""The first minutes on a GPU: resumable parts in order of worth, and a Markdown page of what they found.
+"""Checks and measurements for the first minutes on a GPU, in resumable parts, most important first, and a Markdown page
+of the results.
 
-    python -m tools.gpu                  every part that is not done yet, each 8 minutes at most
+    python -m tools.gpu                  every unfinished part, at most 8 minutes each
     python -m tools.gpu --list           the parts and their commands; needs no GPU
-    python -m tools.gpu --stand-in       every part with tiny sizes on the processor; its figures mean nothing
+    python -m tools.gpu --stand-in       every part with tiny sizes on the CPU; the figures mean nothing
 
-`parts/` says what is run, `measures/` holds the commands that measure, `suite/` the tests that run on the GPU.
-"""
+`parts/` lists what is run, `measures/` has the commands that measure, `suite/` the tests that run on the GPU."""

@@ -1,4 +1,4 @@
-"""The command line: `python -m tools.gpu`, from the root of a checkout, which need not be installed."""
+"""The command line `python -m tools.gpu`, for the root of a checkout. No installation is needed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036  before anything that an older Python cannot read
-    raise SystemExit(f"error: a run on a GPU needs Python 3.11 or newer, and this is {sys.version.split()[0]}")
+    raise SystemExit(f"error: a run on a GPU needs Python 3.11 or newer, but this is {sys.version.split()[0]}")
 
 from .checkout import READY, ROOT, commit, environment
 from .needs import lacking, needed, refusal
 
 
 def main() -> int:
-    """0 where everything that was asked for is done, or there is no GPU and nothing was asked."""
+    """Exit code 0 if all requested parts are done, or if there is no GPU and none was requested."""
     options = parse_options()
     if missing := lacking(needed()):
         print(refusal(missing), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A bare checkout as if it were installed: its folders on the path, its entry points, and the commit it is at."""
+"""Use a bare checkout as if it were installed: its folders on the path, its entry points, and its commit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ READY = "MMGEN_GPU_READY"  # set where the environment is the one below
 
 
 def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
-    """The environment of processes of a run. Plugins are found through entry points, which are written into a folder
-    that comes before any installed mmgen. A stand-in sees no GPU, and has one thread."""
+    """The environment variables of a run's processes. Plugins are found through entry points, which are written into
+    a folder before any installed mmgen. A stand-in sees no GPU, and has one thread."""
     paths = [ROOT, ROOT / "plugins", ROOT / "tests", write_entry_points(folder)]
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     variables = {
@@ -29,7 +29,7 @@ def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
 
 
 def write_entry_points(folder: Path) -> Path:
-    """A folder with the metadata that an installation would have, read from pyproject.toml."""
+    """Write the metadata that an installation would have, from pyproject.toml, into a folder."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     version = project.get("version", "0")
     info = folder.resolve() / f"{project['name'].replace('-', '_')}-{version}.dist-info"
@@ -45,7 +45,7 @@ def write_entry_points(folder: Path) -> Path:
 
 
 def commit(revision: str | None = None) -> str:
-    """The commit of the checkout, `+` behind it where tracked files differ; or the given one where there is no git."""
+    """The commit of the checkout, with `+` if tracked files differ; without git, the given commit."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True)

@@ -1,13 +1,12 @@
-"""A GPU that is pretended: tensors stay on the processor, but say that they lie on `cuda`, and refuse to be mixed.
+"""A fake GPU: tensors stay on the CPU, but report the device `cuda`, and cannot be mixed with CPU tensors.
 
     with Pretended() as gpu:
         model.to("cuda")
         model(batch.to("cuda"))
-    gpu.waits  # where the processor would have waited for the device: (file:line, what it asked for)
+    gpu.waits  # where the CPU would have waited for the device: (file:line, function)
 
-It finds what a machine without a GPU cannot show otherwise: tensors that were left on the processor, and waits within a
-hot loop. What libraries do below torch's own functions is not seen.
-"""
+It finds mistakes that only a GPU shows otherwise: tensors left on the CPU, and waits in a hot loop. What libraries
+do below torch's own functions is not seen."""
 
 from __future__ import annotations
 
@@ -45,11 +44,11 @@ def lies_on_gpu(tensor: Tensor) -> bool:
 
 
 class Mixed(RuntimeError):
-    """What torch says of tensors on two devices."""
+    """The error of torch for tensors on two devices."""
 
 
 class Pretended(TorchFunctionMode):
-    """Within it `cuda` is a device. waits: Counter of (place in mmgen's code, function)."""
+    """A context in which `cuda` is a device. waits: Counter of (place in mmgen's code, function)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +79,7 @@ class Pretended(TorchFunctionMode):
         return self._marked(result, on_gpu, tensors)
 
     def _target(self, func: Any, args: tuple, kwargs: dict) -> tuple[torch.device | None, tuple, dict]:
-        """The device that a call asks for, and the call without it."""
+        """The device argument of a call, and the call without it."""
         target = kwargs.pop("device", None)
         if func in (Tensor.cuda, Tensor.cpu):
             return (CUDA if func is Tensor.cuda else CPU), args[:1], {}
@@ -96,7 +95,7 @@ class Pretended(TorchFunctionMode):
         return (None if target is None else torch.device(target)), args, kwargs
 
     def _together(self, func: Any, tensors: list[Tensor]) -> None:
-        """Raises Mixed. Single numbers of the processor go with everything."""
+        """Raises Mixed for tensors on two devices. CPU tensors with a single number may be mixed with all."""
         counted = {lies_on_gpu(tensor) for tensor in tensors if tensor.dim() or lies_on_gpu(tensor)}
         if len(counted) > 1:
             raise Mixed(f"{getattr(func, '__name__', func)}: expected all tensors to be on the same device")
@@ -109,7 +108,7 @@ class Pretended(TorchFunctionMode):
             self.waits[_place(), "index of booleans" if masked else func.__name__] += 1
 
     def _marked(self, result: Any, on_gpu: bool, tensors: list[Tensor]) -> Any:
-        """Every tensor of a result says where it lies. One that was handed in and has moved is another tensor."""
+        """Mark every tensor of a result with its device. A moved argument becomes a new tensor."""
         if isinstance(result, Tensor):
             if any(result is tensor for tensor in tensors):
                 if lies_on_gpu(result) == on_gpu:
@@ -124,7 +123,7 @@ class Pretended(TorchFunctionMode):
 
 
 def _place() -> str:
-    """The innermost line of mmgen that led here; else the innermost one."""
+    """The innermost line of mmgen in the call stack, or else the innermost line."""
     frames = [frame for frame in traceback.extract_stack() if Path(frame.filename) != Path(__file__)]
     ours = [frame for frame in frames if set(OURS) & set(Path(frame.filename).parts[:-1])]
     frame = (ours or frames)[-1]

@@ -1,8 +1,7 @@
-"""The journal of a part: what became of each of its steps, in one JSON file that outlives runs.
+"""The journal of a part: the state of each of its steps, in one JSON file that outlives runs.
 
-A step is `begun`, then `done`, `failed` (it ended by an error or a signal) or `stopped` (its time was over). All but
-those that are done are run again by the next run. What was there before is kept under `earlier`.
-"""
+A step is `begun`, then `done`, `failed` (it ended with an error or a signal) or `stopped` (its time was over). The
+next run repeats all steps that are not done. Earlier results are kept under `earlier`."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ class Journal:
         return self.steps.get(step, {}).get("state") == DONE
 
     def keep(self, step: str, result: Result) -> None:
-        """The step's latest result. One that was finished before is not lost."""
+        """Save the step's latest result. A finished result is never lost."""
         before = self.steps.get(step)
         if before and before["state"] != BEGUN:
             self.earlier.append({"step": step, **before})
@@ -42,7 +41,7 @@ class Journal:
         self._write()
 
     def forget(self) -> None:
-        """Every step is to be run again; the results go to `earlier`."""
+        """Mark every step to be run again; the results move to `earlier`."""
         self.earlier += [{"step": step, **result} for step, result in self.steps.items()]
         self.steps = {}
         self._write()

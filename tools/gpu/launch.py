@@ -1,7 +1,6 @@
-"""Runs a Python module as a process of its own, for a limited time, and says how it ended.
+"""Runs a Python module in a separate process for a limited time, and reports how it ended.
 
-The stand-in forks instead of starting an interpreter: what has been imported need not be imported again.
-"""
+The stand-in forks instead of starting an interpreter, so that imports are not repeated."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ LOOK = 0.05
 
 @dataclass(frozen=True)
 class Ended:
-    """state: done, failed or stopped; why: empty when it is done."""
+    """How a process ended. state: done, failed or stopped; why: empty if it is done."""
 
     state: str
     why: str
@@ -54,7 +53,8 @@ def launch(arguments: Sequence[str], out: Path, log: Path, limit: float, forked:
 
 
 def judged(code: int) -> tuple[str, str]:
-    """The state of a process that ended by itself, and why. A signal that nobody of us sent is a failure."""
+    """The state of a process that ended by itself, and the reason. A signal that this program did not send is a
+    failure."""
     if code < 0:
         known = {number.value: number.name for number in signal.Signals}
         return FAILED, f"ended by {known.get(-code, f'signal {-code}')}"
@@ -86,7 +86,7 @@ def _forked(arguments: Sequence[str], out: int, log: int) -> tuple[int, Callable
 
 
 def _ran(arguments: Sequence[str]) -> int:
-    """In the forked process: the module as `python -m` would run it -> exit status."""
+    """In the forked process: run the module as `python -m` would; returns the exit status."""
     code: object = 0
     try:
         os.chdir(ROOT)
@@ -105,8 +105,8 @@ def _ran(arguments: Sequence[str]) -> int:
 
 
 def _end(pid: int, poll: Callable[[], int | None], grace: float = GRACE) -> None:
-    """SIGTERM to the process and its group; after a while SIGKILL to all that it has started. torchrun's workers have
-    groups of their own: what is left of them would hold memory of the GPU."""
+    """Send SIGTERM to the process and its group, and after a while SIGKILL to all its descendants. torchrun's
+    workers have groups of their own, and the rest of them would hold GPU memory."""
     started = offspring(pid)
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, GRACE)):
         with suppress(ProcessLookupError):
@@ -127,7 +127,7 @@ def _end(pid: int, poll: Callable[[], int | None], grace: float = GRACE) -> None
 
 
 def offspring(pid: int) -> set[tuple[int, str]]:
-    """What a process has started, and what that has: number and time of birth of each; nothing without /proc."""
+    """The descendants of a process: number and start time of each; none without /proc."""
     running = _running()
     processes, parents = set(), {pid}
     while parents:
@@ -137,7 +137,7 @@ def offspring(pid: int) -> set[tuple[int, str]]:
 
 
 def _running() -> dict[int, tuple[int, str]]:
-    """Every process: its parent and its time of birth."""
+    """All processes: the parent and the start time of each."""
     processes = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, IndexError):  # it has just ended

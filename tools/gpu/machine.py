@@ -1,8 +1,7 @@
-"""The machine: which GPU it is, told by name and memory, and the most that its data sheet promises.
+"""The machine: its GPU, recognised by name and memory, and the peak rates of its data sheet.
 
-`python -m tools.gpu.machine` prints it as JSON. A run asks a process of its own, so that none but those that
-measure hold memory of the GPU.
-"""
+`python -m tools.gpu.machine` prints it as JSON. A run starts a separate process for this, so that only processes
+that measure hold GPU memory."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ class Machine:
 
     @property
     def peaks(self) -> Peaks | None:
-        """None for a device that is not in the table: then there is no share of peak."""
+        """The peak rates of the device; None for a device that is not in the table."""
         matches = [peaks for name, (least, most), peaks in DATASHEET if self._is(name) and least <= self.memory <= most]
         return matches[0] if matches else None
 
@@ -62,7 +61,7 @@ class Machine:
 
     @property
     def slug(self) -> str:
-        """Names the folder of its journals: what one machine has measured is never another's."""
+        """The name of the folder of its journals, so that results of different machines are kept apart."""
         several = f"{self.count} x " if self.count > 1 else ""
         return (
             re.sub(r"\W+", "-", f"{several}{self.name} {self.memory:.0f}GB").strip("-").lower()
@@ -96,19 +95,19 @@ def here() -> Machine:
 
 
 def query() -> Machine:
-    """This machine, found out by a process of its own."""
+    """This machine, as a separate process sees it."""
     try:
         done = subprocess.run(ASK, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         raise SystemExit(
-            f"error: this machine does not say within {PATIENCE} s which GPU it has; see whether `nvidia-smi` answers"
+            f"error: cannot find out within {PATIENCE} s which GPU this machine has; see whether `nvidia-smi` answers"
         ) from None
     try:
         return Machine(**json.loads(done.stdout.strip().splitlines()[-1]))
     except (ValueError, IndexError, TypeError):
-        why = (done.stderr.strip().splitlines() or [f"it says nothing, and ends with {done.returncode}"])[-1]
+        why = (done.stderr.strip().splitlines() or [f"no output; exit status {done.returncode}"])[-1]
         raise SystemExit(
-            f"error: this machine does not say which GPU it has: {why}; `{shlex.join(['python', *ASK[1:]])}` says more"
+            f"error: cannot find out which GPU this machine has: {why}; `{shlex.join(['python', *ASK[1:]])}` says more"
         ) from None
 
 

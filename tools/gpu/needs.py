@@ -1,7 +1,7 @@
-"""What a run needs beside Python, and one line that names everything which is missing and how to bring it.
+"""The requirements of a run, and one line that lists all missing ones with the commands to install them.
 
-It is read from pyproject.toml. Caption metrics are left out, since the main job goes without them; pytest is added.
-"""
+They are read from pyproject.toml. Caption metrics are left out, since the main job works without them; pytest is
+added."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def needed() -> list[str]:
 
 
 def lacking(requirements: list[str]) -> dict[str, str | None]:
-    """Requirements that are not met, with the version that is here instead."""
+    """Unmet requirements, with the installed version of each."""
     missing: dict[str, str | None] = {}
     for requirement in requirements:
         name, least = PARTS.match(requirement).groups()
@@ -42,19 +42,19 @@ def lacking(requirements: list[str]) -> dict[str, str | None]:
 
 
 def refusal(missing: dict[str, str | None]) -> str:
-    """The line: what is missing, which wheels to carry, and what the machine itself must have."""
+    """The error line: missing packages, which wheels to copy, and what the machine itself must have."""
     named = [f"{requirement} ({here} is here)" if here else requirement for requirement, here in missing.items()]
     large = [requirement for requirement in missing if _name(requirement) in LARGE]
     lines = [f"error: a run on a GPU needs {', '.join(named)}"]
     if large:
-        lines.append(f"too large to carry, so choose a machine that has them: {', '.join(large)}")
+        lines.append(f"too large to copy; choose a machine that has them: {', '.join(large)}")
     small = [requirement for requirement in missing if _name(requirement) not in LARGE]
     fetched = [_download([requirement for requirement in small if _name(requirement) not in ALONE])]
     fetched.append(_download([requirement for requirement in small if _name(requirement) in ALONE], "--no-deps "))
     if small:
         quoted = " ".join(f"'{requirement}'" for requirement in small)
         lines.append(
-            f"small wheels to carry: {' && '.join(filter(None, fetched))}, and on this machine "
+            f"small wheels to copy: {' && '.join(filter(None, fetched))}, and on this machine "
             f"`python -m pip install --no-index --find-links wheels {quoted}`"
         )
     return "; ".join(lines)
@@ -75,5 +75,5 @@ def _name(requirement: str) -> str:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """3.30.1 as numbers; what follows a letter or a plus is left out."""
+    """The numbers of a version such as 3.30.1; what follows a letter or a plus is left out."""
     return tuple(int(part) for part in re.match(r"[\d.]*", text)[0].split(".") if part)

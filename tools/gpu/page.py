@@ -1,7 +1,6 @@
-"""The page: what has been measured on which machine at which commit, every figure with the command, as Markdown.
+"""The Markdown page: results by machine and commit, every figure with its command.
 
-It is made from the journals alone, so it can be written again at any time, and holds what every run has found.
-"""
+It is written from the journals alone, so it can be written again at any time, and has the results of every run."""
 
 from __future__ import annotations
 
@@ -15,11 +14,12 @@ from .run import Part
 from .table import table
 
 STAND_IN = "stand-in"
-WARNING = "**A stand-in on a processor, with tiny sizes: its figures mean nothing.**"
+WARNING = "**A stand-in on a CPU, with tiny sizes: the figures mean nothing.**"
 
 
 def write(path: Path, folder: Path, parts: Sequence[Part], stand_in: bool) -> None:
-    """The page of all machines whose journals are in the folder; the stand-in's is never among real ones."""
+    """Write the page of all machines with journals in the folder; results of the stand-in are never mixed with real
+    ones."""
     places = sorted(place for place in (folder / "journal").glob("*") if (place / "machine.json").exists())
     chosen = [place for place in places if (place.name == STAND_IN) == stand_in]
     lines = ["# On a GPU", "", *([WARNING, ""] if stand_in else []), *_intro()]
@@ -30,11 +30,11 @@ def write(path: Path, folder: Path, parts: Sequence[Part], stand_in: bool) -> No
 
 
 def _intro() -> list[str]:
-    return ["`python -m tools.gpu` has written this page. Models and data are made up, except in the main job."]
+    return ["Written by `python -m tools.gpu`. Models and data are synthetic, except in the main job."]
 
 
 def machine_section(place: Path, parts: Sequence[Part]) -> list[str]:
-    """Everything that one machine has measured."""
+    """All results of one machine."""
     machine = described(place)
     journals = {part.name: Journal(place / f"{part.name}.json") for part in parts}
     commits = dict.fromkeys(result["commit"] for journal in journals.values() for result in journal.steps.values())
@@ -46,7 +46,7 @@ def machine_section(place: Path, parts: Sequence[Part]) -> list[str]:
 
 
 def described(place: Path) -> Machine:
-    """The machine of a folder of journals; where its description cannot be read, one that has the folder's name."""
+    """The machine of a folder of journals; if its description cannot be read, one with the folder's name."""
     try:
         return Machine(**json.loads((place / "machine.json").read_text(encoding="utf-8")))
     except (ValueError, TypeError):
@@ -54,7 +54,7 @@ def described(place: Path) -> Machine:
 
 
 def versions(journals: Iterable[Journal]) -> str:
-    """What the steps ran with. Where runs had different ones, the steps of each are named."""
+    """The versions that the steps ran with. If they differ between runs, the steps of each version are named."""
     versions_by_name: dict[str, list[str]] = {}
     for journal in journals:
         for name, result in journal.steps.items():
@@ -73,14 +73,14 @@ def _peaks(peaks: Peaks | None) -> list[str]:
 
 
 def part_section(part: Part, journal: Journal, machine: Machine, name_commits: bool) -> list[str]:
-    """What was found, then the commands; a part that was not run says so."""
+    """The results, then the commands; or that the part has not run."""
     if not journal.steps:
         return ["Not run."]
     figures = {name: result["figures"] for name, result in journal.steps.items() if result.get("figures")}
     try:
         part_lines = part.lines(figures, machine)
     except Exception as error:  # half of what a line needs is not there yet; the run goes on whatever it is
-        part_lines = [f"Not enough was measured for a table ({type(error).__name__}: {error})."]
+        part_lines = [f"Too few results for a table ({type(error).__name__}: {error})."]
     lines = [*(part_lines if figures else ["Nothing was measured."]), "", *_commands(journal, name_commits)]
     finished = [record for record in journal.earlier if record["state"] == DONE]
     return lines + (["", f"Measured before, in the journal: {len(finished)} results."] if finished else [])

@@ -1,9 +1,8 @@
-"""A run: goes through the parts in order of worth, and writes down what became of every step as soon as it ends.
+"""A run: executes the parts, most important first, and records the result of every step at once.
 
-Each part has 8 minutes a run. What is done is not done again. What was stopped or failed is run by the next
-run, behind all that this commit has not tried yet: one part which is slow or broken never keeps the others from a
-GPU that is there for minutes. A run of mmgen goes on from its checkpoint.
-"""
+Each part has 8 minutes per run. Finished steps are not repeated. Stopped and failed steps run again in the next run,
+after everything that this commit has not tried yet: a slow or broken part never keeps the others from a GPU that is
+available for minutes only. A run of mmgen resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ Figures = dict[str, Any]
 
 
 def as_json(stdout: str) -> Figures:
-    """The JSON object that a command prints: its last line, or all from the first brace on."""
+    """The JSON object that a command prints: the last line, or everything from the first brace on."""
     last = stdout.strip().rpartition("\n")[2]
     return json.loads(last if last.startswith("{") else stdout[stdout.index("{") :])
 
@@ -62,7 +61,7 @@ class Part:
 
 @dataclass
 class Run:
-    """Everything that parts share. `forked`: see `launch`."""
+    """The state that parts share. `forked`: see `launch`."""
 
     folder: Path
     machine: Machine
@@ -96,7 +95,7 @@ class Run:
         return self.finished(parts)
 
     def finished(self, parts: Sequence[Part]) -> bool:
-        """Whether nothing is left to do."""
+        """Whether all steps are done."""
         return not any(todo(part.steps(self.sizes, self.work / part.name), self.journal(part)) for part in parts)
 
     def _describe(self) -> None:
@@ -107,8 +106,8 @@ class Run:
         partial.replace(path)
 
     def _part(self, part: Part, again: bool) -> None:
-        """What there is to do of a part: what this commit has not tried yet, or (`again`) what an earlier run
-        has."""
+        """Run the steps of a part that this commit has not tried yet, or (`again`) those that an earlier run has
+        tried."""
         journal, work, began = self.journal(part), self.work / part.name, time.monotonic()
         work.mkdir(parents=True, exist_ok=True)
         until = began + 60 * MINUTES - self.spent.get(part.name, 0.0)
@@ -117,16 +116,16 @@ class Run:
             if (part.name, step.name) in self.tried or self._before(journal, step) != again:
                 continue
             if lacking := [name for name in step.after if not journal.done(name)]:
-                self.say(f"{part.name}: {step.name}: left out, since {', '.join(lacking)} is not done")
+                self.say(f"{part.name}: {step.name}: skipped, because {', '.join(lacking)} is not done")
             elif until - time.monotonic() < LEAST:
-                self.say(f"{part.name}: {step.name}: left for the next run, the time is over")
+                self.say(f"{part.name}: {step.name}: left for the next run; the time is over")
             else:
                 self.tried.add((part.name, step.name))
                 self._step(part, step, journal, work, until - time.monotonic())
         self.spent[part.name] = self.spent.get(part.name, 0.0) + time.monotonic() - began
 
     def _before(self, journal: Journal, step: Step) -> bool:
-        """Whether this commit has tried a step, and it is not done."""
+        """Whether this commit has tried a step without success."""
         result = journal.steps.get(step.name, {})
         return result.get("commit") == self.commit and result["state"] != DONE
 
@@ -149,7 +148,7 @@ class Run:
 
 
 def todo(steps: Sequence[Step], journal: Journal) -> list[Step]:
-    """The steps that are left to do. What only prepares is done where a step needs what it makes."""
+    """The steps to run. A preparing step is run only if an unfinished step needs its product."""
     pending = {step.name for step in steps if not journal.done(step.name)}
     lost = {step.name for step in steps if step.product is not None and not step.product.exists()}
     needed = {name for step in steps if step.name in pending for name in step.after}
@@ -157,19 +156,17 @@ def todo(steps: Sequence[Step], journal: Journal) -> list[Step]:
 
 
 def _read_figures(step: Step, out: Path, ended: Ended) -> tuple[Ended, Figures]:
-    """The figures, of a command that failed too where it has any; one that says something else has failed."""
+    """The figures of a command, also of a failed command that printed some; other output is a failure."""
     try:
         return ended, step.read(out.read_text(encoding="utf-8"))
     except (ValueError, KeyError, IndexError, TypeError) as error:
         if ended.state != DONE:
             return ended, {}
-        return Ended(
-            FAILED, f"its output is not what it should be ({type(error).__name__}: {error})", ended.seconds
-        ), {}
+        return Ended(FAILED, f"unexpected output ({type(error).__name__}: {error})", ended.seconds), {}
 
 
 def _last(log: Path) -> str:
-    """The last line that says something; of an interpreter that has crashed, what it says and where."""
+    """The last meaningful line of output; for a crashed interpreter, the error and its place."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     crash = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
     if crash is not None:

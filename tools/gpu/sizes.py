@@ -1,4 +1,4 @@
-"""How large everything is: as the papers have it on a GPU, and tiny in the stand-in."""
+"""All sizes: those of the papers on a GPU, and tiny ones in the stand-in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Epoch:
-    """A data set made up: its training images, questions an image, epochs that are measured, loader workers tried."""
+    """A synthetic data set: training images, questions per image, measured epochs, numbers of loader workers."""
 
     name: str
     images: int
@@ -21,7 +21,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Sizes:
-    """device; the encoder's shape; what is learnt and written."""
+    """The device, the encoder's shape, and what is trained and generated."""
 
     device: str
     layers: int
@@ -41,14 +41,14 @@ class Sizes:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Options of every command that measures."""
+        """The options of every measuring command."""
         named = {"device": self.device, "layers": self.layers, "width": self.width}
         named |= {"words": self.words, "features": self.features}
         return tuple(word for name, value in named.items() for word in (f"--{name}", str(value)))
 
 
 def settings(**values: object) -> tuple[str, ...]:
-    """Options that change a recipe; a table and its key are joined by two underscores."""
+    """The options that change a recipe; a table and its key are joined by two underscores."""
     named = ((name.replace("__", "."), value) for name, value in values.items())
     return tuple(word for name, value in named for word in ("--set", f"{name}={value}"))
 

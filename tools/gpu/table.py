@@ -1,4 +1,4 @@
-"""Tables and numbers as the page shows them."""
+"""Tables and numbers of the page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of Markdown; all columns but the first to the right."""
+    """A Markdown table; all columns but the first are aligned right."""
     lines = [_row(header), "|---|" + "---:|" * (len(header) - 1)]
     return [*lines, *(_row(row) for row in rows)]
 
@@ -16,10 +16,10 @@ def _row(cells: Sequence[object]) -> str:
 
 
 def share(part: float | None) -> str:
-    """A share as a percentage; a dash where there is none."""
+    """A share as a percentage; a dash for None."""
     return "-" if part is None else f"{part:.1%}"
 
 
 def goal(seconds: float, target: float, on_gpu: bool) -> str:
-    """Whether a goal was reached; nothing is said of a processor."""
+    """Whether a goal was reached; empty for a CPU."""
     return f"under {target:g} s: {'reached' if seconds < target else 'missed'}" if on_gpu else "-"

@@ -53,9 +53,9 @@ def test_machines_have_journals_of_their_own():
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        ("import time; time.sleep(60)", "error: this machine does not say within 0.5 s which GPU it has; see whether"),
-        ("raise OSError('no driver')", "error: this machine does not say which GPU it has: OSError: no driver; `"),
-        ("", "error: this machine does not say which GPU it has: it says nothing, and ends with 0; `python -c ''`"),
+        ("import time; time.sleep(60)", "error: cannot find out within 0.5 s which GPU this machine has; see whether"),
+        ("raise OSError('no driver')", "error: cannot find out which GPU this machine has: OSError: no driver; `"),
+        ("", "error: cannot find out which GPU this machine has: no output; exit status 0; `python -c ''`"),
     ],
 )
 def test_a_machine_that_does_not_answer_is_a_line(code, line, monkeypatch):
@@ -128,7 +128,7 @@ def test_missing_packages_are_one_line():
     place += "".join(f" --platform {kind}_{platform.machine()}" for kind in ("manylinux_2_28", "manylinux2014"))
     assert refusal({"filelock>=3.30": "3.20", "pydantic>=2.9": None, "timm>=1": None, "torch>=2.6": None}) == (
         "error: a run on a GPU needs filelock>=3.30 (3.20 is here), pydantic>=2.9, timm>=1, torch>=2.6; "
-        "too large to carry, so choose a machine that has them: torch>=2.6; small wheels to carry: "
+        "too large to copy; choose a machine that has them: torch>=2.6; small wheels to copy: "
         f"`python -m pip download -d wheels {place} 'filelock>=3.30' 'pydantic>=2.9'` && "
         f"`python -m pip download --no-deps -d wheels {place} 'timm>=1'`, and on this machine "
         "`python -m pip install --no-index --find-links wheels 'filelock>=3.30' 'pydantic>=2.9' 'timm>=1'`"

@@ -147,7 +147,7 @@ def test_a_part_whose_minutes_are_over_is_stopped_and_its_figures_are_kept(tmp_p
     assert not run.measure([part]) and clock == [480.0]
     result = run.journal(part).steps["slow"]
     assert (result["state"], result["figures"], result["seconds"]) == (STOPPED, {"a": 2}, 480.0)
-    assert "p: late: left for the next run, the time is over" in said
+    assert "p: late: left for the next run; the time is over" in said
 
 
 def test_what_was_stopped_or_failed_waits_for_what_was_not_tried(tmp_path):
@@ -179,7 +179,7 @@ def test_nothing_is_left_behind_of_what_a_step_has_started(tmp_path):
 def test_no_step_begins_when_the_time_is_over(tmp_path):
     run, part, said = run_of(tmp_path, Step("late", python("print('{}')")), until=0.001)
     assert not run.measure([part])
-    assert said == ["p: late: left for the next run, the time is over"] and not run.journal(part).steps
+    assert said == ["p: late: left for the next run; the time is over"] and not run.journal(part).steps
 
 
 def test_what_was_made_is_made_again_only_where_it_is_needed(tmp_path):
@@ -199,7 +199,7 @@ def test_what_was_made_is_made_again_only_where_it_is_needed(tmp_path):
 def test_a_step_whose_material_is_not_there_is_left_out(tmp_path):
     steps = Step("make", python("raise SystemExit(1)"), product=tmp_path / "x"), Step("use", (), after=("make",))
     run, part, said = run_of(tmp_path, *steps)
-    assert not run.measure([part]) and said[-1] == "p: use: left out, since make is not done"
+    assert not run.measure([part]) and said[-1] == "p: use: skipped, because make is not done"
 
 
 def test_a_journal_that_was_damaged_is_put_aside_and_nothing_done_is_lost(tmp_path):

@@ -1,1 +1,1 @@
-"""Commands that measure one thing each, and print what they found as one JSON object."""
+"""Commands that each measure one thing, and print the results as one JSON object."""

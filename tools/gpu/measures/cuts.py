@@ -1,8 +1,7 @@
-"""Memory that really ends: learning and writing with less than they want, against the same without cuts.
+"""Real out-of-memory: training and generation with too little memory, compared with the same without splits.
 
-Everything is in fp32 without dropout, and compared to 1e-5: every update's loss and gradient norm, validation losses,
-all weights; and every text. A case whose memory did not end at all is a failure too.
-"""
+Everything is in fp32 without dropout, and compared to 1e-5: every update's loss and gradient norm, validation
+losses, all weights; and every text. A case that never runs out of memory is a failure too."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ QUESTIONS = 5
 
 
 class Told(Progress):
-    """Keeps what is said."""
+    """Collects messages."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -50,7 +49,7 @@ class Told(Progress):
 
 @dataclass
 class Learnt:
-    """A few updates: the log, what was said, all weights, and how far they have moved."""
+    """The result of a few updates: log, messages, all weights, and how far the weights have moved."""
 
     log: list[dict]
     cuts: int
@@ -60,7 +59,7 @@ class Learnt:
 
 
 def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> Learnt:
-    """Six updates of the paper's rate, two epochs; with so much memory only where `limit` or `rows` is given."""
+    """Six updates over two epochs at the paper's learning rate; memory is limited only with `limit` or `rows`."""
     training = Training(
         batch_size=QUESTIONS * chosen.images, epochs=2, learning_rate=2e-5, precision="fp32", checkpoint_every=1000
     )
@@ -93,7 +92,7 @@ def _apart(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> float:
 
 
 def compared(uncut: Learnt, cut: Learnt) -> dict:
-    """The largest differences; of losses and norms in shares of their size where it is over 1."""
+    """The largest differences; of losses and norms over 1, relative to their size."""
     differences = {}
     for name in ("loss", "grad_norm", "validation_loss"):
         pairs = [(a[name], b[name]) for a, b in zip(uncut.log, cut.log, strict=True) if name in a]
@@ -102,7 +101,7 @@ def compared(uncut: Learnt, cut: Learnt) -> dict:
 
 
 def learning(chosen: Arguments) -> Iterator[dict]:
-    """A case for each share of memory."""
+    """One case per share of the memory."""
     uncut = learn(chosen, Memory(chosen.device))
     stays, peak = uncut.memory["stays"], uncut.memory["peak"]
     for share in SHARES:
@@ -117,7 +116,7 @@ def learning(chosen: Arguments) -> Iterator[dict]:
 
 
 def writing(chosen: Arguments) -> Iterator[dict]:
-    """Greedy search and beams with less than half of the memory: the same texts."""
+    """Greedy and beam search with less than half of the memory give the same texts."""
     composed, material = model(chosen), examples(chosen, chosen.images, 1)
     stays = sum(parameter.nbytes for parameter in composed.parameters())
     for name, options in SEARCHES.items():
@@ -152,4 +151,4 @@ if __name__ == "__main__":
         tell({"cases": every})  # the last line counts, so what is known when the next case breaks is kept
     wrong = [f"{case['work']} with {case['share']:.0%}" for case in every if not case["good"]]
     if wrong:
-        raise SystemExit(f"not the same as without cuts, or not cut: {', '.join(wrong)}")
+        raise SystemExit(f"differs from the result without splits, or was never split: {', '.join(wrong)}")

@@ -1,8 +1,7 @@
-"""Makes up a data set of a given size: a feature store, questions as JSONL, and a recipe that learns from them.
+"""Creates a synthetic data set of a given size: a feature store, questions as JSONL, and a recipe that trains on them.
 
-Features are random numbers, as many as a real store has an image. Where there are more images than the store holds,
-they repeat: then the file is in the page cache from the first epoch on, as a file is that was read before.
-"""
+Features are random numbers, as many per image as in a real store. If there are more images than the store has,
+images repeat; then the file is in the page cache from the first epoch on, like a file that was read before."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ WORDS = 8  # of a question; nine tokens with its end
 
 
 def make(chosen: Arguments, folder: Path) -> dict:
-    """The folder, whole or not at all."""
+    """Create the folder, completely or not at all."""
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

@@ -1,8 +1,8 @@
-"""Epochs of a whole `mmgen run` on a made-up data set: seconds of each, and what the loader and checkpoints take of it.
+"""Epochs of a complete `mmgen run` on a synthetic data set: seconds per epoch, and the shares of loader and
+checkpoints.
 
-A run is asked at every update what time it is. The first epoch holds what is done once (kernels are chosen, files come
-into memory), so it is told apart. The loader is measured alone too: how fast it is when nobody learns.
-"""
+The time is recorded at every update. The first epoch includes one-time work (choosing kernels, reading files), so it
+is reported separately. The loader is also measured alone, without training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOADED = 400  # micro-batches that the loader makes alone
 
 
 class Watched(Progress):
-    """When each update was done, and what was said."""
+    """The time of each update, and all messages."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -69,7 +69,7 @@ def seconds(times: Sequence[float], ends: Sequence[int], every: int) -> dict:
 
 
 def learnt(chosen: Arguments) -> dict:
-    """What a run says of its epochs, and the loader alone behind it."""
+    """Train, and measure the epochs; then measure the loader alone."""
     output, watched = chosen.folder.resolve() / "runs", Watched()
     sets = {"training.epochs": chosen.epochs, "training.num_workers": chosen.workers, "output": json.dumps(str(output))}
     settings = tuple(f"{key}={value}" for key, value in sets.items())
@@ -90,7 +90,7 @@ def learnt(chosen: Arguments) -> dict:
 
 
 def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
-    """Questions a second that the loader alone makes batches of; the start of its workers is left out."""
+    """Questions per second of the loader alone, without the start of its workers."""
     model, examples = load_run(place).model, recipe.data.build().split("train")
     training, collate = recipe.steps["both"].training, Collator(model, model.inputs)
     batch = training.batch_size

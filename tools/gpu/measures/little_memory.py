@@ -1,4 +1,4 @@
-"""Memory that ends: the allocator of a GPU is given less; without one, the model refuses to do many rows at a time."""
+"""Little memory: a GPU's allocator gets a limit; without a GPU, the model refuses large batches."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from mmgen.model import Model
 
 
 class Memory:
-    """A device's memory. What comes and goes is cut to a share, what stays is left alone.
-
-    failures  how often memory was short
-    """
+    """A device's memory. Temporary memory is cut to a share; permanent memory is unchanged."""
 
     def __init__(self, device: str) -> None:
         self.on_gpu, self.failures = device.startswith("cuda"), 0
 
     @contextmanager
     def measured(self, counts: dict[str, int]) -> Iterator[None]:
-        """`peak`: bytes that were held at once, at most."""
+        """Measure the memory of a block. `peak`: the most bytes held at once."""
         if self.on_gpu:
             torch.cuda.reset_peak_memory_stats()
         yield
@@ -29,7 +26,7 @@ class Memory:
 
     @contextmanager
     def short(self, limit: int, composed: Model, rows: int) -> Iterator[None]:
-        """So many bytes on a GPU, so many rows at a time elsewhere, until the block ends."""
+        """Limit the memory within a block: bytes on a GPU, rows at a time elsewhere."""
         if not self.on_gpu:
             with _refusing(composed, rows, self._fail):
                 yield
@@ -52,7 +49,7 @@ def _ooms() -> int:
 
 @contextmanager
 def _refusing(composed: Model, most: int, failed: Callable[[], None]) -> Iterator[None]:
-    """A model that runs out of memory at the end of its work on more rows than `most`."""
+    """Make a model run out of memory at the end of its work on more rows than `most`."""
     forward, write = composed.forward, composed.generator.generate
 
     def checked(batch, counts):

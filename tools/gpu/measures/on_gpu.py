@@ -1,8 +1,7 @@
-"""A plugin of pytest: counts how tests ended, and which of them took memory of the GPU; prints it as JSON at the end.
+"""A pytest plugin: counts the outcomes of tests, and which tests used GPU memory; prints them as JSON at the end.
 
-A test that only mentions a device, or uses torch's `meta`, takes none and is not counted. What a test starts counts as
-the test itself, so long as it is Python and ends by itself.
-"""
+A test that only mentions a device, or uses torch's `meta`, uses no GPU memory and is not counted. A process that a
+test starts counts as the test itself, if it is Python and exits by itself."""
 
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ SEEN = "MMGEN_GPU_SEEN"  # in the environment: where processes that tests start 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A run whose time is over stops this as a Ctrl-C does, so that what was found is still printed."""
+    """Turn the SIGTERM of a run whose time is over into a Ctrl-C, so that the results so far are printed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     watch(tempfile.mkdtemp(prefix="mmgen-gpu-seen-"))
     config.pluginmanager.register(Counting(), "tests-on-gpu")
 
 
 def watch(folder: str) -> None:
-    """From now on Python processes that are started say in the folder that they have taken memory of the device."""
+    """Make Python processes that are started from now on report in the folder that they used GPU memory."""
     os.environ[SEEN] = folder
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(WATCHING), os.environ.get("PYTHONPATH")]))
 
 
 class Counting:
-    """What has become of every test so far."""
+    """The outcome of every test so far."""
 
     def __init__(self) -> None:
         self.ended: dict[str, str] = {}
@@ -71,7 +70,7 @@ class Counting:
 
 
 def allocations() -> int:
-    """How often this process has taken memory of the device since it began, and how many have that it has started."""
+    """How often this process has allocated GPU memory since its start, and how many of its children have."""
     seen = os.environ.get(SEEN)
     child_count = len(list(Path(seen).iterdir())) if seen else 0
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():

@@ -1,8 +1,7 @@
-"""Writing greedily about many pictures, and single passes of learning and writing under the profiler.
+"""Greedy generation for many pictures, and single passes of training and generation under the profiler.
 
-All texts have the same length (the end is forbidden), the most that a search of so many tokens can cost: 20 is the
-generator's limit, 10 a question as people ask them.
-"""
+All texts have the same length (the end token is forbidden), the most expensive case: 20 tokens is the generator's
+limit, and 10 tokens is a question of ordinary length."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ LEARNT, QUESTIONS = 26, 5  # images of an update of the paper's 128 pairs
 
 
 def writing(chosen: Arguments) -> list[dict]:
-    """Seconds for all pictures, collating included, with each precision, length and number at a time."""
+    """Seconds for all pictures, including collating, for each precision, length and batch size."""
     figures = []
     for length in chosen.lengths:
         composed, material = model(chosen, max_tokens=length), examples(chosen, chosen.written, 1)
@@ -44,7 +43,7 @@ def writing(chosen: Arguments) -> list[dict]:
 
 
 def collated(composed, material: Sequence[Example], batch: int, device: str) -> float:
-    """Seconds of the above in which batches are made and brought to the device."""
+    """Seconds in which batches are collated and moved to the device."""
     collate = Collator(composed, composed.inputs, objectives=())
     with timed(device) as seconds:
         for first in range(0, len(material), batch):
@@ -53,7 +52,7 @@ def collated(composed, material: Sequence[Example], batch: int, device: str) -> 
 
 
 def profiles(chosen: Arguments) -> dict[str, dict]:
-    """One update's pass forward and back, and one batch written."""
+    """Profile one update's forward and backward pass, and the generation of one batch."""
     composed = model(chosen)
     never_end(composed)
     device, batch = chosen.device, min(chosen.batches[-1], 256)

@@ -1,9 +1,8 @@
-"""One process of several: `mmgen`'s command line, where the processes may have to share one GPU.
+"""One of several processes that run `mmgen`'s command line and may share one GPU.
 
-NCCL refuses two processes on a device, so they talk through gloo where there are more processes than devices. With
-`--fork N` the processes are forked here; else `torch.distributed.run` starts them. A single one that it has started is
-sharded too, which mmgen leaves alone: so FSDP runs through NCCL where there is one GPU.
-"""
+NCCL refuses two processes on a device, so they communicate through gloo if there are more processes than devices.
+With `--fork N` the processes are forked here; otherwise `torch.distributed.run` starts them. A single process
+started by torchrun is sharded too, unlike in mmgen, so that FSDP is tested through NCCL with one GPU."""
 
 from __future__ import annotations
 
@@ -20,20 +19,20 @@ from mmgen.training import distributed, learner, train
 
 
 def share_devices() -> None:
-    """From now on processes of this kind find together through gloo where devices are fewer than processes."""
+    """Make processes communicate through gloo if there are fewer devices than processes."""
     if 0 < torch.cuda.device_count() < int(os.environ.get("WORLD_SIZE", "1")):
         distributed.InitProcessGroupKwargs = functools.partial(InitProcessGroupKwargs, backend="gloo")
 
 
 def slice_one() -> None:
-    """From now on a single process that torchrun has started keeps its one slice, which is the whole."""
+    """Make a single process started by torchrun shard its model into one slice."""
     if os.environ.get("WORLD_SIZE") == "1":
         for module in (learner, train):
             module.shards = lambda training, accelerator: training.shard
 
 
 def forked(count: int) -> int:
-    """This very program in so many processes -> 0 where all have ended well."""
+    """Fork this program into this many processes; returns 0 if all exit normally."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -50,7 +49,7 @@ def forked(count: int) -> int:
 
 
 def _run_rank() -> None:
-    """Leaves as mmgen does, the group of processes ended."""
+    """Run one process, and end the process group as mmgen does."""
     share_devices()
     slice_one()
     try:

@@ -1,7 +1,6 @@
-"""A model, pictures and questions, all made up, of the sizes that the command line says; and what all measures share.
+"""A synthetic model, pictures and questions of the sizes on the command line; shared by all measures.
 
-Each word is one token, and the end token can be forbidden, so that every row has its stated length.
-"""
+Each word is one token, and the end token can be forbidden, so that every row has its stated length."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ Arguments = argparse.Namespace
 
 
 def arguments(description: str | None, more: Callable[[argparse.ArgumentParser], None] | None = None) -> Arguments:
-    """The command line: device and shape, and what a measure adds."""
+    """Parse the command line: device, shape, and the options of a measure."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--device", default="cuda")
     for name, usual in (("layers", 12), ("width", 768), ("words", 30_522), ("features", 2048)):
@@ -47,13 +46,13 @@ def heads(width: int) -> int:
 
 
 def words(count: int) -> list[str]:
-    """Four letters each."""
+    """Words of four letters."""
     letters = itertools.product(string.ascii_lowercase, repeat=4)
     return ["".join(word) for word in itertools.islice(letters, count)]
 
 
 def model(chosen: Arguments, max_tokens: int = 20, dropout: float = 0.0) -> Model:
-    """On its device, with random weights that are the same every time."""
+    """The model on its device, with random weights from a fixed seed."""
     torch.manual_seed(0)
     sizes = {
         "num_hidden_layers": chosen.layers,
@@ -71,7 +70,7 @@ def model(chosen: Arguments, max_tokens: int = 20, dropout: float = 0.0) -> Mode
 
 
 def never_end(composed: Model) -> None:
-    """From now on every text is as long as it may be."""
+    """Forbid the end token, so that every text has the maximum length."""
     with torch.no_grad():
         composed.backbone.model.get_output_embeddings().bias[composed.backbone.end_id] = NEVER
 
@@ -83,7 +82,7 @@ def record(key: str, features: int, draw: np.random.Generator) -> Record:
 
 
 def texts(count: int, seed: int) -> Iterator[Callable[[int], str]]:
-    """For each of so many examples a maker of texts of a given number of words."""
+    """For each example, a function that makes texts of a given number of words."""
     draw = random.Random(seed)
     known = words(min(count, 30_000))
     while True:
@@ -91,7 +90,7 @@ def texts(count: int, seed: int) -> Iterator[Callable[[int], str]]:
 
 
 def examples(chosen: Arguments, count: int, questions: int = 5, length: int = 8) -> list[Example]:
-    """Pictures that carry their features, with captions and questions of so many words."""
+    """Examples with features, and with captions and questions of this many words."""
     draw, makers = np.random.default_rng(0), texts(chosen.words - 100, 0)
     return [
         Example(
@@ -104,13 +103,13 @@ def examples(chosen: Arguments, count: int, questions: int = 5, length: int = 8)
 
 
 def precision(name: str, device: str):
-    """bf16, or float32 as it is."""
+    """A context for bf16, or for float32 without autocast."""
     return torch.autocast(torch.device(device).type, torch.bfloat16) if name == "bf16" else nullcontext()
 
 
 @contextmanager
 def timed(device: str) -> Iterator[list[float]]:
-    """Seconds, once the device has done all that it was given."""
+    """Seconds until the device has finished its work."""
     times: list[float] = []
     wait(device)
     began = time.perf_counter()
@@ -125,7 +124,7 @@ def wait(device: str) -> None:
 
 
 def tidy(device: str) -> None:
-    """Memory that nobody holds goes back to the device."""
+    """Return unused memory to the device."""
     gc.collect()
     if device.startswith("cuda"):
         torch.cuda.empty_cache()

@@ -1,8 +1,7 @@
-"""A pass under torch's profiler: how long the device was busy, with what, how often it was waited for, how many FLOP.
+"""A pass under torch's profiler: how long the device was busy and with what, how often the CPU waited for it, and FLOP.
 
-Operators of the processor carry the time of the kernels that they start, so only events *of the device* count, and
-spans that annotations draw on its line do not; where kernels overlap, their time counts once.
-"""
+CPU operators have the time of the kernels that they start, so only events *of the device* count, without the spans
+that annotations add; overlapping kernels count once."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ SHOWN = 8  # kernels
 
 
 def kernels(events: Iterable) -> list[tuple[str, float, float]]:
-    """(name, start, end) in microseconds of everything that the device itself did."""
+    """(name, start, end) in microseconds of all work of the device itself."""
     device_events = [event for event in events if event.device_type == DeviceType.CUDA]
     spans = [event for event in device_events if not getattr(event, "is_user_annotation", False)]
     return [(event.name, event.time_range.start, event.time_range.end) for event in spans]
@@ -37,8 +36,7 @@ def busy(spans: Iterable[tuple[str, float, float]]) -> float:
 
 
 def traced(work: Callable[[], object], device: str) -> dict:
-    """What is found in one call of `work`, which has been called before. Seconds are those of a call that nobody
-    watches."""
+    """Profile one call of `work`, after a warm-up. Seconds are those of a call without the profiler."""
     with timed(device) as seconds:
         work()
     figures: dict = {"seconds": seconds[0], "flop": counted(work)}
@@ -56,14 +54,15 @@ def traced(work: Callable[[], object], device: str) -> dict:
 
 
 def counted(work: Callable[[], object]) -> int:
-    """Floating-point operations of matrix products and attention, forward and back; two a multiply-add."""
+    """Floating-point operations of matrix products and attention, forward and backward; a multiply-add counts as
+    two."""
     with FlopCounterMode(display=False) as counter:
         work()
     return counter.get_total_flops()
 
 
 def waits(work: Callable[[], object]) -> int:
-    """How often the processor waits for the device in the middle of the work."""
+    """How often the CPU waits for the device during the work."""
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("warn")
     try:

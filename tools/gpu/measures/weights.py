@@ -1,4 +1,4 @@
-"""Two finished runs side by side: how far their weights and logs are apart, and how far the weights have moved."""
+"""Compare two finished runs: differences of weights and logs, and how far the weights have moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNTAUGHT = "key.bias"  # the gradient of keys' biases is rounding alone, which A
 
 
 def apart(left: Path, right: Path) -> dict:
-    """The largest differences of all steps that both have finished."""
+    """The largest differences over all steps that both runs have finished."""
     figures = {"weights": 0.0, "loss": 0.0, "grad_norm": 0.0, "steps": 0}
     for path in sorted(left.glob("steps/*/weights.safetensors")):
         ours, theirs = load_file(path), load_file(right / path.relative_to(left))

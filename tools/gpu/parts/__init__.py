@@ -1,4 +1,4 @@
-"""The parts of a run, in order of worth: what each runs, and what the page says of it."""
+"""The parts of a run, most important first: what each runs, and its section of the page."""
 
 from .bench import RACING
 from .cuts import CUTS

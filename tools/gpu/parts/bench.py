@@ -1,4 +1,4 @@
-"""`mmgen bench` on the device: beside the naive procedure and the decoders of transformers, and against the peak."""
+"""`mmgen bench` on the device: compared with the naive procedure, transformers' decoders, and the peak rate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
             rows.append((*cells, f"{rate:.1f}", share(of_peak(rate, precision, peaks))))
     header = ("case", "system", "ms a question", "spread", "times ours (counted)", "TFLOP/s", "share of peak")
     peak = f"Peak: {peaks.bf16:g} TFLOP/s in bf16, {peaks.fp32:g} in fp32 (no TF32 is used)" if peaks else ""
-    source = f"{peak}; source: datasheet." if peaks else "No data sheet of this device is known: no share of peak."
+    source = f"{peak}; source: datasheet." if peaks else "Unknown device: its peak rate is not known."
     return [source, "", *table(header, rows)]
 
 

@@ -1,4 +1,4 @@
-"""Epochs of the sizes of VQG_COCO and VQA, on made-up features, with what the loader takes of them."""
+"""Epochs with the sizes of VQG_COCO and VQA, on synthetic features, and the share of the loader."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
         rows.append((*cells, *more, goal(seconds, epoch.goal, bool(machine.name)), f"{epoch.paper:g} s"))
     header = ("data, loader", "first epoch, s", "later, s", "checkpoints, s", "waiting for the loader")
     texts = [
-        "Learning alone, checkpoints told apart; median of the epochs behind the first. The goals are for one H200.",
-        "Where there are more images than features, features repeat: the file is in memory from the first epoch on.",
+        "Training only, checkpoints separately; median of the epochs after the first. The goals are for one H200.",
+        "If there are more images than features, features repeat; the file is in memory from the first epoch on.",
     ]
     header = (*header, "loader alone, questions/s", "padding", "goal", "the paper")
     return [" ".join(texts), "", *table(header, rows)]

@@ -1,4 +1,4 @@
-"""The main job, `recipes/bertgen_vqa.toml`: it continues from its checkpoint when the command runs again."""
+"""The main job, `recipes/bertgen_vqa.toml`; the same command resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAITING = re.compile(r"^(.+?): [\d.]+% of the slots were padding; ([\d.]+%) of t
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    """Caption metrics are left out where their package is not there."""
+    """The steps; without the package of caption metrics, these are left out."""
     absent = importlib.util.find_spec("pycocoevalcap") is None or sizes.device == "cpu"
     without = ("--set", 'metrics.overlap.type="discovery"') if absent else ()
     run = ("-m", "mmgen", "run", "recipes/bertgen_vqa.toml", "--set", f'output="{work / "runs"}"')
@@ -26,7 +26,7 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
 
 
 def read(stdout: str) -> Figures:
-    """Rates and the table, from what the run says."""
+    """Read rates and the table from the output of the run."""
     done = DONE.search(stdout)
     shares = {match[1]: match[2] for match in WAITING.finditer(stdout)}
     rates = [

@@ -1,4 +1,4 @@
-"""Several processes on one device (or one each), whole and in slices (FSDP), beside one process."""
+"""Several processes on one device (or one each), unsharded and sharded (FSDP), compared with one process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {"one": (0, ()), "two": (PROCESSES, ()), "slices": (PROCESSES, SLICES), 
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    """On processors there is no NCCL, so slices of one process are left out."""
+    """The steps; CPUs have no NCCL, so sharding with one process is left out."""
     kinds = {kind: what for kind, what in KINDS.items() if kind != "one-slice" or sizes.device != "cpu"}
     commands = []
     for kind, (processes, settings) in kinds.items():
@@ -41,7 +41,7 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
 
 
 def started(processes: int, device: str) -> tuple[str, ...]:
-    """What stands before mmgen's own arguments. 0 processes: mmgen as it is, without torchrun."""
+    """The arguments before mmgen's own. 0 processes: mmgen itself, without torchrun."""
     if not processes:
         return ("-m", "mmgen")
     if device == "cpu":
@@ -59,9 +59,8 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     ]
     devices = machine.count or 1
     through = "NCCL" if devices >= PROCESSES else "gloo, since NCCL refuses two processes on a device"
-    texts = (
-        f"{PROCESSES} processes on {devices} device{'s' * (devices > 1)}, through {through}; fp32, beside one process."
-    )
+    count = f"{PROCESSES} processes on {devices} device{'s' * (devices > 1)}"
+    texts = f"{count}, through {through}; fp32, compared with one process."
     return [texts, "", *table(("model", "processes", "weights differ by", "losses by", "gradient norms by"), rows)]
 
 

@@ -1,4 +1,4 @@
-"""Suites on the GPU: this folder's own, the conformance suites' tests of devices, and mmgen's tests beside a GPU."""
+"""Tests on the GPU: those of this folder, the device tests of the conformance suites, and mmgen's tests."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PYTEST = ("-m", "pytest", "-q", "-p", "tools.gpu.measures.on_gpu", "-p", "no:cac
 
 
 def collectable(paths: list[Path]) -> list[str]:
-    """Of test files those that need nothing but what a run has: no caption metrics, no network, no tools of
-    testing but pytest, no other test file that does."""
+    """The test files that need only what a run has: no caption metrics, no network, no test tools but pytest, no
+    other test file that does."""
     return [str(path.relative_to(ROOT)) for path in paths if not ABSENT.search(path.read_text(encoding="utf-8"))]
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    """Each file in a process of its own: an error of the device spoils all that comes behind it in a process."""
+    """The steps, one per file: a device error breaks everything after it in the same process."""
     if sizes.device != "cuda":
         chosen = ("-k", sizes.families) if sizes.families else ()
         return [Step("own", (*PYTEST, OWN, "--device", sizes.device, *chosen))]

@@ -1,4 +1,4 @@
-"""Greedy writing about 1,250 pictures, and a profile of learning and writing that says where the time goes."""
+"""Greedy generation for 1,250 pictures, and a profile of training and generation that shows where the time goes."""
 
 from __future__ import annotations
 
@@ -49,20 +49,21 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
 
 
 def profile(name: str, result: Figures, machine: Machine) -> list[str]:
-    """A pass: its share of peak, how busy the device was, how often it was waited for, and the longest kernels."""
+    """A pass: its share of the peak, how busy the device was, how often the CPU waited for it, and the longest
+    kernels."""
     rate, peaks = result["flop"] / result["seconds"] / 1e12, machine.peaks
     of_peak = f", {rate / getattr(peaks, result['precision']):.1%} of the peak (datasheet)" if peaks else ""
     begin = f"**{name}**, {result['rows']} rows, {result['precision']}: {1000 * result['seconds']:.1f} ms"
     texts = [f"{begin}, {rate:.1f} TFLOP/s{of_peak}."]
     if "busy" not in result:
-        return [*texts, "No kernels: this was not a GPU.", ""]
+        return [*texts, "No kernels, because this is not a GPU.", ""]
     busy = result["busy"] / result["seconds"]
     advice = f"less than {IDLE:.0%}: fewer and larger kernels (a static cache, CUDA graphs) would help"
     verdict = advice if busy < IDLE else "a static cache or CUDA graphs would save little"
     spent = (
         f"{result['kernels']:,} kernels took {1000 * result['busy']:.1f} ms of the device, {share(busy)} of the pass"
     )
-    texts.append(f"{spent}; {verdict}. The processor waited for the device {result['waits']} times.")
+    texts.append(f"{spent}; {verdict}. The CPU waited for the device {result['waits']} times.")
     rows = [(kernel, f"{1000 * time:.2f}", share(time / result["busy"])) for kernel, time in result["top"]]
     return [*texts, "", *table(("kernel", "ms", "of all kernels"), rows), ""]
 

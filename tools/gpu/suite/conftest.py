@@ -1,4 +1,4 @@
-"""The device that these tests run on: a GPU, or what `--device` names. Without a GPU they skip."""
+"""The device of these tests: a GPU, or the device of `--device`. Without a GPU they are skipped."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> torch.device:
-    """fp32 is fp32 here: no TF32."""
+    """The device; TF32 is off, so that fp32 is exact."""
     chosen = torch.device(request.config.getoption("--device", "cuda"))
     if chosen.type == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a GPU")

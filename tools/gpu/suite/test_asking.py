@@ -1,4 +1,4 @@
-"""A finished run on the GPU: it learns there, and whoever asks it later is answered from there."""
+"""A run trains on the GPU, and later answers queries there."""
 
 import json
 

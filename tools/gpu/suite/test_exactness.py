@@ -1,4 +1,4 @@
-"""fp32 on the GPU: packed, cached and searched as on the processor and as the paper's procedure has it, to 1e-5."""
+"""fp32 on the GPU: packing, caching and search equal those on the CPU and the paper's procedure, to 1e-5."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def batch_of(model, examples, **more):
 
 
 def gradients(model, examples, device):
-    """(loss, gradients) of a batch; on the processor."""
+    """(loss, gradients) of a batch, on the CPU."""
     model.to(device).zero_grad()
     loss = model(batch_of(model, examples).to(device)).mean
     loss.backward()

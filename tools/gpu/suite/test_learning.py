@@ -1,4 +1,4 @@
-"""Learning on the GPU: bf16 within tolerance, the same bits twice and after a stop, and pictures among the inputs."""
+"""Training on the GPU: bf16 within tolerance, the same bits when repeated or resumed, and picture inputs."""
 
 import json
 import random
@@ -29,7 +29,7 @@ from mmgen.training.train import train
 
 
 def flat(model, examples, device, half):
-    """(loss, all gradients end to end) of a batch on the device."""
+    """(loss, all gradients concatenated) of a batch on the device."""
     model.zero_grad()
     batch = Collator(model, ["caption"])([resolve(example) for example in examples]).to(device)
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
@@ -59,7 +59,7 @@ def test_bf16_writes_with_nearly_the_same_probabilities(device):
 
 
 def pictured(device, dropout=0.1):
-    """A model that reads regions and captions, and examples for it."""
+    """A model of regions and captions, and examples."""
     torch.manual_seed(0)
     draw, words = np.random.default_rng(0), random.Random(0)
     regions = Regions(fields=("image",), width=16, fingerprint={"made": "up"}, max_regions=5)
@@ -80,13 +80,13 @@ def pictured(device, dropout=0.1):
 
 
 def accelerator(device):
-    """accelerate keeps one device for a whole process, unless it is told to forget."""
+    """A fixture that resets accelerate, which otherwise keeps one device for the whole process."""
     AcceleratorState._reset_state(reset_partial_state=True)
     return Accelerator(cpu=device.type == "cpu")
 
 
 def learn(folder, device, precision, stop_at=None, **more):
-    """Weights and log of a small step; `stop_at`: the update at which it is as good as killed."""
+    """Weights and log of a small step. `stop_at`: the update after which training is interrupted."""
     model, examples = pictured(device, **more)
     training = Training(
         batch_size=12, micro_batch_size=6, epochs=3, learning_rate=1e-3, precision=precision, checkpoint_every=1
@@ -119,7 +119,7 @@ def test_the_same_bits_twice_and_after_a_stop(tmp_path, device, precision):
 
 
 def test_training_on_the_gpu_equals_training_on_the_cpu(tmp_path, device):
-    """Without dropout, whose numbers are others on another device."""
+    """Without dropout, whose random numbers differ between devices."""
     ours, log = learn(tmp_path / "ours", device, "fp32", dropout=0.0)
     theirs, expected = learn(tmp_path / "theirs", torch.device("cpu"), "fp32", dropout=0.0)
     for name in ("loss", "grad_norm"):

@@ -1,5 +1,5 @@
-"""Runs as Python starts in what tests on a GPU start themselves (see `measures/on_gpu.py`): a process that has taken
-memory of the device says so when it ends. One that is killed does not, so it is not counted."""
+"""Runs at the start of Python processes that GPU tests start (see `measures/on_gpu.py`): a process that used GPU
+memory reports this when it exits. A killed process does not report, so it is not counted."""
 
 import atexit
 import importlib.util
@@ -12,14 +12,14 @@ FOLDER = "MMGEN_GPU_SEEN"
 
 
 def say() -> None:
-    """An empty file, named after this process, where it has taken memory."""
+    """Write an empty file named after this process if it used GPU memory."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_initialized() and cuda.memory_stats().get("allocation.all.allocated", 0):
         (Path(os.environ[FOLDER]) / f"{os.getpid()}").touch()
 
 
 def hidden() -> None:
-    """Runs the sitecustomize that this one stands before, if there is one."""
+    """Run the sitecustomize module that this one shadows, if there is one."""
     folder = Path(__file__).resolve().parent
     spec = PathFinder.find_spec("sitecustomize", [path for path in sys.path if Path(path or ".").resolve() != folder])
     if spec is not None and spec.loader is not None:
