@@ -9,17 +9,21 @@ from typing import Any
 
 import click
 
+Decorator = Callable[[Any], Any]
+
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 run_argument = click.argument("run", type=click.Path(path_type=Path))
 model_argument = click.argument("where")  # a run, an export or hf:user/name
 profile_option = click.option("--profile", help="The profile of the recipe to apply.")
-set_option = click.option(
-    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override one setting; VALUE as in TOML. May be repeated."
-)
 
+
+def settings_option(metavar: str, purpose: str) -> Decorator:
+    """The option --set, which may be repeated, for settings of this form."""
+    return click.option("--set", "sets", multiple=True, metavar=metavar, help=f"{purpose} May be repeated.")
+
+
+set_option = settings_option("A.B=VALUE", "Override one setting; VALUE as in TOML.")
 steps_option = click.option("--step", "steps", multiple=True, metavar="NAME", help="Only this step. May be repeated.")
-
-Decorator = Callable[[Any], Any]
 
 LEARNING = "mmgen.learning"  # the logger of notes of parts; only commands that train show them
 GOES_ON = "mmgen.goes_on"  # the key of a click context under which `goes_on` keeps its hint

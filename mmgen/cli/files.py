@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option, together
+from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option, settings_option, together
 from ..errors import DataError, MmgenError
 from ..progress import tell
 from .export import export_
@@ -23,13 +23,7 @@ def features() -> None:
     """Create feature stores from published files or from raw images, and inspect them."""
 
 
-set_extractor = click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set one key of the extractor; VALUE as in TOML. May be repeated.",
-)
+set_extractor = settings_option("KEY=VALUE", "Set one key of the extractor; VALUE as in TOML.")
 with_store_options = together(
     click.argument("source", type=click.Path(path_type=Path)),
     click.argument("store", type=click.Path(path_type=Path)),

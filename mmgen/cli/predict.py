@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..commands import jsonl_option, query_arguments, quiet
+from ..commands import jsonl_option, query_arguments, quiet, settings_option
 from ..errors import MmgenError
 from ..progress import tell
 from .answer_output import answer_all
@@ -19,13 +19,10 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 
 @click.command()
 @query_arguments
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="A.B=VALUE",
-    help="Override the extractor of an input (inputs.image.extractor.type=roi) or, with --as, a key of the data "
-    "(data.NAME=VALUE). May be repeated.",
+@settings_option(
+    "A.B=VALUE",
+    "Override the extractor of an input (inputs.image.extractor.type=roi) or, with --as, a key of the data "
+    "(data.NAME=VALUE).",
 )
 @click.option(
     "--step",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..commands import quiet, run_argument, steps_option
+from ..commands import quiet, run_argument, settings_option, steps_option
 from ..errors import MmgenError
 from ..progress import tell
 
@@ -21,13 +21,7 @@ from ..progress import tell
     help="A probe of the recipe, or any installed probe. By default all probes of the recipe. May be repeated.",
 )
 @steps_option
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="PROBE.KEY=VALUE",
-    help="Set one key of a probe; VALUE as in TOML. May be repeated.",
-)
+@settings_option("PROBE.KEY=VALUE", "Set one key of a probe; VALUE as in TOML.")
 def probe(run: Path, names: tuple[str, ...], steps: tuple[str, ...], sets: tuple[str, ...]) -> None:
     """Analyse the trained steps in the run folder RUN: what words attend to, how similar the representations of
     pictures and captions are, which attention heads link words to regions.

@@ -18,6 +18,7 @@ from ..commands import (
     quiet,
     recipe_argument,
     set_option,
+    settings_option,
 )
 from ..errors import MmgenError
 from ..progress import tell
@@ -140,13 +141,10 @@ def init(folder: Path) -> None:
 @click.option(
     "--n", default=None, type=click.IntRange(1, 20), help="Number of different texts per query.  [default: 1]"
 )
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="A.B=VALUE",
-    help="Override a key of decoding (decoding.num_beams=4), or the extractor of an input "
-    "(inputs.image.extractor.type=roi). May be repeated.",
+@settings_option(
+    "A.B=VALUE",
+    "Override a key of decoding (decoding.num_beams=4), or the extractor of an input "
+    "(inputs.image.extractor.type=roi).",
 )
 @click.option("--step", help="The step whose weights to use; by default the last one that reads the given inputs.")
 @jsonl_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ..commands import quiet
+from ..commands import quiet, settings_option
 from ..errors import MmgenError
 from ..files import refuse_overwriting
 from ..progress import tell
@@ -60,9 +60,7 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     help="The metric to use; by default all installed metrics for texts that need no settings, and for a run the "
     "metrics of its recipe. May be repeated.",
 )
-@click.option(
-    "--set", "sets", multiple=True, metavar="METRIC.KEY=VALUE", help="Set one key of a metric; VALUE as in TOML."
-)
+@settings_option("METRIC.KEY=VALUE", "Set one key of a metric; VALUE as in TOML.")
 @click.option(
     "--against",
     type=click.Path(path_type=Path),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..progress import number, table
 from .score_request import ScoreRequest
@@ -95,13 +96,7 @@ def write(out: Path, comparison: Comparison, ids: list[str]) -> None:
 
     from ..files import write_json
 
-    per_example = {
-        system: [
-            {"id": example_id, **{name: values[place] for name, values in columns.items()}}
-            for place, example_id in enumerate(ids)
-        ]
-        for system, columns in comparison.per_example.items()
-    }
+    per_example = {system: _by_example(ids, columns) for system, columns in comparison.per_example.items()}
     write_json(out, {**asdict(comparison), "per_example": per_example})
 
 
@@ -113,11 +108,16 @@ def write_rows(out: Path, rescored: Rescored) -> None:
         label: {
             "values": dict(scores.values),
             "notes": list(scores.notes),
-            "per_example": [
-                {"id": example_id, **{name: values[place] for name, values in scores.per_example.items()}}
-                for place, example_id in enumerate(rescored.ids[label])
-            ],
+            "per_example": _by_example(rescored.ids[label], scores.per_example),
         }
         for label, scores in rescored.rows.items()
     }
     write_json(out, rows)
+
+
+def _by_example(ids: Sequence[str], columns: Mapping[str, Sequence[float | None]]) -> list[dict[str, Any]]:
+    """The scores of every example with its id."""
+    return [
+        {"id": example_id, **{name: values[place] for name, values in columns.items()}}
+        for place, example_id in enumerate(ids)
+    ]

@@ -6,18 +6,12 @@ from pathlib import Path
 
 import click
 
-from ..commands import goes_on, quiet, run_argument, steps_option
+from ..commands import goes_on, quiet, run_argument, settings_option, steps_option
 
 
 @click.command()
 @run_argument
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="decoding.KEY=VALUE",
-    help="Override one key of decoding, such as decoding.num_beams=4. May be repeated.",
-)
+@settings_option("decoding.KEY=VALUE", "Override one key of decoding, such as decoding.num_beams=4.")
 @steps_option
 @click.option("--name", help="The name of the decoding; by default its options, such as num_beams-4.")
 @goes_on("run the same command again to continue")

@@ -10,7 +10,7 @@ from .pictures import Shot
 
 GAP = 0.02  # of a frame's width, between two pictures
 DASH = 11  # pixels per dash where several boxes share one line
-COVERS = 0.85  # IoU above which one box's line hides the other
+NEAR = 0.03  # of a picture's size; two lines whose four sides are nearer than this hide each other
 
 Box = Sequence[float]  # x0, y0, x1, y1, relative to the picture's size
 
@@ -42,22 +42,26 @@ class Frame:
 
 
 def outlines(step_boxes: Mapping[str, Box], right: Box | None) -> list[dict[str, Any]]:
-    """The boxes to draw on a card, the last on top: the correct box (step None) and the box of every step. Boxes that
-    cover each other alternate as dashes along the line."""
+    """The boxes to draw on a card, the last on top: the correct box (step None) and the box of every step. Boxes whose
+    lines hide each other alternate as dashes along the line."""
     boxes: list[tuple[str | None, Box]] = [(None, right)] if right is not None else []
     boxes += step_boxes.items()
     shapes = []
-    for step, (x0, y0, x1, y1) in boxes:
-        overlapping_steps = [name for name, box in boxes if name == step or overlap(box, (x0, y0, x1, y1)) > COVERS]
+    for step, box in boxes:
+        overlapping_steps = [name for name, other_box in boxes if _hide_each_other(other_box, box)]
         shapes.append(
             {
                 "step": step,
-                **_sides((x0, y0, x1, y1)),
+                **_sides(box),
                 "dashes": f"{DASH} {DASH * (len(overlapping_steps) - 1)}" if len(overlapping_steps) > 1 else "",
                 "offset": -DASH * overlapping_steps.index(step),
             }
         )
     return shapes
+
+
+def _hide_each_other(first: Box, second: Box) -> bool:
+    return all(abs(side - other_side) < NEAR for side, other_side in zip(first, second, strict=True))
 
 
 def numbered_outline(number: int, box: Box) -> dict[str, Any]:
@@ -69,16 +73,3 @@ def _sides(box: Box) -> dict[str, float]:
     x0, y0, x1, y1 = box
     sides = {"x": x0, "y": y0, "width": max(0.0, x1 - x0), "height": max(0.0, y1 - y0)}
     return {name: round(side, 4) for name, side in sides.items()}
-
-
-def overlap(first: Box, second: Box) -> float:
-    """Intersection over union of two boxes; 0 if both are empty."""
-
-    def area(x0: float, y0: float, x1: float, y1: float) -> float:
-        return max(0.0, x1 - x0) * max(0.0, y1 - y0)
-
-    shared = area(
-        max(first[0], second[0]), max(first[1], second[1]), min(first[2], second[2]), min(first[3], second[3])
-    )
-    union = area(*first) + area(*second) - shared
-    return shared / union if union > 0 else 0.0

@@ -249,16 +249,15 @@ def spread(values: Sequence[Any]) -> float | Spread | None:
     return Spread(statistics.fmean(known), statistics.stdev(known))
 
 
-def write_tables(
-    recipe: Recipe, folder: RunFolder, run_tables: Sequence[Table], seed_tables: Sequence[Table | None]
-) -> None:
-    """Write `table.md` to the run's folder, and the table over seeds to the folder of all seeds."""
-    for path, tables in (
-        (folder.path, run_tables),
-        (folder.path.parent, [seed_table for seed_table in seed_tables if seed_table]),
-    ):
+def write_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[tuple[Table, Table | None]]:
+    """Write `table.md` to the run's folder, and the table over seeds to the folder of all seeds. Returns the run's
+    tables, each with the one over seeds."""
+    run_tables = gather_tables(recipe, folder, datasets)
+    seed_tables = [average_seeds(run_table, folder) for run_table in run_tables]
+    for path, tables in ((folder.path, run_tables), (folder.path.parent, [*filter(None, seed_tables)])):
         if tables:
             write_text(path / "table.md", "\n\n".join([f"# {recipe.name}", *map(markdown, tables)]) + "\n")
+    return [*zip(run_tables, seed_tables, strict=True)]
 
 
 def markdown(run_table: Table) -> str:

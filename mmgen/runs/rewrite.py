@@ -75,7 +75,9 @@ def rewrite(
                 judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(context.name)}
                 examples, label = datasets.scored_by(context.name), decodings.label(context.name, name)
                 score_again(context.folder, label, examples, judging, progress)
-            _show(recipe, folder, datasets, progress)
+            tables = report.write_tables(recipe, folder, datasets)
+            for table in [*(table for table, _ in tables), *(seed_table for _, seed_table in tables if seed_table)]:
+                progress.say(report.markdown(table))
             progress.say(f"all files are in {', '.join(str(context.folder) for context in contexts)}")
         accelerator.wait_for_everyone()
     return folder
@@ -144,11 +146,3 @@ def _write(
         else:
             load_step(model, recipe, folder, context.name)
         generate.generate_split(model, context, datasets.scored_by(context.name), decoding)
-
-
-def _show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> None:
-    tables = report.gather_tables(recipe, folder, datasets)
-    seed_tables = [report.average_seeds(table, folder) for table in tables]
-    report.write_tables(recipe, folder, tables, seed_tables)
-    for table in filter(None, (*tables, *seed_tables)):
-        progress.say(report.markdown(table))

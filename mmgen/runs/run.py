@@ -187,15 +187,13 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     def load(step: str) -> Model:
         return load_run(folder.path, step).model.to(device)
 
-    tables = report.gather_tables(recipe, folder, datasets)
+    tables = report.write_tables(recipe, folder, datasets)
     if not tables:
         progress.say("no table and no page yet, because no step is finished")
         return
-    seed_tables = [report.average_seeds(table, folder) for table in tables]
-    report.write_tables(recipe, folder, tables, seed_tables)
-    shown = [seed_table or table for table, seed_table in zip(tables, seed_tables, strict=True)]
+    shown = [seed_table or table for table, seed_table in tables]
     report.try_page(recipe, folder, datasets, shown, load, progress)
-    for number, (table, seed_table) in enumerate(zip(tables, seed_tables, strict=True)):
+    for number, (table, seed_table) in enumerate(tables):
         progress.say("\n" * bool(number) + report.markdown(table))
         if seed_table:
             progress.say(f"\n{report.markdown(seed_table)}")

@@ -1,0 +1,88 @@
+"""Text and JSON files of any origin: read whole, or refused with the place of the fault."""
+
+import gzip
+
+import pytest
+
+from mmgen.errors import DataError
+from mmgen.reading import text
+from mmgen.reading.text import image_id, json_lines, parse_json, read_items, read_list, read_text, require_keys, tidy
+
+
+def refused(read, *arguments) -> str:
+    with pytest.raises(DataError) as caught:
+        read(*arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("ab\nc".encode("utf-16"), ":1: the encoding is UTF-16; save the file as UTF-8"),
+        (b"one\ntwo\0", ":2: contains a NUL byte; the file is damaged or is not a text file"),
+        ("one\ncaf\xe9\n".encode("latin-1"), ":2: the encoding is not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_encodings_that_are_not_utf_8_name_the_line(tmp_path, data, message):
+    path = tmp_path / "a.txt"
+    path.write_bytes(data)
+    assert refused(read_text, path) == f"{path}{message}"
+
+
+def test_gzipped_files_and_byte_order_marks_are_read(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress("\ufeffcafé".encode()))
+    assert read_text(path) == "café"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert refused(read_text, path).endswith("; the file may be cut short: get it again")
+    assert refused(read_text, tmp_path / "none") == f"{tmp_path}/none: cannot be read: No such file or directory"
+
+
+def test_invalid_json_names_line_and_column(tmp_path):
+    path = tmp_path / "a.json"
+    assert refused(parse_json, '{"a": 1,\n "b" 2}', path) == (
+        f"{path}:2: not valid JSON: Expecting ':' delimiter (column 6)"
+    )
+    assert refused(parse_json, '{"a": [1, 2', path).endswith("; the file may be cut short: get it again")
+    path.write_text('1\n\n{"a": 2}\n{\n')
+    lines = json_lines(path)
+    assert [next(lines), next(lines)] == [(1, 1), (3, {"a": 2})]
+    assert refused(next, lines).startswith(f"{path}:4: not valid JSON: ")
+    assert refused(parse_json, "[" * 100_000, path).startswith(f"{path}:1: not usable JSON: ")
+
+
+def test_a_list_under_its_key(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"info": {}, "rows": [1]}')
+    assert read_list(path, "rows", "rows") == ({"info": {}, "rows": [1]}, [1])
+    assert refused(read_list, path, "images", "captions") == (
+        f"{path}: not a file of captions: it has no list 'images' (its keys are: info, rows)"
+    )
+    path.write_text("[1, 2]")
+    assert read_list(path, "rows", "rows", True) == ({}, [1, 2])
+    assert (
+        refused(read_list, path, "rows", "rows") == f"{path}: not a file of rows: it has no list 'rows' (it is a list)"
+    )
+
+
+def test_an_item_that_is_refused_has_its_place(tmp_path):
+    message = refused(read_items, [{"id": 1}, {}], tmp_path, "rows", lambda item: require_keys(item, "id"))
+    assert message == f"{tmp_path}: rows[1]: has no 'id'; its keys are: none"
+    assert refused(require_keys, 3, "id", "text") == "must be a table with id, text, not a number"
+
+
+def test_texts_are_on_one_line_and_of_limited_length(monkeypatch):
+    assert tidy(" a\n dog\t", "caption") == "a dog"
+    assert refused(tidy, 3, "caption") == "caption must be a text, not a number"
+    assert refused(tidy, "a\0b", "caption") == (
+        "caption holds '\\x00', which is not a valid character; the file is damaged"
+    )
+    monkeypatch.setattr(text, "LONGEST", 3)
+    assert refused(tidy, "abcd", "caption") == "caption has 4 characters; the limit is 3; the file is damaged"
+
+
+def test_ids_are_numbers_or_names_of_images():
+    assert [image_id(value, "id") for value in (7, "COCO_val2014_000000000042.jpg")] == ["7", "42"]
+    assert image_id("a.jpg", "id", plain=True) == "a.jpg"
+    assert refused(image_id, True, "id") == "id must be a number or a text, not true or false"
+    assert refused(image_id, " ", "id") == "id is empty"
