@@ -74,32 +74,34 @@ class EmbedderConfig(PartConfig):
     kind: ClassVar[str] = "embedder"
     hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
 
-    fields: tuple[str, ...] = Field((), description="fields of an example it reads; by default the one it is called as")
+    fields: tuple[str, ...] = Field(
+        (), description="fields of an example that it reads; by default the field of its name"
+    )
 
     def build(self, backbone: "parts.Backbone") -> "parts.Embedder":
         raise NotImplementedError
 
     def named(self, name: str) -> "EmbedderConfig":
-        """This config for the input `name`: it reads the field of that name where it does not say which."""
+        """This config for the input `name`: without `fields`, it reads the field of that name."""
         return self if self.fields else self.model_copy(update={"fields": (name,)})
 
     def texts(self, example: "Example") -> Iterable[str]:
-        """Texts of an example that a vocabulary learnt from the data should know."""
+        """Texts of an example that a vocabulary trained on the data should know. By default none."""
         return ()
 
     def optional_fields(self) -> tuple[str, ...]:
-        """Fields beside `fields` that it reads of examples that have them (which words mean which region). A query may
-        give them too."""
+        """Further fields, which it reads if an example has them (which words mean which region). A query may give them
+        too."""
         return ()
 
     def from_json(self, field: str, value: Any) -> Any:
-        """What an example holds in one of `optional_fields` where a query gives this value, which is JSON. A query
-        gives a list of values for a field that an objective provides: one for each row. Raises ValueError."""
+        """A query's JSON value for one of `optional_fields`, as an example holds it. For a field that an objective
+        provides, a query gives a list with a value for each row. Raises ValueError."""
         return value
 
 
 class ExtractorConfig(PartConfig):
-    """Fills a feature store: from raw images, or from a file of features that somebody published."""
+    """Fills a feature store, from raw images or from a published file of features."""
 
     kind: ClassVar[str] = "extractor"
     source: ClassVar[Literal["pictures", "file"]] = "pictures"  # what `parts.Extractor.records` takes
@@ -114,7 +116,7 @@ class ExtractorConfig(PartConfig):
 
 
 class FeaturesConfig(EmbedderConfig):
-    """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or published.
+    """Base class of embedders with features from a store (`mmgen.features.store`): an extractor's, or published.
 
     `width`, `fingerprint` and `classes` come from the file, and a run saves them (`parts.Embedder.inferred_settings`),
     so that the embedder can be built without the file."""
@@ -159,19 +161,19 @@ class BackboneConfig(PartConfig):
     supports_torch_compile: ClassVar[bool] = False
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> "parts.Backbone":
-        """The encoder. `texts`: what a vocabulary is learnt from, for encoders that are not pretrained.
+        """The encoder. `texts`: the training texts, for encoders that train their vocabulary on them.
         `folder`: what `Backbone.save` wrote; sizes and tokenizer come from there, weights are loaded by the caller."""
         raise NotImplementedError
 
 
 class ObjectiveConfig(PartConfig):
-    """What a step learns, beside writing or in its place.
+    """What a step trains, beside writing or instead of it.
 
     gives            the kind of prediction it makes; None for what only trains
     required_labels  names of the labels that examples must have
-    makes_rows       whether an example becomes rows of its making (`objectives.TargetReader.rows`)
+    makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
-    exports_weights  whether the head of an objective with a key `init_from` may begin with its
+    exports_weights  whether another objective, with the key `init_from`, may start from its
                      `Objective.hidden_layer`
     """
 
@@ -190,7 +192,7 @@ class ObjectiveConfig(PartConfig):
         raise NotImplementedError
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
-        """Which of a step's inputs it hides."""
+        """The step's inputs that it masks."""
         return ()
 
     def provides(self) -> tuple[str, ...]:
@@ -198,12 +200,12 @@ class ObjectiveConfig(PartConfig):
         return ()
 
     def errors(self, inputs: Mapping[str, EmbedderConfig]) -> str:
-        """What does not fit a step with these inputs, and what to do; empty when all does."""
+        """What does not fit a step with these inputs, and what to do; empty if everything fits."""
         return ""
 
 
 class GeneratorConfig(PartConfig):
-    """An objective that can also write: how targets are laid out, learnt and generated.
+    """An objective that can also write: how targets are laid out, trained on and generated.
 
     decoding  the class by which the table [decoding] is checked. By default `Decoding`, with transformers' names, for
               texts that are written from left to right; a generator with another order has a `DecodingConfig` with
@@ -218,14 +220,13 @@ class GeneratorConfig(PartConfig):
         raise NotImplementedError
 
     def refuses(self, decoding: Any) -> dict[str, str]:
-        """Options that this generator does not have and that are set: option -> why, and what to do instead. Asked
-        while a recipe is checked, before anything is learnt. By default every option is obeyed. `decoding`: of the
-        class `decoding`."""
+        """Options that are set and that this generator does not have: option -> why, and what to do. `mmgen check`
+        prints them with file and line. By default none. `decoding`: of the class `decoding`."""
         return {}
 
 
 class DatasetConfig(PartConfig):
-    """Examples in splits. The three names say which split is learnt from, watched, and written for."""
+    """Examples in splits. Three keys name the splits for training, validation and evaluation."""
 
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
@@ -236,7 +237,8 @@ class DatasetConfig(PartConfig):
 
     @classmethod
     def exporters(cls) -> "tuple[Exporter, ...]":
-        """Who writes other data sets in the formats that it reads, for `mmgen data export --as`. By default nobody."""
+        """Exporters that write other data sets in the formats that this one reads, for `mmgen data export --as`. By
+        default none."""
         return ()
 
     def build(self) -> "parts.Dataset":
@@ -257,7 +259,7 @@ class MetricConfig(PartConfig):
     @classmethod
     def result_files(cls) -> "ResultFiles | None":
         """The files in which predictions of its task are exchanged: `mmgen score` reads them, `mmgen predict --as`
-        writes them. By default there are none but mmgen's own."""
+        writes them. By default None: mmgen's own JSON lines only."""
         return None
 
     def build(self) -> "parts.Metric":
@@ -265,7 +267,7 @@ class MetricConfig(PartConfig):
 
 
 class ProbeConfig(PartConfig):
-    """Looks into the steps of a run, and writes tables and pictures."""
+    """Inspects the steps of a run, and writes tables and pictures."""
 
     kind: ClassVar[str] = "probe"
 

@@ -243,7 +243,8 @@ class Objective(Part, abc.ABC):
 
     def init_from_model(self, model: Sequencer) -> None:
         """Initialises parameters from other parts of the model. Called once, in the first step that trains the
-        objective, after the weights that the step starts from are loaded. By default nothing changes."""
+        objective, after the weights that the step starts from are loaded. A resumed run does not call it, so what it
+        fills must exist since `build`. By default nothing changes."""
         return
 
     def on_train_begin(self, model: Sequencer) -> None:
@@ -261,23 +262,23 @@ class Objective(Part, abc.ABC):
         """The sum of every loss that the reader counts. A row's loss must not depend on the other rows."""
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
-        """One prediction for each of the batch's examples (`batch.ids`), of the kind that its config `gives`.
-        `targets`: of `TargetReader.ask`. Only for objectives that give something."""
+        """One prediction for each of `batch.ids`: a value, JSON of the kind that the config `gives`, and a score, its
+        confidence. `targets`: of `TargetReader.ask`. Only for objectives that give something."""
         raise NotImplementedError(f"{type(self).__name__} does not make predictions")
 
 
 class Generator(Objective):
     """An objective that can also write.
 
-    needs  what it asks of `Backbone.masks`
+    needs              what it needs of `Backbone.masks`: "any", or "causal" if left to right is enough
+    reads_as_laid_out  whether `forward` reads the rows of `TextTargets.lay_out` unchanged. If not, attention maps and
+                       probes refuse
+    score_kind         what the score of a text is: "log-probability", or "confidence" (0 to 1)
     """
 
     reader: TextTargets
     needs: ClassVar[Literal["any", "causal"]] = "any"
-    # Whether `forward` reads the rows that its reader lays out, token by token. False where it changes them (masks some
-    # words): attention maps and probes look at these rows, and refuse then.
     reads_as_laid_out: ClassVar[bool] = True
-    # What the score of a text is: "confidence" (0 to 1) for a generator that does not compute its probability.
     score_kind: ClassVar[ScoreKind] = LOG_PROBABILITY
 
     @property
@@ -287,8 +288,8 @@ class Generator(Objective):
 
     @abc.abstractmethod
     def generate(self, model: Sequencer, batch: Batch, options: Any) -> list[list[Generation]]:
-        """`options.texts` texts for each of the B examples, best first. Draws from torch's generator. `options`: of the
-        class that the config names (`mmgen.configs.GeneratorConfig.decoding`)."""
+        """`options.texts` texts for each of the B examples, best first. Draws from torch's generator. Obeys every
+        option, or raises UnavailableError. `options`: of the class `mmgen.configs.GeneratorConfig.decoding`."""
 
 
 def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:

@@ -36,7 +36,7 @@ class Part(nn.Module):
 
 class Reader(abc.ABC):
     """The part of an embedder that runs in loader workers: it has no parameters and is picklable. `hides`: what `hide`
-    masks; None if it masks nothing."""
+    masks; None if it masks nothing. The config has the same attribute."""
 
     hides: ClassVar[Literal["words", "regions"] | None] = None
 
@@ -243,7 +243,8 @@ class Dataset(abc.ABC):
 
     @abc.abstractmethod
     def split(self, name: str) -> Sequence[Example]:
-        """The examples of a split. Raises DataError for an unknown name."""
+        """The examples of a split. A run walks over them several times: keep them, or make each quickly. Raises
+        DataError for an unknown name."""
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""
