@@ -31,6 +31,27 @@ SPECIAL = {  # what only looks like a file
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+UNPACK, DOWNLOAD = "unpack it first", "download the file itself"
+BEGINNINGS = (  # kind, first bytes, what such a file is, what to do where another kind is expected
+    ("lfs", b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch the file with `git lfs pull`"),
+    ("html", b"<!doctype html", "a web page", DOWNLOAD),
+    ("html", b"<html", "a web page", DOWNLOAD),
+    ("pdf", b"%PDF-", "a PDF document", DOWNLOAD),
+    ("hdf5", b"\x89HDF\r\n", "an HDF5 file", "a feature store in this format is given as features"),
+    ("numpy", b"\x93NUMPY", "a NumPy array", "save it in the expected format"),
+    ("picture", b"\x89PNG\r\n", "a picture (PNG)", "give another file"),
+    ("picture", b"\xff\xd8\xff", "a picture (JPEG)", "give another file"),
+    ("picture", b"GIF8", "a picture (GIF)", "give another file"),
+    ("zip", b"PK\x03\x04", "a zip archive", UNPACK),
+    ("zip", b"PK\x05\x06", "an empty zip archive", DOWNLOAD),
+    ("gzip", b"\x1f\x8b", "a gzip archive", UNPACK),
+    ("archive", b"BZh", "a bzip2 archive", UNPACK),
+    ("archive", b"\xfd7zXZ", "an xz archive", UNPACK),
+    ("archive", b"7z\xbc\xaf", "a 7-Zip archive", UNPACK),
+    ("archive", b"Rar!", "a RAR archive", UNPACK),
+    ("archive", b"\x28\xb5\x2f\xfd", "a Zstandard archive", UNPACK),
+    ("parquet", b"PAR1", "a Parquet file", "save it in the expected format"),
+)
 RUN_FILES = (  # in a run folder
     "steps",
     "backbone",
@@ -166,6 +187,34 @@ def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | No
             )
 
 
+def foreign(content: Path | bytes | bytearray, *expected: str) -> str:
+    """What a file is, by its first bytes, and what to do; empty if it is one of the `expected` kinds, or unknown. The
+    kinds: those of BEGINNINGS; "tar", "torch" and "safetensors"."""
+    if isinstance(content, Path):
+        try:
+            with regular(content).open("rb") as file:
+                content = file.read(512)
+        except OSError:
+            return ""
+    start = bytes(content[:512])
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    for kind, first, what, advice in BEGINNINGS:
+        if start.startswith(first) or (kind in ("html", "lfs") and text.startswith(first)):
+            if kind == "zip" and start[30:200].partition(b"/")[2].startswith((b"data.pkl", b"version", b"byteorder")):
+                kind, what, advice = "torch", "a torch file", "name it .bin or .pt"
+            elif b".npy" in start[30:200]:
+                kind, what, advice = "numpy", "a NumPy archive", "save it in the expected format"
+            break
+    else:
+        if start[257:262] == b"ustar":
+            kind, what, advice = "tar", "a tar archive", UNPACK
+        elif start[8:10] == b'{"' and 0 < int.from_bytes(start[:8], "little") < MOST_BYTES:
+            kind, what, advice = "safetensors", "a safetensors file", "name it .safetensors"
+        else:
+            return ""
+    return "" if kind in expected else f"is {what}; {advice}"
+
+
 def clear_partials(folder: Path) -> None:
     """Delete the temporary files of killed writers in a folder; the caller must hold the lock of the folder."""
     for partial in list(folder.rglob(".*.partial")):
@@ -220,7 +269,18 @@ def read_json(path: Path) -> Any:
     except PermissionError as error:
         raise _read_error(path, error) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path}: damaged: {error}") from None
+        raise RunError(f"{path}: {foreign(path) or f'damaged: {json_problem(error)}'}") from None
+
+
+def json_problem(error: Exception) -> str:
+    """Why a JSON text cannot be read."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
 def read_table(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:

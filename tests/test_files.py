@@ -1,22 +1,45 @@
 """Locks: one holder at a time, named, and gone with its process however that ends. Files that cannot be written."""
 
+import io
+import lzma
 import os
 import platform
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
+import torch
 
-from mmgen.errors import RunError
+from mmgen.errors import DataError, RecipeError, RunError
+from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
-from mmgen.files import image_key, locked, refuse_overwriting, write_atomically, write_folder, write_json, write_text
+from mmgen.files import (
+    foreign,
+    image_key,
+    locked,
+    read_json,
+    refuse_overwriting,
+    write_atomically,
+    write_folder,
+    write_json,
+    write_text,
+)
+from mmgen.inference.query import read_sources
 from mmgen.parts import Record
+from mmgen.reading.text import read_list
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.storage.published_weights import read_published
+from mmgen.storage.weights import read_tensors
 
 LEAVES_A_CHILD = """
 import os, signal, sys, time
@@ -173,3 +196,101 @@ def test_files_of_a_run_are_not_overwritten(tmp_path):
 )
 def test_keys_of_images(name, key):
     assert image_key(name) == key
+
+
+def zipped(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"x")
+    return file.getvalue()
+
+
+def tarred():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a"))
+    return file.getvalue()
+
+
+def saved_array():
+    file = io.BytesIO()
+    np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1234\n"
+STRANGERS = {  # kind -> content of a file of another kind than its name says, what mmgen says
+    "page": (b"\n<!DOCTYPE html>\n<html><body>404</body>", "is a web page; download the file itself"),
+    "html": (b"\xef\xbb\xbf<HTML lang=en>", "is a web page; download the file itself"),
+    "lfs": (LFS, "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`"),
+    "tar": (tarred(), "is a tar archive; unpack it first"),
+    "zip": (zipped("a.txt"), "is a zip archive; unpack it first"),
+    "empty": (zipped(), "is an empty zip archive; download the file itself"),
+    "npz": (zipped("a.npy"), "is a NumPy archive; save it in the expected format"),
+    "npy": (saved_array(), "is a NumPy array; save it in the expected format"),
+    "safetensors": (safetensors.torch.save({"a": torch.zeros(2)}), "is a safetensors file; name it .safetensors"),
+    "xz": (lzma.compress(b"x"), "is an xz archive; unpack it first"),
+    "pdf": (b"%PDF-1.7", "is a PDF document; download the file itself"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_a_file_of_another_kind_is_named_as_what_it_is(tmp_path, name):
+    content, message = STRANGERS[name]
+
+    def refused(read, file, error=DataError):
+        (tmp_path / file).write_bytes(content)
+        with pytest.raises(error) as raised:
+            read(tmp_path / file)
+        assert str(raised.value) == f"{tmp_path / file}: {message}"
+
+    assert foreign(content) == message
+    refused(lambda path: read_published(str(path)), "a.bin")
+    refused(open_image, "a.jpg")
+    refused(FeatureStore, "a.h5")
+    refused(lambda path: load(path, installed()), "a.toml", RecipeError)
+    refused(lambda path: read_list(path, "questions", "VQA questions"), "a.json")
+    refused(lambda path: read_sources([path]), "a.jsonl")
+    if name != "safetensors":
+        refused(lambda path: read_published(str(path)), "a.safetensors")
+        refused(read_tensors, "b.safetensors", RunError)
+
+
+def test_files_of_the_expected_kind_are_not_foreign(tmp_path):
+    torch.save({"a": torch.zeros(2)}, tmp_path / "a.bin")
+    torch.save({"a": torch.zeros(2)}, tmp_path / "old.bin", _use_new_zipfile_serialization=False)
+    for name in ("a.bin", "old.bin"):
+        assert {*read_published(str(tmp_path / name))} == {"a"}
+    (tmp_path / "a.safetensors").write_bytes((tmp_path / "a.bin").read_bytes())
+    with pytest.raises(DataError, match=r"a\.safetensors: is a torch file; name it \.bin or \.pt"):
+        read_published(str(tmp_path / "a.safetensors"))
+    for plain in (b"", b"{}", b"name = 1", b"a,b\n", b"<annotation>", b"\x80\x02}."):
+        assert foreign(plain) == ""
+
+
+def test_a_torch_file_with_missing_parts(tmp_path):
+    (tmp_path / "a.bin").write_bytes(zipped("a/data.pkl"))
+    with pytest.raises(DataError) as error:
+        read_published(str(tmp_path / "a.bin"))
+    assert str(error.value) == (
+        f"{tmp_path}/a.bin: damaged, or not a weights file: parts of the torch file are missing; download the file "
+        "again, as safetensors if available"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"[" * 100_000, "nested too deeply"),
+        (b"9" * 5000, "a number has too many digits"),
+        (b'{"a": }', "not valid JSON: Expecting value (line 1, column 7)"),
+        (b'"\xff"', "not UTF-8"),
+        (LFS, STRANGERS["lfs"][1]),
+    ],
+)
+def test_json_that_cannot_be_read(tmp_path, content, problem):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(RunError) as error:
+        read_json(tmp_path / "a.json")
+    assert str(error.value) == f"{tmp_path}/a.json: {'' if content == LFS else 'damaged: '}{problem}"

@@ -65,14 +65,16 @@ def predict(
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, or --input NAME=VALUE")
     quiet()
-    from ..inference.load import load_for
+    from ..inference.load import check_query, load_for
     from ..inference.query import named_values, read_sources, refuse_overwriting
+    from ..progress import Bars
 
-    queries = read_sources(sources, named_values(list(pairs)))
+    step = steps[0] if steps else None
+    queries = read_sources(sources, named_values(list(pairs)), check_query(run, step, writes=False), Bars())
     refuse_overwriting(out, sources, queries)
 
     def begin(batch_size: int):
-        predictor = load_for(run, queries, steps[0] if steps else None, sets, writes=False)
+        predictor = load_for(run, queries, step, sets, writes=False)
         return predictor, predictor.answers(queries, batch_size=batch_size)
 
     answer_all(queries, begin, ("predicting", "predicted"), _print, out)

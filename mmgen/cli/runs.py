@@ -164,10 +164,12 @@ def generate(
         raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
     quiet()
     from ..evaluation.collapse import collapsed
-    from ..inference.load import load_for, search_options
+    from ..inference.load import check_query, load_for, search_options
     from ..inference.query import named_values, read_sources, refuse_overwriting
+    from ..progress import Bars
 
-    queries = read_sources(sources, named_values([*([f"caption={caption}"] if caption else []), *pairs]))
+    values = named_values([*([f"caption={caption}"] if caption else []), *pairs])
+    queries = read_sources(sources, values, check_query(run, step), Bars())
     refuse_overwriting(out, sources, queries)
 
     def begin(batch_size: int):

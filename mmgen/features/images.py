@@ -12,7 +12,7 @@ from typing import BinaryIO
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import DataError, regular
-from ..files import image_key
+from ..files import foreign, image_key
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = (
@@ -78,6 +78,8 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
             with Image.open(regular(source) if isinstance(source, Path) else source, formats=FORMATS) as image:
                 return upright(image)
     except UnidentifiedImageError:
+        if what := foreign(source if isinstance(source, Path) else _start(source), "picture"):
+            raise DataError(f"{path}: {what}") from None
         raise DataError(
             f"{path}: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these "
             "formats"
@@ -87,6 +89,11 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
             f"{path}: not a readable image: "
             f"{getattr(error, 'strerror', None) or str(error).partition(chr(10))[0] or type(error).__name__}"
         ) from None
+
+
+def _start(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read(512)
 
 
 def upright(image: Image.Image) -> Image.Image:

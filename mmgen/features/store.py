@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from ..files import foreign
 from .stored_classes import CLASSES, read_class_names
 from .untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 
@@ -212,6 +213,8 @@ class FeatureStore:
                 f"{self.path}: no such file; create features with `mmgen features extract` or `mmgen features import`"
             )
         try:
+            if what := foreign(self.path, "hdf5"):
+                raise DataError(f"{self.path}: {what}")
             self._file = open_hdf5(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
             self.fingerprint = self._attributes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,19 +180,32 @@ def load_for(
     Lines of a file that cannot be read are ignored here; their answers have the error. `writes`: whether the step must
     write texts, or predict something else. Raises RunError and DataError, naming the missing or unread input."""
     place = find_folder(path)
-    folder = RunFolder(place)
     if step is None and not is_export(place):
-        recipe = folder.recipe(installed())
-        suitable = [
-            name for name, settings in recipe.steps.items() if settings.evaluate and recipe.makes_texts(name) == writes
-        ]
-        if not suitable and not writes:
-            raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
-        step = _choose_step(recipe, folder, _readable_queries(recipe, queries), suitable)
+        step = choose_step(place, queries, writes)
     predictor = open_model(place, step, sets)
     if not writes and predictor.kind == "text":
         raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
     return predictor
+
+
+def check_query(path: str | Path, step: str | None = None, writes: bool = True) -> Callable[[Query], None]:
+    """A function that raises DataError for a query that `step`, or else every suitable step, cannot answer. Fast enough
+    for millions of queries."""
+    known: set[object] = set()
+
+    def check(query: Query) -> None:
+        if (form := _form(query)) in known or is_export(place := find_folder(path)):
+            return
+        if step is not None:
+            StepNames(RunFolder(place).recipe(installed()), step).bind_exactly(query)
+        else:
+            try:
+                choose_step(place, [query], writes)
+            except RunError as error:
+                raise DataError(f"{query.where}: {error}") from None
+        known.add(form)
+
+    return check
 
 
 def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
@@ -211,35 +224,23 @@ def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> 
         raise RecipeError(f"--n {n}: {describe_mistake(type(options), error.errors()[0])[1]}") from None
 
 
-def _readable_queries(recipe: Recipe, queries: Sequence[Query]) -> list[Query]:
-    """The queries whose names the recipe knows. Raises DataError for an unreadable query that is not a line of a file,
-    and if no line can be read."""
-    names = StepNames(recipe, next(iter(recipe.steps)))
-    readable, failed = [], None
-    for query in queries:
-        try:
-            query.check()
-            names.check_known(query)
-            readable.append(query)
-        except DataError as error:
-            if not query.place:
-                raise
-            failed = failed or error
-    if failed and not readable:
-        raise failed
-    return readable
-
-
-def _choose_step(recipe: Recipe, folder: RunFolder, queries: Sequence[Query], suitable: Sequence[str]) -> str | None:
-    """The best step for these queries, preferably one of `suitable`; None if no step has weights (`load_run` raises
-    then). Raises RunError if no step reads exactly these inputs."""
+def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | None:
+    """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
+    (`load_run` raises then). Raises RunError if no step reads exactly the inputs of all queries that can be read, and
+    DataError if there are none."""
+    folder = RunFolder(path)
+    recipe = folder.recipe(installed())
+    suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
+    if not suitable and not writes:
+        raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
+    forms = _readable_forms(recipe, queries)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         return None
     steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
     missing, unread = {}, {}
     for name, names in steps.items():
-        bound = [(query.where, names.bind(query)) for query in queries]
+        bound = [(query.where, names.bind(query)) for query in forms]
         missing[name] = [(where, values.missing[0]) for where, values in bound if values.missing]
         unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
     complete = [name for name in steps if not missing[name]]
@@ -255,8 +256,36 @@ def _choose_step(recipe: Recipe, folder: RunFolder, queries: Sequence[Query], su
         )
     name = min(reversed(steps), key=lambda name: (len(unread[name]), len({what for _, what in missing[name]})))
     where, what = missing[name][0]
-    whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(queries) else ""
+    whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(forms) else ""
     raise RunError(
         f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; add --input "
         f'{what}=VALUE, or the field "{what}" in a JSONL file'
     )
+
+
+def _form(query: Query) -> object:
+    """What `StepNames.bind` depends on: which names have values."""
+    return frozenset((name, value is None) for name, value in query.inputs.items()), query.picture is not None
+
+
+def _readable_forms(recipe: Recipe, queries: Iterable[Query]) -> list[Query]:
+    """The first query of every form, without queries that cannot be read. Raises DataError for such a query that is not
+    a line of a file, and if no line can be read."""
+    names = StepNames(recipe, next(iter(recipe.steps)))
+    forms: dict[object, Query | None] = {}
+    failed = None
+    for query in queries:
+        try:
+            query.check()
+            if (form := _form(query)) not in forms:
+                forms[form] = None
+                names.check_known(query)
+                forms[form] = query
+        except DataError as error:
+            if not query.place:
+                raise
+            failed = failed or error
+    readable = [query for query in forms.values() if query is not None]
+    if failed and not readable:
+        raise failed
+    return readable

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..configs import FeaturesConfig, ObjectiveConfig
-from ..errors import DataError, did_you_mean
+from ..errors import DataError, RunError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
 from .query import Query
 
@@ -49,6 +49,8 @@ class StepNames:
 
     def __init__(self, recipe: Recipe, step: str) -> None:
         self.recipe, self.step = recipe, step
+        if step not in recipe.steps:
+            raise RunError(f"step '{step}' is not in the recipe{did_you_mean(step, recipe.steps)}")
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
         self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
         fields = {*recipe.inputs, *self._fields}

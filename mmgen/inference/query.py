@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .. import files
-from ..errors import DataError, regular
+from ..errors import DataError
 from ..features.images import SUFFIXES, image_files
-from ..reading.text import LONGEST
+from ..files import json_problem
+from ..progress import Progress
+from ..reading.text import LONGEST, read_text
 from ..tensors import Example
 
+LONG = 10_000  # lines of a file that takes seconds to read
 LINE = '{"image": "photo.jpg"}'
 
 
@@ -53,7 +56,7 @@ class Query:
             for text in _texts(value):
                 if len(text) > LONGEST:
                     raise DataError(f"{self.where}: '{name}' has {len(text):,} characters; the limit is {LONGEST:,}")
-                if any("\ud800" <= letter <= "\udfff" for letter in text):
+                if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
                     raise DataError(f"{self.where}: '{name}' contains a lone surrogate ({text!r:.60}); remove it")
 
 
@@ -84,10 +87,19 @@ def _query(value: Any, inputs: Mapping[str, Any], name: str) -> Query | Example:
     return Query(str(value) if isinstance(value, str | Path) else name, inputs, value)
 
 
-def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:
+def read_sources(
+    sources: Sequence[Path],
+    inputs: Mapping[str, Any] | None = None,
+    check: Callable[[Query], None] = lambda query: None,
+    progress: Progress | None = None,
+) -> list[Query]:
     """Queries from image files, folders of images, and JSONL files whose fields are inputs. `inputs` are added to every
     query; without sources, they are the only query. A line that cannot be read becomes a query with a `problem`. Raises
-    DataError."""
+    DataError.
+
+    check     raises DataError for a query that cannot be answered; in a long file, `progress` says the first such line
+              at once
+    """
     named = {name: value for name, value in (inputs or {}).items() if not _is_empty(value)}
     queries: list[Query] = []
     for source in sources:
@@ -97,7 +109,7 @@ def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = Non
                 raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), named, path) for path in paths]
         elif source.suffix == ".jsonl":
-            queries += _queries_of_lines(source, named)
+            queries += _queries_of_lines(source, named, check, progress or Progress())
         elif source.exists():
             queries.append(Query(str(source), named, source))
         else:
@@ -126,7 +138,12 @@ def from_json(value: Any) -> Any:
     """The value, parsed if it is a JSON string: --input choices='["a dog", "a cat"]'. Raises ValueError."""
     if isinstance(value, list):
         return [from_json(element) for element in value]
-    return json.loads(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(json_problem(error)) from None
 
 
 def _as_utf_8(name: str, value: str) -> str:
@@ -151,20 +168,26 @@ def refuse_overwriting(out: Path | None, sources: Sequence[Path] = (), queries: 
     files.refuse_overwriting("--out", out, chain(sources, values))
 
 
-def _queries_of_lines(source: Path, named: Mapping[str, Any]) -> list[Query]:
+def _queries_of_lines(
+    source: Path, named: Mapping[str, Any], check: Callable[[Query], None], progress: Progress
+) -> list[Query]:
     """The queries of a JSONL file, with unique ids."""
+    lines = [(number, line) for number, line in enumerate(read_text(source).split("\n"), 1) if line.strip()]
+    said = len(lines) <= LONG  # a short file is answered at once
     numbered: list[tuple[int, bool, Query]] = []  # line number, whether the line has an id, query
-    for number, line in enumerate(_read_text(source).split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{source}:{number}"
-        try:
-            entry = json.loads(line)
-            query = _query_of_line(entry, source, number, named)
-            numbered.append((number, entry.get("id") is not None, query))
-        except (ValueError, RecursionError) as error:
-            problem = f"{place}: invalid line ({error}); write a JSON object such as {LINE}"
-            numbered.append((number, True, Query(str(number), place=place, problem=problem)))
+    with (Progress() if said else progress).task(f"reading {source.name}", len(lines), "lines") as advance:
+        for count, (number, line) in enumerate(lines, 1):
+            query, has_id = _query_of_text(line, source, number, named)
+            numbered.append((number, has_id, query))
+            if not said:
+                try:
+                    query.check()
+                    check(query)
+                except DataError as error:
+                    progress.say(f"{error}; reading the other lines")
+                    said = True
+            if count % LONG == 0 or count == len(lines):
+                advance((count - 1) % LONG + 1)
     times = Counter(query.id for _, _, query in numbered)
     first: dict[str, int] = {}
     queries = []
@@ -178,26 +201,29 @@ def _queries_of_lines(source: Path, named: Mapping[str, Any]) -> list[Query]:
     return queries
 
 
-def _read_text(source: Path) -> str:
+def _query_of_text(line: str, source: Path, number: int, named: Mapping[str, Any]) -> tuple[Query, bool]:
+    """The query of a line, and whether the line gives its id."""
+    place = f"{source}:{number}"
     try:
-        return regular(source).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save the file as UTF-8, with one "
-            "JSON object per line"
-        ) from None
+        entry = json.loads(line)
+        return _query_of_line(entry, source, number, named), entry.get("id") is not None
+    except DataError as error:
+        problem = f"{place}: invalid line ({error}); write a JSON object such as {LINE}"
+    except (ValueError, RecursionError) as error:
+        problem = f"{place}: invalid line ({json_problem(error)}); write a JSON object such as {LINE}"
+    return Query(str(number), place=place, problem=problem), True
 
 
 def _query_of_line(entry: Any, source: Path, number: int, named: Mapping[str, Any]) -> Query:
-    """The query of a line of a JSONL file. Raises ValueError."""
+    """The query of a line of a JSONL file. Raises DataError."""
     if not isinstance(entry, dict):
-        raise ValueError("not a JSON object")
+        raise DataError("not a JSON object")
     values = {name: value for name, value in entry.items() if name != "id" and not _is_empty(value)}
     ident = entry.get("id")
     if ident is not None and (not isinstance(ident, str | int) or isinstance(ident, bool)):
-        raise ValueError(f'"id" must be a string, not {json.dumps(ident)[:40]}')
+        raise DataError(f'"id" must be a string, not {json.dumps(ident)[:40]}')
     if not values and not named:
-        raise ValueError("the object has no inputs")
+        raise DataError("the object has no inputs")
     if ident is None:
         texts = [value for value in values.values() if isinstance(value, str)]
         pictures = (text for text in texts if text.lower().endswith(SUFFIXES))

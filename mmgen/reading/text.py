@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..files import image_key, read_bytes
+from ..files import foreign, image_key, json_problem, read_bytes
 
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
 NAMES = {
@@ -27,6 +27,8 @@ NAMES = {
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, unpacked if gzipped, without a byte-order mark. Raises DataError."""
     data = read_unpacked(path)
+    if what := foreign(data):
+        raise DataError(f"{path}: {what}")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{path}:1: the encoding is UTF-16; save the file as UTF-8")
     if b"\0" in data:
@@ -66,8 +68,8 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
         raise DataError(
             f"{path}:{line or error.lineno}: not valid JSON: {error.msg} (column {error.colno}){advice}"
         ) from None
-    except (RecursionError, ValueError) as error:  # nested without end, or a number without end
-        raise DataError(f"{path}:{line or 1}: not usable JSON: {error}") from None
+    except (RecursionError, ValueError) as error:
+        raise DataError(f"{path}:{line or 1}: not usable JSON: {json_problem(error)}") from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:

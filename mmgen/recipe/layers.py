@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecipeError, regular
+from ..files import foreign
 from ..registry import did_you_mean
 from .toml_lines import MOST_NAMES, Key, line_of_deep_key, lines
 from .training import INSTEAD_OF
@@ -182,6 +183,8 @@ def _files(path: Path, seen: tuple[Path, ...] = (), named_at: str = "") -> list[
 
 def _decode(path: Path, data: bytes) -> str:
     """A recipe's text, without the byte order mark that some editors write. Raises RecipeError."""
+    if what := foreign(data):
+        raise RecipeError(f"{path}: {what}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -194,6 +197,8 @@ def _toml_error(path: Path, text: str, error: Exception) -> str:
     if not isinstance(error, tomllib.TOMLDecodeError | RecursionError):  # Python does not parse so long a number
         first = re.search("[0-9_]{4000}", text)
         return f"{path}:{text.count(chr(10), 0, first.start()) + 1 if first else 1}: {LARGE_NUMBER}"
+    if isinstance(error, RecursionError):
+        return f"{path}: not valid TOML: nested too deeply"
     place = re.search(r"\(at line (\d+), column \d+\)", str(error))
     reason = re.sub(r" \(at .*\)", "", str(error))
     return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
@@ -216,8 +221,8 @@ def setting_table(setting: str, front: str = "") -> tuple[dict, dict[Key, str]]:
             table = tomllib.loads(f"{name.strip()} = '''{value}'''")
         except tomllib.TOMLDecodeError as error:
             raise RecipeError(f"{option}: not a TOML value: {error}") from None
-    except RecursionError as error:
-        raise RecipeError(f"{option}: not a TOML value: {error}") from None
+    except RecursionError:
+        raise RecipeError(f"{option[:60]}: not a TOML value: nested too deeply") from None
     except ValueError:
         raise RecipeError(f"{option[:60]}: {LARGE_NUMBER}") from None
     origins = {key: option for key in _table_paths(table)}

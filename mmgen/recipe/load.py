@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ..configs import DatasetConfig, PartConfig
 from ..errors import RecipeError
+from ..files import json_problem
 from ..registry import Registry
 from .check import _Check, _line_number
 from .layers import Layered, read, setting_table
@@ -30,8 +31,8 @@ def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -
     """The recipe saved in a run folder. `source` names the file in errors; paths are relative to `base`."""
     try:
         values = json.loads(text)
-    except ValueError as error:
-        raise RecipeError(f"{source}: not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RecipeError(f"{source}: {json_problem(error)}") from None
     if not isinstance(values, dict):
         raise RecipeError(f"{source}: not a recipe: expected a JSON object")
     profile = values.pop("profile", None)

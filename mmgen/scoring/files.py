@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..configs import DatasetConfig
 from ..data.datasets import build_split
 from ..errors import DataError
-from ..files import image_key
+from ..files import image_key, json_problem
 from ..parts import Dataset
 from ..reading.results import ResultFiles
 from ..reading.tables import BETWEEN, is_table, rows
@@ -243,7 +243,7 @@ def _line(line: str, place: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON: {error}{f'; {FORMATS}' * place.endswith(':1')}") from None
+        raise DataError(f"{place}: {json_problem(error)}{f'; {FORMATS}' * place.endswith(':1')}") from None
 
 
 def _objects(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, RunError, regular
+from ..files import foreign
 from ..recipe.weight_files import EXPECTED, IN_FOLDERS, INDEX, names_in_index, weight_files
 from .weights import read_tensors
 
@@ -111,6 +112,8 @@ def _has_missing_data(tensor: Tensor) -> bool:
 
 def _unpickled(path: Path) -> Any:
     """The content of a torch file. Raises DataError for any error of torch on a damaged file."""
+    if what := foreign(path, "torch", "zip"):
+        raise DataError(f"{path}: {what}")
     try:
         _check_unpacked_size(regular(path))
         with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
@@ -119,6 +122,10 @@ def _unpickled(path: Path) -> Any:
         raise
     except Exception as error:  # of any kind: from pickle, zip or torch
         reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if what := foreign(path, "torch"):  # a zip archive of something else
+            raise DataError(f"{path}: {what}") from None
+        if "hasRecord" in reason or "PytorchStreamReader" in reason:
+            reason = "parts of the torch file are missing"
         if "eights only" in reason or "weights_only" in reason:  # torch's text advises to load the file anyway
             reason = "contains pickled objects other than tensors; loading it could execute arbitrary code"
         raise DataError(

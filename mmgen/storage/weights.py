@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ..errors import RunError, regular
-from ..files import _read_error, write_atomically
+from ..files import _read_error, foreign, write_atomically
 
 ABOUT = "mmgen"  # the only key of the metadata: safetensors writes several keys in random order
 CHECKSUM = "crc32"  # key of the checksum in the metadata
@@ -66,7 +66,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         TypeError,
         RecursionError,
     ) as error:  # torch raises several for invalid dtypes and shapes
-        raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}") from None
+        what = foreign(path, "safetensors") or f"damaged: {str(error).partition(chr(10))[0]}"
+        raise RunError(f"{path}: {what}") from None
     if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
         raise RunError(f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again")
     return tensors, about

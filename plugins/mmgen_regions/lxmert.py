@@ -17,7 +17,7 @@ import numpy as np
 
 from mmgen.errors import DataError
 from mmgen.features.untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
-from mmgen.files import image_key
+from mmgen.files import image_key, json_problem
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5
@@ -102,7 +102,7 @@ def read_index(path: Path) -> dict[str, int]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; 'index' must be a JSON file with the row of every image") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON: {error}") from None
+        raise DataError(f"{path}: {json_problem(error)}") from None
     if isinstance(index, list) and all(isinstance(name, str | int) for name in index):
         index = {str(name): row for row, name in enumerate(index)}
     if not isinstance(index, dict) or not all(

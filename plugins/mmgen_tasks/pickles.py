@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mmgen.errors import DataError
+from mmgen.files import foreign
 from mmgen.reading.text import read_unpacked
 
 PICKLES = (".p", ".pkl", ".pickle")  # file name suffixes
@@ -38,6 +39,8 @@ def read_pickle(path: Path) -> Any:
     """The value of a pickle, also gzipped; strings of Python 2 are read as UTF-8. A value may occur several times, and
     inside itself: the caller must not recurse deeper than the expected form. Raises DataError with the wrong byte."""
     data = bytes(read_unpacked(path))
+    if what := foreign(data):
+        raise DataError(f"{path}: {what}")
     if len(data) > MOST_BYTES:
         raise DataError(f"{path}: over {MOST_BYTES >> 20} MB, too large for a file of expressions")
     _check(data, path)

@@ -152,3 +152,24 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, picture, 
         assert load_module.load_for("run", [Query("photo.png", inputs, picture)]) == expected
     except RunError as error:
         assert str(error) == expected
+
+
+def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
+    bound = []
+    bind = StepNames.bind
+    monkeypatch.setattr(load_module.RunFolder, "recipe", lambda self, registry: recipe)
+    monkeypatch.setattr(load_module.RunFolder, "finished", lambda *_: True)
+    monkeypatch.setattr(StepNames, "bind", lambda self, query: bound.append(query.id) or bind(self, query))
+    queries = [Query(str(number), {"caption": "a dog"}, place=f"q.jsonl:{number}") for number in range(1000)]
+    assert load_module.choose_step("run", queries, True) == "caption"
+    assert bound == ["0", "0", "0"]  # one of each step
+    check = load_module.check_query("run")
+    for query in queries:
+        check(query)
+    assert len(bound) == 6
+    wrong = Query("x", {"sound": "a"}, SEEN, place="q.jsonl:7")
+    with pytest.raises(DataError) as error:
+        check(wrong)
+    assert str(error.value).startswith("q.jsonl:7: run: 'caption' is missing: step 'all' reads ")
+    with pytest.raises(DataError, match=r"q\.jsonl:7: 'caption' is missing: step 'caption' reads caption"):
+        load_module.check_query("run", "caption")(wrong)

@@ -95,7 +95,7 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
         ),
         ({"question_mentions": 7}, "question_mentions: 7 is not a list of mentions"),
         ({"question_mentions": [[0, 1, [True]]]}, "question_mentions: [[0, 1, [True]]] is not a list of mentions"),
-        ({"question_mentions": "[[10, "}, "question_mentions: Expecting value"),
+        ({"question_mentions": "[[10, "}, "question_mentions: not valid JSON: Expecting value"),
         (
             {"question_mentions": [[10, 99, [0]]]},
             "example 'q' mentions characters 10 to 99 of 'question', which has 19",

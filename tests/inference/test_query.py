@@ -1,9 +1,14 @@
 """Queries out of Python's values, NAME=VALUE pairs and lines."""
 
+import contextlib
+import json
+
 import pytest
 
 from mmgen.errors import DataError
+from mmgen.inference import query as query_module
 from mmgen.inference.query import Query, named_values, queries_of, read_sources
+from mmgen.progress import Progress
 from mmgen.tensors import Example
 
 
@@ -49,3 +54,42 @@ def test_a_list_is_many_queries_and_anything_else_is_one():
     assert str(error.value) == (
         "a tuple is not a query; give a list of queries, or All((a, b)) for two pictures of one query"
     )
+
+
+class Watched(Progress):
+    """Writes down what it is told, and how many lines were read before."""
+
+    def __init__(self):
+        self.read, self.said = 0, []
+
+    @contextlib.contextmanager
+    def task(self, label, total, unit="", done=0):
+        self.label, self.total = label, total
+
+        def advance(steps=1, text=""):
+            self.read += steps
+
+        yield advance
+
+    def say(self, text):
+        self.said.append((self.read, text))
+
+
+@pytest.mark.parametrize("wrong", ['{"captoin": "x"}', '{"caption": ', '{"caption": "\\ud800"}'])
+def test_the_first_wrong_line_of_a_long_file_is_said_while_the_file_is_read(tmp_path, monkeypatch, wrong):
+    monkeypatch.setattr(query_module, "LONG", 10)
+    path, right = tmp_path / "q.jsonl", json.dumps({"caption": "a"})
+    path.write_text("\n".join([*[right] * 10, wrong, *[right] * 38, wrong]))
+
+    def check(query):
+        if "captoin" in query.inputs:
+            raise DataError(f"{query.where}: unknown input 'captoin'")
+
+    progress = Watched()
+    queries = read_sources([path], {}, check, progress)
+    assert (len(queries), progress.label, progress.total, progress.read) == (50, "reading q.jsonl", 50, 50)
+    ((lines_before, text),) = progress.said
+    assert lines_before == 10 and text.startswith(f"{path}:11: ") and text.endswith("; reading the other lines")
+    path.write_text("\n".join([wrong, right]))
+    progress = Watched()
+    assert len(read_sources([path], {}, check, progress)) == 2 and not progress.said and not progress.read
