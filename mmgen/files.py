@@ -275,7 +275,8 @@ def read_json(path: Path) -> Any:
 def json_problem(error: Exception) -> str:
     """Why a JSON text cannot be read."""
     if isinstance(error, json.JSONDecodeError):
-        return f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        line = f"line {error.lineno}, " * (error.lineno > 1)
+        return f"not valid JSON: {error.msg} ({line}column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
     if isinstance(error, OSError):

@@ -284,7 +284,8 @@ def test_a_torch_file_with_missing_parts(tmp_path):
     [
         (b"[" * 100_000, "nested too deeply"),
         (b"9" * 5000, "a number has too many digits"),
-        (b'{"a": }', "not valid JSON: Expecting value (line 1, column 7)"),
+        (b'{"a": }', "not valid JSON: Expecting value (column 7)"),
+        (b'\n{"a": }', "not valid JSON: Expecting value (line 2, column 7)"),
         (b'"\xff"', "not UTF-8"),
         (LFS, STRANGERS["lfs"][1]),
     ],

@@ -202,7 +202,8 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
             try:
                 choose_step(place, [query], writes)
             except RunError as error:
-                raise DataError(f"{query.where}: {error}") from None
+                where = "" if query.where in str(error) else f"{query.where}: "
+                raise DataError(f"{where}{error}") from None
         known.add(form)
 
     return check

@@ -170,6 +170,11 @@ def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
     wrong = Query("x", {"sound": "a"}, SEEN, place="q.jsonl:7")
     with pytest.raises(DataError) as error:
         check(wrong)
-    assert str(error.value).startswith("q.jsonl:7: run: 'caption' is missing: step 'all' reads ")
+    assert str(error.value) == (
+        f"run: q.jsonl:7: step 'sound' does not read the picture; give exactly the inputs of one step: {READS}"
+    )
+    with pytest.raises(DataError) as error:
+        check(Query("x", {}, place="q.jsonl:8"))
+    assert str(error.value).startswith("q.jsonl:8: run: 'sound' is missing: step 'sound' reads ")
     with pytest.raises(DataError, match=r"q\.jsonl:7: 'caption' is missing: step 'caption' reads caption"):
         load_module.check_query("run", "caption")(wrong)

@@ -189,7 +189,7 @@ def test_the_data_set_of_a_recipe_gives_references_and_training_questions(tmp_pa
             '{"id": "b", "text": "x"}\n{"text": "x"}',
             "p.jsonl:2: no id; give one of image_id, id, image, question_id; the keys are text",
         ),
-        ('{"id": "b", "text": "x"}\n{"id"', "p.jsonl:2: not JSON: Expecting ':' delimiter: line 1 column 6 (char 5)"),
+        ('{"id": "b", "text": "x"}\n{"id"', "p.jsonl:2: not valid JSON: Expecting ':' delimiter (column 6)"),
         ('{"id": "b", "text": 7}', "p.jsonl, entry 1: text must be a string or a list of strings, not 7"),
         ('["x"]', 'p.jsonl, entry 1: expected {"id": ..., "text": ...} but got "x"'),
         ("", "p.jsonl: contains no predictions"),
@@ -242,5 +242,5 @@ def test_a_table_with_an_unknown_file_type_is_refused(tmp_path):
     (tmp_path / "q.txt").write_text("image_id,questions\n1,What?\n")
     with pytest.raises(DataError) as caught:
         read_references(tmp_path / "q.txt", registry())
-    assert str(caught.value).startswith(f"{tmp_path}/q.txt:1: not JSON: ")
+    assert str(caught.value).startswith(f"{tmp_path}/q.txt:1: not valid JSON: ")
     assert str(caught.value).endswith("; give JSON or JSONL, or a table with a name ending in .csv or .tsv")

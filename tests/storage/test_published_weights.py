@@ -126,7 +126,7 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
     "name, content, reason",
     [
         ("a.bin", b"", "a.bin: damaged, or not a weights file"),
-        ("a.bin", b"PK\x03\x04 and so on", "a.bin: damaged, or not a weights file"),
+        ("a.bin", b"PK\x03\x04 and so on", "a.bin: is a zip archive; unpack it first"),
         ("a.safetensors", b"\xff" * 40, "a.safetensors: damaged"),
         ("a.txt", b"words", "not a weights file by its name; give a file"),
         ("model.safetensors.index.json", b"{", "index.json: damaged"),
