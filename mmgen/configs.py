@@ -23,6 +23,7 @@ from pydantic import Field, SerializeAsAny
 from .decoding import Decoding, DecodingConfig
 from .settings import Config
 
+Mixes = Literal["attention", "row", "nothing"]  # what may change the state of a slot of a backbone
 Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
 
 if TYPE_CHECKING:
@@ -152,11 +153,15 @@ class FeaturesConfig(EmbedderConfig):
 class BackboneConfig(PartConfig):
     """A pretrained encoder with its tokenizer and its masked-language-model head.
 
+    mixes                            what may change the state of a slot: "attention", the slots that it sees
+                                     (`mmgen.attention.visible`); "row", any slot of its row, as in a recurrent network
+                                     or a bag of words; "nothing", no other slot
     supports_gradient_checkpointing  whether `parts.Backbone.set_gradient_checkpointing` can be enabled
     supports_torch_compile           whether `parts.Backbone.set_torch_compile` can be enabled
     """
 
     kind: ClassVar[str] = "backbone"
+    mixes: ClassVar[Mixes] = "attention"
     supports_gradient_checkpointing: ClassVar[bool] = False
     supports_torch_compile: ClassVar[bool] = False
 
@@ -207,17 +212,29 @@ class ObjectiveConfig(PartConfig):
 class GeneratorConfig(PartConfig):
     """An objective that can also write: how targets are laid out, trained on and generated.
 
-    decoding  the class by which the table [decoding] is checked. By default `Decoding`, with transformers' names, for
-              texts that are written from left to right; a generator with another order has a `DecodingConfig` with
-              its keys
+    backbones  the kinds of `BackboneConfig.mixes` that it can be trained and write with
+    decoding   the class by which the table [decoding] is checked. By default `Decoding`, with transformers' names, for
+               texts that are written from left to right; a generator with another order has a `DecodingConfig` with
+               its keys
     """
 
     kind: ClassVar[str] = "generator"
     gives: ClassVar[Gives | None] = "text"
+    backbones: ClassVar[frozenset[Mixes]] = frozenset({"attention"})
     decoding: ClassVar[type[DecodingConfig]] = Decoding
 
     def build(self, backbone: "parts.Backbone") -> "objectives.Generator":
         raise NotImplementedError
+
+    def backbone_problem(self, backbone: BackboneConfig) -> str:
+        """Why it cannot be trained and write with this backbone; empty if it can."""
+        if backbone.mixes in self.backbones:
+            return ""
+        kinds = " or ".join(f'"{kind}"' for kind in sorted(self.backbones))
+        return (
+            f"the generator '{self.type}' needs a backbone that mixes {kinds}, but '{backbone.type}' mixes "
+            f'"{backbone.mixes}"; choose another generator or backbone'
+        )
 
     def refuses(self, decoding: Any) -> dict[str, str]:
         """Options that are set and that this generator does not have: option -> why, and what to do. `mmgen check`

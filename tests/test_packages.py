@@ -1,8 +1,15 @@
 """Packages of third parties, written from the docs alone: each passes the suite of its kind."""
 
+import pytest
+from kit.toys import mmgen_here, recipe
+from mmgen_causal import Causal
+from mmgen_masked import Masked
 from packages.diffusion import Denoising, Diffusion
+from packages.recurrent import Alone, Gru
 
-from mmgen.testing import GeneratorSuite
+from mmgen.errors import PluginError
+from mmgen.model import compose
+from mmgen.testing import TEXTS, BackboneSuite, GeneratorSuite, Words
 
 
 class TestDiffusion(GeneratorSuite):
@@ -11,3 +18,54 @@ class TestDiffusion(GeneratorSuite):
 
     def decodings(self):
         return Denoising(steps=2), Denoising(order="random"), Denoising(temperature=1.0, num_return_sequences=3)
+
+
+class TestGru(BackboneSuite):
+    def config(self):
+        return Gru(hidden_size=24)
+
+
+class TestAlone(BackboneSuite):
+    def config(self):
+        return Alone(hidden_size=24)
+
+
+def test_a_recurrent_network_learns_and_writes_with_the_causal_generator():
+    config = Gru(hidden_size=48)
+
+    class Suite(GeneratorSuite):
+        def config(self):
+            return Causal(max_tokens=12)
+
+        def backbone_config(self):
+            return config
+
+    Suite().test_overfits_one_pair()
+
+
+@pytest.mark.parametrize(("backbone", "mixes"), [(Gru(), "row"), (Alone(), "nothing")])
+def test_the_masked_generator_refuses_what_has_no_attention(backbone, mixes):
+    with pytest.raises(PluginError) as error:
+        compose(backbone, {"caption": Words()}, Masked(), texts=TEXTS)
+    assert str(error.value) == (
+        f"the generator 'masked' needs a backbone that mixes \"attention\", but '{backbone.type}' mixes \"{mixes}\"; "
+        "choose another generator or backbone"
+    )
+
+
+def test_check_names_the_line_of_a_generator_that_does_not_fit(site, tmp_path):
+    site("mmgen-recurrent", "mmgen_recurrent", "from packages.recurrent import Gru, Alone, register_backbones\n")
+    (tmp_path / "toy.toml").write_text(recipe(backbone={"type": "gru"}).replace("num_", "# num_", 2))
+    done = mmgen_here(tmp_path, "check", "toy.toml")
+    assert "toy.toml:10: generator.type: the generator 'masked' needs a backbone that mixes" in done.stderr, done.stderr
+
+
+def test_a_backbone_that_says_nothing_and_mixes_is_caught():
+    class Wrong(Gru):
+        """A liar."""
+
+        mixes = "nothing"
+
+    suite = type("Suite", (BackboneSuite,), {"config": lambda self: Wrong()})
+    with pytest.raises(AssertionError, match="a slot changes the states of other slots, though the config says mixes"):
+        suite().test_slots_do_not_mix()

@@ -179,8 +179,11 @@ class _Check:
         return recipe
 
     def fits(self, built: Mapping[str, Any]) -> None:
-        """Check references: steps name inputs and steps that exist, without a cycle; the generator supports the options
-        of [decoding]."""
+        """Check references: steps name inputs and steps that exist, without a cycle; the generator supports the
+        backbone and the options of [decoding]."""
+        backbone, generator = built.get("backbone"), built.get("generator")
+        if backbone is not None and generator is not None and (unfit := generator.backbone_problem(backbone)):
+            self.problem(("generator", "type"), unfit)
         if built.get("generator") is not None and built["decoding"] is not None:
             for option, reason in built["generator"].refuses(built["decoding"]).items():
                 self.problem(("decoding", option), reason)

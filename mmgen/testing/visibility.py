@@ -47,8 +47,8 @@ class SightSuite(BuildsRows):
 
     def test_positions_matter(self) -> None:
         backbone = self.backbone()
-        if backbone.masks != "any":
-            skip("reads only from left to right, so it may work without positions")
+        if backbone.masks != "any" or self.config().mixes != "attention":
+            skip("has no attention, or reads only from left to right, so it may work without positions")
         row = self.rows(backbone)[0]
         moved = replace(row, positions=row.positions * 2)  # + 1 changes nothing where positions are rotary or relative
         differs = _difference(last(backbone, row), last(backbone, moved)) > SEEN
@@ -107,6 +107,16 @@ class SightSuite(BuildsRows):
         message = 'a slot changes the states of earlier slots, though masks is "causal"'
         assert_close(last(backbone, row)[:, :3], changed[:, :3], message)
 
+    def test_slots_do_not_mix(self) -> None:
+        backbone = self.backbone()
+        if self.config().mixes != "nothing":
+            skip("mixes slots")
+        row = self.rows(backbone)[0]
+        second = row.layout.real & (row.positions == 1)
+        changed = last(backbone, with_states(row, second, backbone, some_ids(backbone, 8)[7]))
+        message = 'a slot changes the states of other slots, though the config says mixes = "nothing"'
+        assert_close(last(backbone, row)[row.layout.real & ~second], changed[row.layout.real & ~second], message)
+
     def test_a_mask_sees_its_input_and_earlier_tokens(self) -> None:
         backbone, _, _, row = self._row(needs="any")
         masks = (row.layout.role == MASK) & (row.layout.time == 3)
@@ -143,6 +153,8 @@ class SightSuite(BuildsRows):
         backbone = self.backbone()
         if needs and backbone.masks != needs:
             skip("reads from left to right only")
+        if needs and self.config().mixes != "attention":
+            skip("has no attention")
         before, tail, _ = self.rows(backbone)
         return backbone, before, tail, before.followed_by(tail)
 

@@ -40,6 +40,8 @@ class Encoder(mmgen.BackboneConfig):
     positions_after_padding: ClassVar[bool] = False  # as in RoBERTa: position ids start after the padding index
     caches: ClassVar[bool] = True
     attentions_are_scores: ClassVar[bool] = False  # returns attention scores instead of their softmax
+    additive_masks: ClassVar[bool] = True  # eager attention adds its mask to scores; False: it takes a boolean mask
+    attention: ClassVar[str | None] = None  # of transformers' AttentionInterface; it takes boolean masks, like "sdpa"
     narrows: ClassVar[bool] = False  # its last layer can be computed for predicted slots only
 
     weights: Annotated[str | None, PathOrName()] = Field(

@@ -108,6 +108,8 @@ class EncoderBackbone(Backbone):
     def __init__(self, config: Encoder, model: PreTrainedModel, tokenizer) -> None:
         super().__init__()
         self.config, self.model, self.tokenizer = config, model, tokenizer
+        if config.attention is not None:
+            model.set_attn_implementation(config.attention)
         self.caches = config.caches
         words: Any = model.get_input_embeddings()
         self.input_size, self.hidden_size = words.embedding_dim, model.config.hidden_size
@@ -150,24 +152,37 @@ class EncoderBackbone(Backbone):
         arguments |= {} if cache is None else {"past_key_values": cache.states}
         if "token_type_ids" in self._accepts:
             arguments["token_type_ids"] = slots.types
-        eager = "attentions" in output or self._attention != "sdpa"
-        with self._eager() if eager else contextlib.nullcontext():
-            out = self.model.base_model(
+        eager = "attentions" in output or self.attention == "eager"
+        if eager and self.config.additive_masks:
+            masks = apply(masks, lambda mask: additive(mask, slots.states.dtype))
+        with self.eager() if eager else contextlib.nullcontext():
+            out = self.call_model(
                 inputs_embeds=slots.states,
-                attention_mask=apply(masks, lambda mask: additive(mask, slots.states.dtype)) if eager else masks,
+                attention_mask=masks,
                 position_ids=self._rows(slots.positions),
                 output_hidden_states="hidden" in output,
                 output_attentions="attentions" in output,
                 **arguments,
             )
         if cache is not None and cache.states.get_seq_length() != len(cache):
-            raise RuntimeError(
+            raise PluginError(
                 f"{self.config.type} did not fill its cache; set caches = False on {type(self.config).__name__}"
             )
         attentions = tuple(out.attentions or ())
         if self.config.attentions_are_scores:
             attentions = tuple(scores.softmax(-1) for scores in attentions)
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
+
+    def call_model(self, **arguments: Any) -> Any:
+        """The output of the encoder: `last_hidden_state`, and `hidden_states` and `attentions` if requested. Override
+        it for a model whose `forward` cannot take a mask (B, 1, L, M); the model itself then stays as it is, so
+        `source_logits` of a suite can call it.
+
+        arguments  inputs_embeds (B, L, E), attention_mask (`attention_masks`), position_ids (B, L),
+                   output_hidden_states, output_attentions, and, if the model takes them, token_type_ids (B, L) and
+                   past_key_values
+        """
+        return self.model.base_model(**arguments)
 
     def _rows(self, positions: Tensor) -> Tensor:
         """Rows of the encoder's position table for positions (B, L)."""
@@ -252,13 +267,15 @@ class EncoderBackbone(Backbone):
         }
 
     @property
-    def _attention(self) -> str:
-        return self.model.config._attn_implementation
+    def attention(self) -> str:
+        """The name of transformers' attention that the encoder uses."""
+        name: str = self.model.config._attn_implementation
+        return name
 
     @contextlib.contextmanager
-    def _eager(self) -> Iterator[None]:
+    def eager(self) -> Iterator[None]:
         """Use eager attention, the only one that returns attention weights (with an additive mask)."""
-        before = self._attention
+        before = self.attention
         self.model.set_attn_implementation("eager")
         try:
             yield
@@ -276,9 +293,7 @@ def head(model: PreTrainedModel) -> nn.Module:
     for name in ("cls", "lm_head", "predictions"):
         if hasattr(model, name):
             return getattr(model, name)
-    raise RuntimeError(
-        f"no masked-language-model head found in {type(model).__name__}; override EncoderBackbone.logits"
-    )
+    raise PluginError(f"no masked-language-model head found in {type(model).__name__}; override EncoderBackbone.logits")
 
 
 def head_transform(backbone: Backbone) -> nn.Module:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
+from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
 
@@ -148,7 +149,8 @@ def _build_model(sizes: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    sizes, inner = AutoConfig.for_model(config.family), config.intermediate_size or 4 * config.hidden_size
+    sizes, inner = _family(config), config.intermediate_size or 4 * config.hidden_size
+    layers = getattr(sizes, "num_hidden_layers", 0)
     values = {
         "vocab_size": vocabulary,
         "hidden_size": config.hidden_size,
@@ -166,9 +168,27 @@ def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedCon
     for name, value in values.items():
         if name in names or name in sizes.attribute_map:
             setattr(sizes, name, value)
+    for name, value in names.items():  # one value for each published layer, such as layer_types
+        if isinstance(value, list) and layers and len(value) == layers:
+            setattr(sizes, name, (value * config.num_hidden_layers)[: config.num_hidden_layers])
     for name, value in config.sizes().items():
         setattr(sizes, name, value)
     _set_dropout(config, sizes)
+    return sizes
+
+
+def _family(config: Encoder) -> PreTrainedConfig:
+    """transformers' config of the family. Raises DataError for a family without a masked-language model."""
+    name = config.family
+    if name not in CONFIG_MAPPING:
+        raise DataError(
+            f"backbone '{config.type}': transformers has no family '{name}'"
+            f"{did_you_mean(name, CONFIG_MAPPING.keys())}; set model_type of the config class"
+        )
+    sizes: PreTrainedConfig = AutoConfig.for_model(name)
+    if type(sizes) not in MODEL_FOR_MASKED_LM_MAPPING or sizes.is_encoder_decoder:
+        what = "a decoder" if sizes.is_encoder_decoder else "no masked-language model"
+        raise DataError(f"backbone '{config.type}': transformers' '{name}' has {what}; choose an encoder")
     return sizes
 
 

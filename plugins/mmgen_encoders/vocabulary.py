@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -18,6 +19,11 @@ SPECIAL = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    """The tokenizer that `save_pretrained(folder)` wrote."""
+    return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:

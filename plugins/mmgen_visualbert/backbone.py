@@ -82,12 +82,12 @@ class VisualBertBackbone(EncoderBackbone):
         """Apply the fusion layer to words' states and embedded regions (B, L, H). With `weigh`, also returns its
         attention (B, heads, L, M)."""
         layer: Any = self.fusion
-        if not weigh and self._attention == "sdpa":
+        if not weigh and self.attention == "sdpa":
             return layer(states, attention_mask=seen, **cache_arguments), []
         weights: list[Tensor] = []
         hook = layer.attention.self.register_forward_hook(lambda _, __, output: weights.append(output[1]))
         try:
-            with self._eager():
+            with self.eager():
                 fused = layer(states, attention_mask=additive(seen, states.dtype), **cache_arguments)
                 return fused, weights if weigh else []
         finally:
