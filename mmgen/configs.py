@@ -23,7 +23,7 @@ from pydantic import Field, SerializeAsAny
 from .decoding import Decoding, DecodingConfig
 from .settings import Config
 
-Mixes = Literal["attention", "row", "nothing"]  # what may change the state of a slot of a backbone
+Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
 Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class FeaturesConfig(EmbedderConfig):
 class BackboneConfig(PartConfig):
     """A pretrained encoder with its tokenizer and its masked-language-model head.
 
-    mixes                            what may change the state of a slot: "attention", the slots that it sees
+    mixes                            what may change the state of a slot: "visible", the slots that it sees
                                      (`mmgen.attention.visible`); "row", any slot of its row, as in a recurrent network
                                      or a bag of words; "nothing", no other slot
     supports_gradient_checkpointing  whether `parts.Backbone.set_gradient_checkpointing` can be enabled
@@ -161,7 +161,7 @@ class BackboneConfig(PartConfig):
     """
 
     kind: ClassVar[str] = "backbone"
-    mixes: ClassVar[Mixes] = "attention"
+    mixes: ClassVar[Mixes] = "visible"
     supports_gradient_checkpointing: ClassVar[bool] = False
     supports_torch_compile: ClassVar[bool] = False
 
@@ -220,7 +220,7 @@ class GeneratorConfig(PartConfig):
 
     kind: ClassVar[str] = "generator"
     gives: ClassVar[Gives | None] = "text"
-    backbones: ClassVar[frozenset[Mixes]] = frozenset({"attention"})
+    backbones: ClassVar[frozenset[Mixes]] = frozenset({"visible"})
     decoding: ClassVar[type[DecodingConfig]] = Decoding
 
     def build(self, backbone: "parts.Backbone") -> "objectives.Generator":

@@ -48,7 +48,7 @@ def test_the_masked_generator_refuses_what_has_no_attention(backbone, mixes):
     with pytest.raises(PluginError) as error:
         compose(backbone, {"caption": Words()}, Masked(), texts=TEXTS)
     assert str(error.value) == (
-        f"the generator 'masked' needs a backbone that mixes \"attention\", but '{backbone.type}' mixes \"{mixes}\"; "
+        f"the generator 'masked' needs a backbone that mixes \"visible\", but '{backbone.type}' mixes \"{mixes}\"; "
         "choose another generator or backbone"
     )
 

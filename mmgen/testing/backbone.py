@@ -24,7 +24,7 @@ class BackboneSuite(SightSuite, CacheSuite):
 
     A suite that defines `source_logits` compares the backbone with its source model. `source_length` must exceed every
     attention window of the encoder, or `config()` must make the windows small. A config with another `mixes` than
-    "attention" is not asked what slots see.
+    "visible" is not asked what slots see.
     """
 
     source_length = 160  # slots of the rows that are compared; fewer where max_positions is smaller
@@ -58,8 +58,8 @@ class BackboneSuite(SightSuite, CacheSuite):
             value = getattr(backbone, name, None)
             assert isinstance(value, int) and value >= least, f"{name} must be an integer of {least} or more"
         mixes = self.config().mixes
-        assert mixes in ("attention", "row", "nothing"), (
-            f'mixes of the config is {mixes!r}; mixes must be "attention", "row" or "nothing"'
+        assert mixes in ("visible", "row", "nothing"), (
+            f'mixes of the config is {mixes!r}; mixes must be "visible", "row" or "nothing"'
         )
         assert backbone.masks in ("any", "causal"), f'masks is {backbone.masks!r}; masks must be "any" or "causal"'
         assert isinstance(backbone.caches, bool), "caches must be True or False"

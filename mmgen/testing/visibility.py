@@ -47,7 +47,7 @@ class SightSuite(BuildsRows):
 
     def test_positions_matter(self) -> None:
         backbone = self.backbone()
-        if backbone.masks != "any" or self.config().mixes != "attention":
+        if backbone.masks != "any" or self.config().mixes != "visible":
             skip("has no attention, or reads only from left to right, so it may work without positions")
         row = self.rows(backbone)[0]
         moved = replace(row, positions=row.positions * 2)  # + 1 changes nothing where positions are rotary or relative
@@ -153,7 +153,7 @@ class SightSuite(BuildsRows):
         backbone = self.backbone()
         if needs and backbone.masks != needs:
             skip("reads from left to right only")
-        if needs and self.config().mixes != "attention":
+        if needs and self.config().mixes != "visible":
             skip("has no attention")
         before, tail, _ = self.rows(backbone)
         return backbone, before, tail, before.followed_by(tail)

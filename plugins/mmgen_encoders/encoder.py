@@ -157,12 +157,14 @@ class EncoderBackbone(Backbone):
             masks = apply(masks, lambda mask: additive(mask, slots.states.dtype))
         with self.eager() if eager else contextlib.nullcontext():
             out = self.call_model(
-                inputs_embeds=slots.states,
-                attention_mask=masks,
-                position_ids=self._rows(slots.positions),
-                output_hidden_states="hidden" in output,
-                output_attentions="attentions" in output,
-                **arguments,
+                {
+                    "inputs_embeds": slots.states,
+                    "attention_mask": masks,
+                    "position_ids": self._rows(slots.positions),
+                    "output_hidden_states": "hidden" in output,
+                    "output_attentions": "attentions" in output,
+                    **arguments,
+                }
             )
         if cache is not None and cache.states.get_seq_length() != len(cache):
             raise PluginError(
@@ -173,7 +175,7 @@ class EncoderBackbone(Backbone):
             attentions = tuple(scores.softmax(-1) for scores in attentions)
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
 
-    def call_model(self, **arguments: Any) -> Any:
+    def call_model(self, arguments: Mapping[str, Any]) -> Any:
         """The output of the encoder: `last_hidden_state`, and `hidden_states` and `attentions` if requested. Override
         it for a model whose `forward` cannot take a mask (B, 1, L, M); the model itself then stays as it is, so
         `source_logits` of a suite can call it.
