@@ -44,7 +44,7 @@ MEASURED = 10_000  # examples whose targets are tokenised at a time to tell thei
 
 @dataclass(frozen=True)
 class EncodedInputs:
-    """The prefixes of a batch, encoded.
+    """The encoded prefixes of a batch.
 
     states  (B, P, H) last states of all slots
     inputs  input name -> (B, N, H) last states of its slots, padding included
@@ -60,7 +60,7 @@ class EncodedInputs:
 
 
 class Draw(Protocol):
-    """Random numbers by the place of a row, and by more texts."""
+    """A random generator for the row at a place; more texts give independent generators of that row."""
 
     def __call__(self, place: int, /, *more: str) -> random.Random: ...
 
@@ -73,12 +73,11 @@ def _draw(place: int, /, *more: str) -> random.Random:
 class Rows:
     """B rows whose targets are to be collated.
 
-    examples  one a row
-    draw      the place of a row -> its random numbers, the objective's own: a function of (seed, step, pass over the
-              data, example, objective); made when asked for. More texts give more of them: `draw(place, target)` is a
-              function of the target too, so it stays the same where an example is cut
-    hidden    input name -> (B, N) or (B, N, C): what stood where `Reader.hide` hid it for this objective, else -100
-    inputs    input name -> what its reader collated (`Batch.inputs`): which regions there are to choose from
+    examples  one per row
+    draw      place of a row -> its random generator: a function of (seed, step, epoch, example, objective), created on
+              demand. `draw(place, target)` also depends on the target, and so does not change if an example is halved
+    hidden    input name -> (B, N) or (B, N, C): the labels of what `Reader.hide` masked for this objective, else -100
+    inputs    input name -> its collated input (`Batch.inputs`), for example the regions to choose from
     """
 
     examples: Sequence[ResolvedExample]

@@ -30,7 +30,7 @@ class TestAlone(BackboneSuite):
         return Alone(hidden_size=24)
 
 
-def test_a_recurrent_network_learns_and_writes_with_the_causal_generator():
+def test_a_recurrent_network_trains_and_writes_with_the_causal_generator():
     config = Gru(hidden_size=48)
 
     class Suite(GeneratorSuite):

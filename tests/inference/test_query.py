@@ -76,7 +76,7 @@ class Watched(Progress):
 
 
 @pytest.mark.parametrize("wrong", ['{"captoin": "x"}', '{"caption": ', '{"caption": "\\ud800"}'])
-def test_the_first_wrong_line_of_a_long_file_is_said_while_the_file_is_read(tmp_path, monkeypatch, wrong):
+def test_the_first_wrong_line_of_a_long_file_is_reported_while_the_file_is_read(tmp_path, monkeypatch, wrong):
     monkeypatch.setattr(query_module, "LONG", 10)
     path, right = tmp_path / "q.jsonl", json.dumps({"caption": "a"})
     path.write_text("\n".join([*[right] * 10, wrong, *[right] * 38, wrong]))

@@ -56,12 +56,13 @@ def test_a_list_under_its_key(tmp_path):
     path.write_text('{"info": {}, "rows": [1]}')
     assert read_list(path, "rows", "rows") == ({"info": {}, "rows": [1]}, [1])
     assert refused(read_list, path, "images", "captions") == (
-        f"{path}: not a file of captions: it has no list 'images' (its keys are: info, rows)"
+        f"{path}: not a file of captions: the file has no list 'images' (its keys are: info, rows)"
     )
     path.write_text("[1, 2]")
     assert read_list(path, "rows", "rows", True) == ({}, [1, 2])
     assert (
-        refused(read_list, path, "rows", "rows") == f"{path}: not a file of rows: it has no list 'rows' (it is a list)"
+        refused(read_list, path, "rows", "rows")
+        == f"{path}: not a file of rows: the file has no list 'rows' (the file is a list)"
     )
 
 

@@ -120,5 +120,5 @@ def test_the_page_has_every_key_with_its_bounds_and_default():
         in page
     )
     assert '| `precision` | `"auto"`, `"fp32"`, `"bf16"` | `"auto"` |' in page
-    assert "| `extractor` | a table: extractor |  | makes the features from raw images |" in page
+    assert "| `extractor` | a table: extractor |  | computes the features from raw images |" in page
     assert "| `name` | string | required | names the run folder |" in page

@@ -1,4 +1,4 @@
-"""The Markdown page: results by machine and commit, every figure with its command.
+"""The Markdown page: results by machine and commit, every figure with the command.
 
 It is written from the journals alone, so it can be written again at any time, and has the results of every run."""
 
