@@ -51,33 +51,38 @@ class Embedders(nn.ModuleDict):
 class Model(nn.Module):
     """A plain module: `model(batch)` is the loss; `mmgen.evaluation.generate` generates texts with it.
 
-    sequence  the layout of the inputs
-    inputs    names of the inputs, in order; a batch may have only some of them
-    frozen    names of the parameters that a part froze when it was built; no step trains them
+    generator  writes texts; a model whose steps only predict may have none (`has_generator`)
+    sequence   the layout of the inputs
+    inputs     names of the inputs, in order; a batch may have only some of them
+    frozen     names of the parameters that a part froze when it was built; no step trains them
     """
+
+    generator: Generator
 
     def __init__(
         self,
         backbone: Backbone,
         embedders: Mapping[str, Embedder],
-        generator: Generator,
+        generator: Generator | None,
         sequence: SequenceConfig | None = None,
         objectives: Mapping[str, Objective] | None = None,
     ) -> None:
         super().__init__()
-        if generator.needs == "any" and backbone.masks != "any":
+        if generator is not None and generator.needs == "any" and backbone.masks != "any":
             raise PluginError(
                 f"the generator {type(generator).__name__} needs a backbone that supports any attention mask, "
                 f"but {type(backbone).__name__} is causal"
             )
-        if generator.max_tokens >= backbone.max_positions:
+        if generator is not None and generator.max_tokens >= backbone.max_positions:
             raise DataError(
                 f"generator.max_tokens is {generator.max_tokens}, but the encoder has only {backbone.max_positions} "
                 "positions for inputs and text together; lower max_tokens"
             )
         for name, embedder in embedders.items():
             _check(name, embedder, sharing_problem(embedder, backbone))
-        self.backbone, self.generator, self.sequence = backbone, generator, sequence or SequenceConfig()
+        self.backbone, self.sequence = backbone, sequence or SequenceConfig()
+        if generator is not None:
+            self.generator = generator
         if self.sequence.target_token_type >= (backbone.types or 1):
             raise DataError(
                 f"sequence.target_token_type = {self.sequence.target_token_type}, but the backbone "
@@ -93,6 +98,10 @@ class Model(nn.Module):
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
+
+    @property
+    def has_generator(self) -> bool:
+        return "generator" in self._modules
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -151,7 +160,7 @@ class Model(nn.Module):
 
     def prefix(self, batch: Batch) -> Prefix:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""
-        return self._prefix(self._parts(batch), batch, room=self.generator.max_tokens)
+        return self._prefix(self._parts(batch), batch, room=self.generator.max_tokens if self.has_generator else 0)
 
     def encode(self, batch: Batch) -> EncodedInputs:
         """Encode the prefixes: states (B, P, H), and the states of each input. No text follows, so the inputs may use
@@ -269,7 +278,7 @@ class Objectives:
 def compose(
     backbone: BackboneConfig,
     inputs: Mapping[str, EmbedderConfig],
-    generator: GeneratorConfig,
+    generator: GeneratorConfig | None,
     texts: Iterable[str] | None = None,
     folder: Path | None = None,
     sequence: SequenceConfig | None = None,
@@ -289,15 +298,18 @@ def compose(
         for classes_name, classes in embedder.vocabularies().items()
     }
     heads = objectives.build(encoder, input_vocabularies) if objectives else {}
-    writer = built(generator, lambda: generator.build(encoder), "the generator")
     readers = {name: embedder.reader for name, embedder in embedders.items()}
     for name, head in heads.items():
         if objectives and (problem := declaration_problem(objectives.configs[name], head, named, readers)):
             raise PluginError(f"{Qualified(name, 'objective', head)}: {problem}")
-    if problem := declaration_problem(generator, writer, named, readers):
-        raise PluginError(f"{Qualified('generator', 'generator', writer)}: {problem}")
+    writer = None
+    if generator is not None:
+        writer = built(generator, partial(generator.build, encoder), "the generator")
+        if problem := declaration_problem(generator, writer, named, readers):
+            raise PluginError(f"{Qualified('generator', 'generator', writer)}: {problem}")
     model = Model(encoder, embedders, writer, sequence, heads)
-    model.decoding = generator.decoding()
+    if generator is not None:
+        model.decoding = generator.decoding()
     model.vocabularies = objectives.vocabularies if objectives else {}
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model

@@ -183,6 +183,8 @@ def load_for(
     if step is None and not is_export(place):
         step = choose_step(place, queries, writes)
     predictor = open_model(place, step, sets)
+    if writes and predictor.kind != "text":
+        raise RunError(f"{path}: step '{predictor.step}' writes no texts; use `mmgen predict`")
     if not writes and predictor.kind == "text":
         raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
     return predictor

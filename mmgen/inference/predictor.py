@@ -75,6 +75,8 @@ class Predictor:
         self.where = where or (str(folder.path) if folder else recipe.name)
         self.names = StepNames(recipe, step)
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
+        if self.kind == "text" and not model.has_generator:
+            raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
         objectives = () if self.kind == "text" else (self.objective,)
         self._collator = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
@@ -303,6 +305,8 @@ class Predictor:
         if n is not None and n > MOST_TEXTS:
             raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
         generator, options = self.recipe.generator, self.recipe.decoding
+        if generator is None:  # the step predicts, and decoding has no effect
+            return options
         several = {} if n is None else {"num_return_sequences": n}
         if n not in (None, 1) and not {*several} <= {*type(options).model_fields}:
             raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -18,7 +18,7 @@ from .messages import describe_mistake
 from .paths import resolve_paths
 from .renamed_keys import new_name, with_new_names
 from .step_objectives import objective_errors, unscored_metrics, unsupported_training
-from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
+from .tables import GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training
 
@@ -115,6 +115,9 @@ class _Check:
 
     def decoding(self, table: Any, generator: Any) -> DecodingConfig | None:
         """The table [decoding], by the class that the generator of this table names. None if that is unknown."""
+        if generator is None:
+            plain: Decoding | None = self.table(Decoding, table, ("decoding",))
+            return plain
         name = generator.get("type") if isinstance(generator, dict) else None
         part = self.registry.names("generator").get(name) if isinstance(name, str) else None
         if part is None:
@@ -196,6 +199,11 @@ class _Check:
                     ("decoding", "min_new_tokens"),
                     f"must be at most {most - 1}: generator.max_tokens = {most} includes the end token",
                 )
+        if "generator" not in built and (step := next(_writing(built["steps"] or {}), None)):
+            self.problem(
+                ("generator",),
+                f"is missing, and step '{step}' trains it: add a table [generator], or name the step's objectives",
+            )
         for place, wrong in [*unscored_metrics(built), *unsupported_training(built)]:
             self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
@@ -258,6 +266,11 @@ class _Check:
                     f"{config.extractor.type} reads published files, not images; create a feature file with `mmgen "
                     f"features import --type {config.extractor.type}`, and set inputs.{name}.features to it",
                 )
+
+
+def _writing(steps: Mapping[str, Step | None]) -> Iterator[str]:
+    """The steps that train the generator."""
+    yield from (name for name, step in steps.items() if step is not None and GENERATOR in step.objectives)
 
 
 def _validate(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[Any]]:

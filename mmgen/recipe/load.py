@@ -77,8 +77,8 @@ def resolve(
     values = dict(layers.values)
     built: dict[str, Any] = {"profile": profile}
     for table, kind in PARTS.items():
-        if table in values:
-            built[table] = check.part(kind, values.pop(table), (table,))
+        if (part_table := values.pop(table, None)) is not None:
+            built[table] = check.part(kind, part_table, (table,))
     for table, kind in NAMED_PARTS.items():
         named = check.tables(values.pop(table, {}), (table,))
         built[table] = named and {

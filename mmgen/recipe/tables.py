@@ -154,7 +154,9 @@ class Recipe(Config):
     inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(
         min_length=1, description="embedders, in the order of the sequence"
     )
-    generator: SerializeAsAny[GeneratorConfig]
+    generator: SerializeAsAny[GeneratorConfig] | None = Field(
+        None, description="writes texts; not needed by a recipe whose steps only train [objectives.NAME]"
+    )
     objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps train besides writing")
     sequence: SequenceConfig = SequenceConfig()
     training: Training = Training()
@@ -165,7 +167,7 @@ class Recipe(Config):
     probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
 
     def model_post_init(self, context: Any) -> None:
-        if not isinstance(self.decoding, self.generator.decoding):
+        if self.generator is not None and not isinstance(self.decoding, self.generator.decoding):
             raise ValueError(
                 f"decoding: must be a {self.generator.decoding.__name__}, which the generator '{self.generator.type}' "
                 f"names, not a {type(self.decoding).__name__}"
@@ -179,7 +181,7 @@ class Recipe(Config):
         """The objective of a step that makes its predictions, and their kind; at most one objective does."""
         for name in self.steps[step].objectives:
             config = self.generator if name == GENERATOR else self.objectives[name]
-            if config.gives is not None:
+            if config is not None and config.gives is not None:
                 return name, config.gives
         return None
 
@@ -208,9 +210,9 @@ class Recipe(Config):
         return bool(self.steps[step].evaluate) and self.makes_texts(step) and self.scored_data(step) is None
 
     def makes_texts(self, step: str) -> bool:
-        """Whether a step predicts texts. A step that only trains counts too, since its generator can write."""
+        """Whether a step predicts texts. A step that only trains counts too, since the recipe's generator can write."""
         predicts = self.predicts(step)
-        return predicts is None or predicts[1] == "text"
+        return self.generator is not None if predicts is None else predicts[1] == "text"
 
     def sources(self, step: str) -> dict[str, SourceConfig]:
         """The training data of a step: see `Step.sources`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,7 @@ def _gather(
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
     references = _references(metrics, examples, notes, columns)
     published = _published_rows(dataset, notes)
+    notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}))))
     return Table(columns, steps, references, published, tuple(notes), again)
 
 
@@ -135,6 +136,7 @@ def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], d
             dataset = datasets.dataset_of(steps[0])
             published = _published_rows(dataset, notes)
             values = {label: scores.values for label, scores in scores_by_label.items()}
+            notes.update(dict.fromkeys(_below_chance(values, references.get("chance", {}))))
             title = _title(recipe, steps[0], dataset)
             tables.append(Table(columns, values, references, published, tuple(notes), title=title))
     return tables
@@ -288,7 +290,17 @@ def _references(
             plain = name.removeprefix("chance_")  # the column of the metric's own scores
             column = f"{metric_name}.{plain}" if f"{metric_name}.{plain}" in columns else plain
             (chance if name.startswith("chance_") else people)[column] = value
-    return {label: values for label, values in (("people", people), ("chance", chance)) if values}
+    rows = (("people", people), ("chance", chance))
+    return {label: values for label, values in rows if any(value is not None for value in values.values())}
+
+
+def _below_chance(rows: Mapping[str, Values], chance: Values) -> Iterator[str]:
+    """A note for every row whose main score is below chance."""
+    column, limit = next(((name, value) for name, value in chance.items() if value is not None), ("", None))
+    for label, values in rows.items():
+        value = values.get(column)
+        if isinstance(value, int | float) and isinstance(limit, int | float) and value < limit:
+            yield f"{label}: {column} {number(value)} is below chance, {number(limit)}"
 
 
 def cell(value: float | Spread | None) -> str:

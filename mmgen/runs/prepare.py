@@ -85,7 +85,8 @@ def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
     names = list(recipe.inputs)
     gap = min(place for place, name in enumerate(names) if name not in model.inputs)
     later_embedders = [model.embedders[name] for name in names[gap:] if name in model.inputs]
-    return any(True for part in [*later_embedders, model.generator] for _ in part.parameters())
+    generators = [model.generator] if model.has_generator else []
+    return any(True for part in [*later_embedders, *generators] for _ in part.parameters())
 
 
 def fill_stores(

@@ -85,6 +85,8 @@ def rewrite(
 
 def changed_decoding(recipe: Recipe, sets: Sequence[str]) -> DecodingConfig:
     """The recipe's decoding with overrides. Raises RecipeError."""
+    if recipe.generator is None:
+        raise RecipeError("the recipe has no generator, so no step writes texts")
     if not sets:
         key, value = next(iter(recipe.generator.decoding()), ("KEY", ""))
         example = "num_beams=4" if key == "num_beams" else f"{key}={json.dumps(value)}"

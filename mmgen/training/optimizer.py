@@ -24,7 +24,7 @@ def set_learning(model: Model, step: Step) -> None:
     that a part froze when it was built (`Model.frozen`), or that match `training.freeze`, stay frozen in every part. A
     normalisation whose parameters are frozen does not update its running statistics either."""
     model.train()
-    for name in ("generator", *model.objectives):
+    for name in (*(["generator"] if model.has_generator else []), *model.objectives):
         learns = name in step.objectives
         model.objective(name).requires_grad_(learns).train(learns)
     for part in ("backbone", *model.inputs):

@@ -1,7 +1,7 @@
 """Published question files: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain files."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from mmgen_vl.configs import Published, SplitName
 from pydantic import Field
@@ -88,11 +88,56 @@ class Vqg(Questions):
         return {"coco": VQG_COCO, "flickr": VQG_FLICKR, "bing": VQG_BING}[self.release]
 
 
-class Jsonl(Questions):
+LABELS = ("answers", "truth", "choices", "choice", "box")
+
+
+class Table(Questions):
+    """Keys of your own data in tables and JSON lines. If `columns` names a label (answers, truth, choices, choice,
+    box), a row is an example with this label, and "question" is an input instead of the text to generate."""
+
+    columns: dict[str, str] = Field(
+        {},
+        description='"id", "image", "caption", "question" (or "questions", to generate them) or another input -> its '
+        'column or key; a label: "answers" (one, or one per person), "truth", "choices" and "choice" (the right one, '
+        'or its number from 0), "box" (x0 y0 x1 y1, from 0 to 1); "boxes": the picture\'s regions',
+    )
+    facts: tuple[str, ...] = Field(
+        (), description="with labels: columns that are kept as facts of the examples, such as a level or a topic"
+    )
+    num_answers: int = Field(
+        3129, ge=1, description="with answers: size of the answer vocabulary, the most common answers of `train_split`"
+    )
+    min_count: int = Field(1, ge=1, description="with answers: at least this many questions must have an answer")
+
+    @property
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(name for name in LABELS if name in self.columns)
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        if "choice" in self.columns and "choices" not in self.columns:
+            raise ValueError('columns: "choice" needs a column "choices" with the texts to choose from')
+        if self.facts and not self.labels:
+            raise ValueError(
+                f"facts: only rows with a label have facts; a label in columns is one of {', '.join(LABELS)}"
+            )
+        if taken := [name for name in self.facts if name in (*self.columns, *self.columns.values())]:
+            raise ValueError(f"facts: '{taken[0]}' is also in columns; name it in one of them")
+
+    def build(self):
+        if not self.labels:
+            return super().build()
+        from .labelled import LabelledRows
+
+        return LabelledRows(self)
+
+
+class Jsonl(Table):
     """Your own data, one example per line, {"id": ..., "image": ..., "caption": ..., "questions": [...]}, and one file
     per split.
 
-    A list "captions" may replace "caption"; any other key is an input of that name, a string or a list of strings.
+    A list "captions" may replace "caption"; any other key is an input of that name, a string or a list of strings. With
+    `columns = { answers = "answer" }` the examples have answers to choose from (or truths, choices, boxes).
     """
 
     type: Literal["jsonl"] = "jsonl"
@@ -102,19 +147,16 @@ class Jsonl(Questions):
         return PLAIN
 
 
-class Csv(Questions):
+class Csv(Table):
     """Your own data as a table with a header: CSV, or TSV for a file name that ends in .tsv, one file per split.
 
     Rows of one id (without ids: of one image) make one example. Columns named id, image, caption and questions are
-    recognised; `columns` names other columns.
+    recognised; `columns` names other columns, and the rest are ignored. With `columns = { answers = "answer" }` every
+    row is a question with its answer (or truth, choices, box); rows of one id, or without ids with the same inputs, are
+    the answers of several people.
     """
 
     type: Literal["csv"] = "csv"
-    columns: dict[str, str] = Field(
-        {},
-        description='"id", "image", "caption", "questions" or another input -> its column; other columns are ignored '
-        "and logged",
-    )
     separator: str = Field("---", description='the separator of several texts in one cell; "" for one text per cell')
 
     @property

@@ -53,7 +53,7 @@ def read_columns(path: Path, columns: Columns) -> QuestionFile:
     for line, row in rows(path):
         try:
             if not places:
-                header, places = row, _places(row, columns)
+                header, places = row, columns_of(row, columns)
                 continue
             cells = {name: row[place].strip() for name, place in places.items()}
             _join(entries, _entry(cells, columns.between, len(entries) + 1), counts)
@@ -63,15 +63,15 @@ def read_columns(path: Path, columns: Columns) -> QuestionFile:
     return QuestionFile([*entries.values()], counts, unused_columns=tuple(unused))
 
 
-def _places(header: Sequence[str], columns: Columns) -> dict[str, int]:
-    """Field -> the index of its column. Raises DataError."""
+def columns_of(header: Sequence[str], columns: Columns) -> dict[str, int]:
+    """Field -> the index of its column in a table's header. Raises DataError."""
     usual = {
         name: next((column for column in known if column in header), "")
         for name, known in columns.usual.items()
         if name not in columns.names
     }
     named = {**columns.names, **{name: column for name, column in usual.items() if column}}
-    for name in [*named.values(), *([] if "questions" in named else ["questions"])]:
+    for name in [*named.values(), *(["questions"] if "questions" in {*columns.usual} - {*named} else [])]:
         if name not in header:
             raise DataError(
                 f"no column '{name}'{did_you_mean(name, header)}; the columns are: {join_names(header)}; "

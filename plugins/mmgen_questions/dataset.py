@@ -17,14 +17,13 @@ from mmgen.reading.find_files import Finder
 from mmgen.reading.text import join_names
 from mmgen.tensors import Example
 
-from . import Csv, Questions
+from . import Csv, Jsonl, Questions
 from .columns import VQG, Columns, read_columns
 from .formats import Entry, QuestionFile, read_jsonl, read_vqa
 
 READERS: dict[str, Callable[[Path], QuestionFile]] = {
     "vqa": read_vqa,
     "vqg": partial(read_columns, columns=VQG),
-    "jsonl": read_jsonl,
 }
 MISSING = {"without_caption": "image{s} without a caption", "without_picture": "image{s} without a picture"}
 LEFT_OUT = {
@@ -118,6 +117,8 @@ class QuestionFiles(PublishedFiles):
     def _read(self, path: Path) -> QuestionFile:
         if isinstance(self.config, Csv):
             return read_columns(path, Columns(self.config.columns, between=self.config.separator))
+        if isinstance(self.config, Jsonl):
+            return read_jsonl(path, self.config.columns)
         return READERS[self.release.format](path)
 
     def _captions_of(self, files: tuple[Path, ...]) -> Captions:

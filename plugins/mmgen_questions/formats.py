@@ -6,13 +6,14 @@ Each reader takes a path. Raises DataError with the line, or the place in the JS
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.reading.text import image_id, json_lines, read_items, read_list, require_keys, tidy
+from mmgen.reading.text import image_id, join_names, json_lines, kind, read_items, read_list, require_keys, tidy
 
 
 @dataclass
@@ -69,14 +70,15 @@ def read_vqa(path: Path) -> QuestionFile:
     return QuestionFile([*entries.values()], counts, name if isinstance(name, str) else None)
 
 
-def read_jsonl(path: Path) -> QuestionFile:
-    """One JSON table per line: "id", "image", "caption" or "captions", "questions"; other keys are further inputs."""
+def read_jsonl(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> QuestionFile:
+    """One JSON table per line: "id", "image", "caption" or "captions", "questions"; other keys are further inputs.
+    `columns`: field -> its key, where that has another name."""
     lines: dict[str, int] = {}
     entries: list[Entry] = []
     counts: Counter[str] = Counter()
     for number, item in json_lines(path):
         try:
-            entry = _entry(item, counts)
+            entry = _entry(with_fields(item, columns, tuple(columns)), counts)
             if entry.id in lines:
                 raise DataError(f"duplicate id '{entry.id}', first on line {lines[entry.id]}")
         except DataError as error:
@@ -84,6 +86,16 @@ def read_jsonl(path: Path) -> QuestionFile:
         lines[entry.id] = number
         entries.append(entry)
     return QuestionFile(entries, counts)
+
+
+def with_fields(item: Any, columns: Mapping[str, str], required: Collection[str]) -> Any:
+    """A JSON object with its keys named as fields. Raises DataError if it lacks the key of a `required` field."""
+    if columns and not isinstance(item, dict):
+        raise DataError(f"must be a table with {join_names(columns.values())}, not {kind(item)}")
+    if required:
+        require_keys(item, *(columns[field] for field in required))
+    fields = {key: field for field, key in columns.items()}
+    return {fields.get(key, key): value for key, value in item.items()} if columns else item
 
 
 def _entry(item: Any, counts: Counter) -> Entry:

@@ -7,7 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from pathlib import Path
 
+from mmgen.errors import DataError
+
+PEOPLE = 10  # who answer a question
 AGREE = 0.3  # weight of an answer per person who gave it; the total is at most 1 (Antol et al., 2015)
 ARTICLES = {"a", "an", "the"}
 NUMBERS = {
@@ -58,6 +62,22 @@ def tidy(text: str) -> str:
 def weights(answers: Iterable[str]) -> dict[str, float]:
     """The training target of each answer: 0.3 per person who gave it, at most 1."""
     return {answer: min(1.0, AGREE * count) for answer, count in Counter(answers).items()}
+
+
+def most_common(answers: Iterable[str], most: int, least: int, path: Path) -> tuple[str, ...]:
+    """The `most` most common answers that occur at least `least` times; of equally common answers the first comes
+    first. `path`: their file. Raises DataError without any."""
+    counts = Counter(filter(None, answers))
+    vocabulary = tuple(answer for answer, count in counts.most_common(most) if count >= least)
+    if not vocabulary:
+        raise DataError(f"{path}: none of the {len(counts):,} answers occurs {least:,} times; lower data.min_count")
+    return vocabulary
+
+
+def spread_evenly(answers: Sequence[str]) -> tuple[str, ...]:
+    """Fewer than ten answers, repeated to ten, as the official accuracy expects: a single answer stands for ten people
+    who agree, and an answer that one of three people gave counts as right."""
+    return tuple(answers[number % len(answers)] for number in range(max(PEOPLE, len(answers))))
 
 
 def comparable(answers: Sequence[str], also: str = "") -> tuple[list[str], str]:

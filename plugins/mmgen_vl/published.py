@@ -76,8 +76,8 @@ class PublishedFiles(Dataset, abc.ABC):
     def load(self, name: str) -> Split:
         """Read a split. Raises DataError; EmptySplit if no example remains."""
 
-    def boxes(self, key: str) -> tuple[Sequence[Box], Sequence[str]] | None:
-        """The boxes of a picture and their names, or None if not published."""
+    def boxes(self, key: str) -> tuple[Sequence[Box], Sequence[str] | None] | None:
+        """The boxes of a picture and their names, as far as known, or None without boxes."""
         return None
 
     def splits(self) -> tuple[str, ...]:

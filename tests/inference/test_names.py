@@ -1,5 +1,7 @@
 """By which names a query gives values to a step: a picture and its sound, where both inputs read one field."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from kit import toys
@@ -147,9 +149,9 @@ def test_what_the_step_does_not_read_is_refused(recipe):
 def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, picture, expected):
     monkeypatch.setattr(load_module.RunFolder, "recipe", lambda self, registry: recipe)
     monkeypatch.setattr(load_module.RunFolder, "finished", lambda *_: True)
-    monkeypatch.setattr(load_module, "load_run", lambda path, step, sets: step)
+    monkeypatch.setattr(load_module, "load_run", lambda path, step, sets: SimpleNamespace(step=step, kind="text"))
     try:
-        assert load_module.load_for("run", [Query("photo.png", inputs, picture)]) == expected
+        assert load_module.load_for("run", [Query("photo.png", inputs, picture)]).step == expected
     except RunError as error:
         assert str(error) == expected
 

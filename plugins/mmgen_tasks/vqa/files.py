@@ -10,7 +10,7 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen_vl.answers import normalise, weights
+from mmgen_vl.answers import PEOPLE, most_common, normalise, weights
 from mmgen_vl.answers import tidy as on_one_line
 from mmgen_vl.coco import YEARS
 
@@ -20,14 +20,13 @@ from mmgen.reading.text import image_id, read_items, read_list, require_keys, ti
 from mmgen.tensors import Example
 
 from ..dataset import CountedExamples, PublishedDataset, read_images
-from .vocabulary import UNKNOWN, most_common, read_vocabulary
+from .vocabulary import UNKNOWN, read_vocabulary
 
 if TYPE_CHECKING:
     from .config import VqaAnswers
 
 QUESTIONS = "{prefix}{kind}_mscoco_{year}_questions.json"
 ANNOTATIONS = "{prefix}mscoco_{year}_annotations.json"
-PEOPLE = 10  # most answers to a question
 RELEASES = {  # name, prefix of the files' names, kinds of question files, where to get the files
     "1.0": ("VQA 1.0", "", ("OpenEnded", "MultipleChoice"), "visualqa.org/vqa_v1_download.html"),
     "2.0": ("VQA 2.0", "v2_", ("OpenEnded",), "visualqa.org/download.html"),

@@ -37,14 +37,16 @@ class VqaAccuracyMetric(Metric):
         return scores(self._columns(accuracies, examples), unknown(accuracies, "answers of people"))
 
     def references(self, examples: Sequence[Example]) -> Scores:
-        people = [agreement(example.targets) if example.targets else None for example in examples]
+        people = [agreement(example.targets) if _people(example) > 1 else None for example in examples]
         common = _most_common(examples)
         chance = [
             accuracy(common[_type(example)], example.targets) if example.targets else None for example in examples
         ]
         columns = self._columns(people, examples)
         values = means(columns) | means(self._columns(chance, examples), "chance_")
-        return Scores(values, columns, (PEOPLE, CHANCE, *unknown(people, "answers of people")))
+        several = any(value is not None for value in people)
+        notes = (*([PEOPLE] if several else []), CHANCE, *unknown(chance, "answers of people"))
+        return Scores(values, columns, notes)
 
     def _columns(self, column_values: Column, examples: Sequence[Example]) -> dict[str, Column]:
         answers = by_kind(column_values, examples, "answer_type")
@@ -61,6 +63,11 @@ def _answer(prediction: Generation | Prediction, example: Example) -> str:
         if isinstance(prediction.value, str)
         else str(prediction_value(prediction.value, "label", example))
     )
+
+
+def _people(example: Example) -> int:
+    """How many people answered; the data may have repeated their answers."""
+    return int(example.facts.get("people", len(example.targets)))
 
 
 def _type(example: Example) -> str:

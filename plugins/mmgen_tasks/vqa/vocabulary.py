@@ -1,9 +1,7 @@
-"""The answer vocabulary of a model: the most common answers, or those of a published file."""
+"""The answer vocabularies of published files."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,6 @@ from mmgen.reading.text import kind, parse_json, read_text, tidy
 from ..pickles import PICKLES, read_pickle
 
 UNKNOWN = "<unk>"  # Pythia's first answer, which is never right
-
-
-def most_common(answers: Iterable[str], most: int, least: int, path: Path) -> tuple[str, ...]:
-    """The `most` most common answers that occur at least `least` times; of equally common answers the first comes
-    first. `path`: their file. Raises DataError without any."""
-    counts = Counter(filter(None, answers))
-    vocabulary = tuple(answer for answer, count in counts.most_common(most) if count >= least)
-    if not vocabulary:
-        raise DataError(f"{path}: none of the {len(counts):,} answers occurs {least:,} times; lower data.min_count")
-    return vocabulary
 
 
 def read_vocabulary(path: Path) -> tuple[str, ...]:
