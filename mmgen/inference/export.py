@@ -97,7 +97,8 @@ def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         inputs[name] = config
     exported = recipe.model_copy(update={"inputs": inputs, "objectives": objectives})
     tables = exported.model_dump(mode="json", include=set(PARTS))
-    parts = [exported.backbone, *inputs.values(), exported.generator, *objectives.values()]
+    generators = [exported.generator] if exported.generator is not None else []
+    parts = [exported.backbone, *inputs.values(), *generators, *objectives.values()]
     return {
         "format_version": FORMAT_VERSION,
         "model_type": "mmgen",

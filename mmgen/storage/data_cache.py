@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..configs import FeaturesConfig
+from ..configs import FeaturesConfig, PartConfig
 from ..data.datasets import Datasets
 from ..data.measures import Measures
 from ..errors import DataError, RunError
@@ -95,7 +95,8 @@ class DataCache:
 
     def _sizes_file(self, recipe: Recipe, step: str) -> Path:
         settings = recipe.steps[step]
-        parts = [recipe.backbone, recipe.generator, *(recipe.inputs[name] for name in settings.inputs)]
+        generators = [recipe.generator] if recipe.generator is not None else []
+        parts: list[PartConfig] = [recipe.backbone, *generators, *(recipe.inputs[name] for name in settings.inputs)]
         parts += [recipe.objectives[name] for name in settings.objectives if name != GENERATOR]
         tables = [_dump(part) for part in (recipe.data, *_sources(recipe, step), *parts)]
         return self.folder / f"sizes-{_hash([settings.inputs, settings.objectives, *tables])}.safetensors"

@@ -30,9 +30,10 @@ FORMAT_VERSION = 1
 CONFIG, VOCABULARIES, CARD = "config.json", "vocabularies.json", "README.md"
 BACKBONE, EXTRACTORS, EXAMPLES = "backbone", "extractor", "examples"
 WEIGHTS = "model.safetensors"
-KINDS: Mapping[str, type] = {  # key of config.json -> its type
+KINDS: Mapping[str, type | tuple[type, ...]] = {  # key of config.json -> its type
     **dict.fromkeys(("name", "step", "kind", "encoder_prefix"), str),
-    **dict.fromkeys(("backbone", "inputs", "generator", "objectives", "plugins"), dict),
+    **dict.fromkeys(("backbone", "inputs", "objectives", "plugins"), dict),
+    "generator": (dict, type(None)),  # none in a recipe whose steps only predict
     **dict.fromkeys(("step_inputs", "step_objectives"), list),
 }
 SHARD = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")

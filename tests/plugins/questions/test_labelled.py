@@ -228,6 +228,10 @@ def test_vqa_of_a_table_in_a_recipe_of_twenty_lines_without_a_generator(tmp_path
     assert note in done.stdout and note in f"{(tmp_path / PLACE / 'table.md').read_text()}"
     answered = mmgen_here(tmp_path, "predict", PLACE, "--input", "question=what is number 1 ?")
     assert answered.returncode == 0, answered.stderr
+    exported = mmgen_here(tmp_path, "export", PLACE, "exported", "--step", "answer")
+    assert exported.returncode == 0, exported.stderr
+    again = mmgen_here(tmp_path, "predict", "exported", "--input", "question=what is number 1 ?")
+    assert again.stdout.splitlines()[1:] == answered.stdout.splitlines()[1:] != []
     assert mmgen_here(tmp_path, "run", "toy.toml").stdout.count("nothing to do") == 1
     refused = mmgen_here(tmp_path, "generate", PLACE, "--input", "question=what ?")
     assert refused.stderr == f"error: {PLACE}: step 'answer' writes no texts; use `mmgen predict`\n"
