@@ -285,7 +285,7 @@ def compose(
     objectives: Objectives | None = None,
 ) -> Model:
     """Build a model from the configs of its parts, as a recipe does. `texts`, `folder`: see `BackboneConfig.build`."""
-    if unfit := generator.backbone_problem(backbone):
+    if generator is not None and (unfit := generator.backbone_problem(backbone)):
         raise PluginError(unfit)
     encoder = built(backbone, lambda: backbone.build(texts=texts, folder=folder), "the backbone")
     named = {name: config.named(name) for name, config in inputs.items()}
