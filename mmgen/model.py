@@ -33,7 +33,7 @@ from .sequence import (
     types_of,
     unmet,
 )
-from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, Targets
+from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 
 class Embedders(nn.ModuleDict):
@@ -94,6 +94,7 @@ class Model(nn.Module):
             raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
+        self.check_gradients = True  # of each objective's first loss; off if other tensors stand for the parameters
         self._traced: set[str] = set()  # objectives whose gradients have been checked
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
@@ -128,20 +129,15 @@ class Model(nn.Module):
                 loss = objective(cached, batch, targets)
             if problem := loss_problem(loss, objective.reader.losses):
                 raise PluginError(f"{part}: {problem}")
-            if torch.is_grad_enabled() and name not in self._traced and (gradients := self._gradients(loss, targets)):
-                if problem := gradient_problem(objective, gradients, self.parameters()):
+            if self.check_gradients and torch.is_grad_enabled() and name not in self._traced:
+                counted = [loss.sums[loss_name] for loss_name, count in targets.counts.items() if count]
+                if counted and (problem := gradient_problem(objective, counted, self.parameters())):
                     raise PluginError(f"{part}: {problem}")
-                self._traced.add(name)
+                self._traced |= {name} if counted else set()
             sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
             weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
             slots = loss.slots if slots is None else slots
         return Loss(sums, slots, batch.counts, weights)
-
-    def _gradients(self, loss: Loss, targets: Targets) -> list[Tensor]:
-        """The losses of one objective that count something. Empty in a sharded model, whose parameters are not those
-        that the losses reach."""
-        sharded = any(cls.__name__ == "FSDPModule" for cls in type(self).__mro__)
-        return [loss.sums[name] for name, count in targets.counts.items() if count and not sharded]
 
     def objective(self, name: str) -> Objective:
         """The objective with this name; "generator" is the generator."""

@@ -52,6 +52,7 @@ class Sharded:
 
     def __init__(self, model: Model, accelerator: Accelerator, training: Training) -> None:
         self.model, self.accelerator = model.cpu(), accelerator
+        model.check_gradients = False
         self._state, self._places = state(model), places(model)
         self._full_parameters = dict(model.named_parameters())
         self._check()
