@@ -1,7 +1,8 @@
-"""Configs: one frozen pydantic class a part. It is the name in TOML, the schema, the documentation and the builder.
+"""Configs: one frozen pydantic class per part, which is its name in TOML, its schema, its documentation and its
+builder.
 
-A part's config subclasses its kind's class below, fixes `type` to its name and builds the part; importing it must not
-import torch, so `build` imports the part's module when it is called:
+A part's config subclasses the class of its kind below, sets `type` to its name, and builds the part. Importing a config
+must not import torch, so `build` imports the part's module when it is called:
 
     class Regions(mmgen.EmbedderConfig):
         type: Literal["regions"] = "regions"
@@ -11,7 +12,7 @@ import torch, so `build` imports the part's module when it is called:
             from .embedder import RegionEmbedder
             return RegionEmbedder(self, backbone.input_size)
 
-`backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts` and `mmgen.objectives`."""
+The types in the signatures, such as `parts.Backbone`, are the contracts of `mmgen.parts` and `mmgen.objectives`."""
 
 import typing
 from collections.abc import Iterable, Mapping
@@ -36,24 +37,25 @@ if TYPE_CHECKING:
 
 
 class SequenceConfig(Config):
-    """How the inputs are laid out."""
+    """The layout of the input sequence."""
 
-    open: bool = Field(True, description="[CLS] opens the inputs")
-    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
-    target_token_type: int = Field(0, ge=0, description="token type of what is written")
+    open: bool = Field(True, description="begin the inputs with [CLS]")
+    close: bool = Field(False, description="end the inputs with [SEP]; the paper has none")
+    target_token_type: int = Field(0, ge=0, description="token type of generated tokens")
 
 
 class RelativeTo:
-    """Marks a key whose paths count from another key of its config, and not from the recipe:
-    `files: Annotated[tuple[Path, ...], RelativeTo("folder")]`."""
+    """Marks a key whose paths are relative to another key of its config instead of the recipe: `files:
+    Annotated[tuple[Path, ...], RelativeTo("folder")]`."""
 
     def __init__(self, key: str) -> None:
         self.key = key
 
 
 class PathOrName:
-    """Marks a text that is a path where there is such a file or folder, and else a name (of a hub, say):
-    `weights: Annotated[str, PathOrName()]`. `behind`: what stands in front of it; a text without that is neither."""
+    """Marks a string that is a path if such a file or folder exists, and otherwise a name (of a hub model):
+    `weights: Annotated[str, PathOrName()]`. `behind`: a prefix, after which the path or name begins; a string
+    without the prefix is neither."""
 
     def __init__(self, behind: str = "") -> None:
         self.behind = behind
@@ -65,7 +67,7 @@ class PartConfig(Config):
     kind: ClassVar[str]
     in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
     place: ClassVar[str] = ""  # where parts of this kind are named, if not in a table of a recipe
-    usage: ClassVar[str] = ""  # what a person does with a part of this kind that has no keys; {name} is its name
+    usage: ClassVar[str] = ""  # how to use a part of this kind without keys; {name} is its name
     type: str
 
 
@@ -83,11 +85,11 @@ class EmbedderConfig(PartConfig):
         raise NotImplementedError
 
     def named(self, name: str) -> "EmbedderConfig":
-        """This config for the input `name`: without `fields`, it reads the field of that name."""
+        """This config for the input `name`, which by default reads the field of that name."""
         return self if self.fields else self.model_copy(update={"fields": (name,)})
 
     def texts(self, example: "Example") -> Iterable[str]:
-        """Texts of an example that a vocabulary trained on the data should know. By default none."""
+        """Texts of an example for training a vocabulary."""
         return ()
 
     def optional_fields(self) -> tuple[str, ...]:
@@ -124,25 +126,32 @@ class FeaturesConfig(EmbedderConfig):
 
     features: Path | None = Field(
         None,
-        description="the store, an HDF5 file, or several as a folder or a pattern (regions/*.h5); without it the data "
-        "set's images go through `extractor`",
+        description="feature store: an HDF5 file, or several as a folder or a pattern (regions/*.h5); without it, "
+        "`extractor` computes features from the images of the data set",
     )
-    extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="makes the features from raw images")
-    boxes: bool = Field(True, description="append a region's box, four numbers relative to the image's size")
+    extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="computes the features from raw images")
+    boxes: bool = Field(
+        True, description="append a region's box to its features: four numbers relative to the image's size"
+    )
     normalize: Literal["none", "length", "standard"] = Field(
         "none",
-        description="features as they are; each region's scaled to length 1; or each dimension to mean 0 and deviation "
-        "1 over the store",
+        description="none: features unchanged; length: each region's features scaled to length 1; standard: each "
+        "dimension scaled to mean 0 and standard deviation 1 over the store",
     )
     zero_features: bool = Field(
-        False, description="features are read as 0, and only where regions are is left: for a row that sees nothing"
+        False,
+        description="set all features to 0, so that only the boxes are left: for a control row without visual features",
     )
     allow_other_features: bool = Field(
-        False, description="read a store that another extractor made than the one learnt from"
+        False, description="accept features of an extractor other than that of the training features"
     )
-    width: int | None = Field(None, ge=1, le=1 << 20, description="width of a feature; found in the store")
-    fingerprint: dict[str, Any] | None = Field(None, description="what made the features; found in the store")
-    classes: tuple[str, ...] | None = Field(None, description="what regions may be; found in the store, where it tells")
+    width: int | None = Field(None, ge=1, le=1 << 20, description="width of the features; read from the store")
+    fingerprint: dict[str, Any] | None = Field(
+        None, description="identifies the extractor of the features; read from the store"
+    )
+    classes: tuple[str, ...] | None = Field(
+        None, description="class names of regions; read from the store, if it has them"
+    )
 
     def refers_to_boxes(self, field: str) -> bool:
         """Whether one of `optional_fields` names regions by their number. A query that gives the field must give the
@@ -166,15 +175,15 @@ class BackboneConfig(PartConfig):
     supports_torch_compile: ClassVar[bool] = False
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> "parts.Backbone":
-        """The encoder. `texts`: the training texts, for encoders that train their vocabulary on them.
-        `folder`: what `Backbone.save` wrote; sizes and tokenizer come from there, weights are loaded by the caller."""
+        """Build the encoder. `texts`: for training a vocabulary, if the encoder is not pretrained. `folder`: written
+        by `Backbone.save`; sizes and tokenizer come from there, and the caller loads the weights."""
         raise NotImplementedError
 
 
 class ObjectiveConfig(PartConfig):
     """What a step trains, beside writing or instead of it.
 
-    gives            the kind of prediction it makes; None for what only trains
+    gives            the kind of prediction that it makes; None if it only trains
     required_labels  names of the labels that examples must have
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
@@ -189,11 +198,11 @@ class ObjectiveConfig(PartConfig):
     pools: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
 
-    weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
+    weight: float = Field(1.0, gt=0, description="factor of its losses")
 
     def build(self, backbone: "parts.Backbone", vocabularies: Mapping[str, tuple[str, ...]]) -> "objectives.Objective":
-        """The objective. `vocabularies`: what there is to choose from, by name; those of the data (`parts.Dataset`)
-        and of the inputs (`parts.Embedder`)."""
+        """Build the objective. `vocabularies`: what there is to choose from, by name; those of the data
+        (`parts.Dataset`) and of the inputs (`parts.Embedder`)."""
         raise NotImplementedError
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
@@ -201,7 +210,7 @@ class ObjectiveConfig(PartConfig):
         return ()
 
     def provides(self) -> tuple[str, ...]:
-        """Fields of an example that its rows have and the data need not (the choice that a row is about)."""
+        """Fields that its rows have and the examples of the data need not have (the choice that a row is about)."""
         return ()
 
     def errors(self, inputs: Mapping[str, EmbedderConfig]) -> str:
@@ -248,9 +257,9 @@ class DatasetConfig(PartConfig):
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
 
-    train_split: str = Field("train", description="the split that steps learn from")
-    validation_split: str = Field("val", description="the split whose loss is watched while training")
-    test_split: str = Field("test", description="the split that every step writes for and is scored on")
+    train_split: str = Field("train", description="the split for training")
+    validation_split: str = Field("val", description="the split whose loss is measured during training")
+    test_split: str = Field("test", description="the split that every step generates for and is scored on")
 
     @classmethod
     def exporters(cls) -> "tuple[Exporter, ...]":
@@ -275,8 +284,8 @@ class MetricConfig(PartConfig):
 
     @classmethod
     def result_files(cls) -> "ResultFiles | None":
-        """The files in which predictions of its task are exchanged: `mmgen score` reads them, `mmgen predict --as`
-        writes them. By default None: mmgen's own JSON lines only."""
+        """The formats of the task's result files: `mmgen score` reads them, `mmgen predict --as` writes them. By
+        default none besides mmgen's own."""
         return None
 
     def build(self) -> "parts.Metric":
@@ -306,7 +315,7 @@ class RendererConfig(PartConfig):
     kind: ClassVar[str] = "renderer"
     in_recipes: ClassVar[bool] = False
     place: ClassVar[str] = "cards of report.html, lines of `mmgen run`"
-    usage: ClassVar[str] = "It shows predictions in report.html and in the terminal; there is nothing to set."
+    usage: ClassVar[str] = "It shows predictions in report.html and in the terminal; it has no settings."
     renders: ClassVar[frozenset[Gives]] = frozenset()
     required_labels: ClassVar[tuple[str, ...]] = ()
     datasets: ClassVar[tuple[str, ...]] = ()
@@ -316,26 +325,26 @@ class RendererConfig(PartConfig):
 
 
 class CommandConfig(PartConfig):
-    """A command of `mmgen`: `type` is its name, the first line of the docstring its line in `mmgen --help`, under the
-    heading `group`. `build` imports the command's module: when somebody calls the command or asks for its own help."""
+    """A command of `mmgen`. `type` is its name, and the first line of the docstring its summary in `mmgen --help`, below
+    the heading `group`. `build` imports the command's module, when the command is called or its help is shown."""
 
     kind: ClassVar[str] = "command"
     in_recipes: ClassVar[bool] = False
     place: ClassVar[str] = "mmgen NAME"
     usage: ClassVar[str] = "`mmgen {name} --help` shows its options."
-    group: ClassVar[str] = "Of other packages"
+    group: ClassVar[str] = "From other packages"
 
     def build(self) -> "click.Command":
         raise NotImplementedError
 
 
 def nested_kinds(config: type[Config]) -> dict[str, str]:
-    """Fields of a config that hold a part themselves -> its kind."""
+    """The fields of a config that contain a part -> kind of the part."""
     fields = [(name, cls) for name, info in config.model_fields.items() for cls in classes_in(info.annotation)]
     return {name: cls.kind for name, cls in fields if isinstance(cls, type) and issubclass(cls, PartConfig)}
 
 
 def classes_in(annotation: Any) -> list[Any]:
-    """What an annotation is made of: the classes, of `X | None` X and None."""
+    """The classes in an annotation; for `X | None`, X and None."""
     arguments = typing.get_args(annotation)
     return [inner for argument in arguments for inner in classes_in(argument)] if arguments else [annotation]

@@ -26,8 +26,6 @@ PHRASES = re.compile(
 
 NAMES_LEFT: dict[str, int] = {
     "mmgen": 1,
-    "tests/inference": 2,
-    "tests/kit": 1,
 }
 PHRASES_LEFT: dict[str, int] = {}
 

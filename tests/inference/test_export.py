@@ -99,7 +99,7 @@ def test_answers_as_the_run_does(stored, tmp_path, photo, name, step):
     before, after = (getattr(predictor, call)(**query(run, photo)) for predictor in (run, model))
     assert (after.value, after.score) == (before.value, before.score)
     assert all(
-        torch.equal(after, before) for after, before in zip(*(weights(each) for each in (model, run)), strict=True)
+        torch.equal(after, before) for after, before in zip(*(weights(source) for source in (model, run)), strict=True)
     )
 
 

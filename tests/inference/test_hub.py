@@ -93,11 +93,11 @@ def test_push_and_load(exported, tmp_path):
         assert state.files["me/toy"].keys() == files
         state.files["me/toy"]["pytorch_model.bin"] = b"a pickle"
 
-        asked = call("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog")
-        assert asked.returncode == 0, asked.stderr + str(state.requests)
+        result = call("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog")
+        assert result.returncode == 0, result.stderr + str(state.requests)
         assert not any("pytorch_model" in request for request in state.requests)
         text = mmgen.load(exported).ask(tmp_path / "photo.png", caption="a red dog").texts[0]
-        assert text.text in asked.stdout
+        assert text.text in result.stdout
 
         missing = call("info", "hf:me/other")
         assert missing.returncode == 1

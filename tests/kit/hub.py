@@ -45,9 +45,11 @@ def running():
                 errors = [{"message": text} for text in hub.card_errors]
                 self.reply({"warnings": [], "errors": errors}, 400 if errors else 200)
             elif self.path == "/api/repos/create":
-                asked = json.loads(body)
-                name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
-                hub.private[name] = asked.get("visibility") == "private" or bool(asked.get("private"))
+                request = json.loads(body)
+                name = (
+                    f"{request['organization']}/{request['name']}" if request.get("organization") else request["name"]
+                )
+                hub.private[name] = request.get("visibility") == "private" or bool(request.get("private"))
                 hub.files.setdefault(name, {})
                 self.reply({"url": f"http://{self.headers['Host']}/{name}", "name": name})
             elif "/preupload/" in self.path:
