@@ -325,8 +325,8 @@ class RendererConfig(PartConfig):
 
 
 class CommandConfig(PartConfig):
-    """A command of `mmgen`. `type` is its name, and the first line of the docstring its summary in `mmgen --help`, below
-    the heading `group`. `build` imports the command's module, when the command is called or its help is shown."""
+    """A command of `mmgen`. `type` is its name, and the first line of the docstring its summary in `mmgen --help`,
+    below the heading `group`. `build` imports the command's module, when the command is called or its help is shown."""
 
     kind: ClassVar[str] = "command"
     in_recipes: ClassVar[bool] = False
