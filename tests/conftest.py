@@ -14,7 +14,12 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 import pytest
+from hypothesis import HealthCheck, settings
 from kit.beside import shared
+
+# on a busy machine, to make examples may take long
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 FROZEN = pytest.StashKey[int]()  # number of modules at the last gc.freeze
 

@@ -4,6 +4,7 @@ Both tests have a list of exceptions, places with how many of them are left. The
 fewer than its number fails too, until the number is lowered."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -68,11 +69,16 @@ def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def private_names() -> dict[str, list[str]]:
     """Place -> names that say the state of a result, in place of what it is."""
     places: dict[str, list[str]] = {}
     for path in files():
-        for line, name in sorted(set(bound_names(ast.parse(path.read_text(encoding="utf-8"))))):
+        for line, name in sorted(set(bound_names(parsed(path)))):
             if name.strip("_") in NAMES:
                 places.setdefault(place(path), []).append(f"{path.relative_to(ROOT)}:{line}: '{name}'")
     return places
@@ -85,7 +91,7 @@ def translated_phrases() -> dict[str, list[str]]:
     for path in files():
         if path.relative_to(ROOT).parts[0] == "tests":
             continue
-        for line, text in strings(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, text in strings(parsed(path)):
             if match := PHRASES.search(text):
                 places.setdefault(place(path), []).append(f"{path.relative_to(ROOT)}:{line}: '{match[0]}'")
     for path in PAGES:

@@ -182,6 +182,10 @@ def report(root: Path = ROOT) -> str:
     ):
         lines += ["", f"{what}: {len(longest)}"]
         lines += [f"{size:6} {name}" for name, size in sorted(longest, key=lambda pair: -pair[1])]
+    modules = [path for name in ("mmgen", "plugins") for path in python_files(root / name)]
+    lacking = [path for path in modules if (test := test_of(path, root)) is not None and not test.exists()]
+    lines += ["", f"Modules without a test of their name: {len(lacking)}"]
+    lines += [f"       {path.relative_to(root)}" for path in lacking]
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """Diversity of texts: words, pairs, whole texts, and BLEU of each against all others."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mmgen_captioneval import Diversity
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer
@@ -34,7 +34,6 @@ def test_self_bleu_runs_from_nothing_in_common_to_all():
 
 
 @pytest.mark.slow
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(st.lists(st.lists(st.sampled_from("abcd"), max_size=7), min_size=2, max_size=6))
 def test_self_bleu_is_bleu_against_all_others(texts):
     lines = [" ".join(text) for text in texts]

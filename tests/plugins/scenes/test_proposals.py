@@ -5,6 +5,7 @@ from mmgen_tasks import SceneExpressions
 from mmgen_vl.boxes import iou
 
 
+@pytest.mark.slow
 def test_proposals_are_near_the_target_and_elsewhere():
     """98 things in 100 have a right box; 5 boxes in 100 are right."""
     data = SceneExpressions(train_size=200, val_size=1, test_size=1, proposals=36).build()
