@@ -27,7 +27,6 @@ from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from mmgen_tasks.pickles import read_pickle
 from mmgen_vl.flickr30k_files import read_annotation
 from PIL import Image
-from transformers import AutoConfig, AutoModelForMaskedLM
 
 from mmgen import scoring
 from mmgen.errors import DataError, MmgenError, RecipeError, RunError
@@ -49,14 +48,23 @@ from tools.fuzz import folders
 
 pytestmark = pytest.mark.slow
 
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
+
+
 SOURCES = [path for folder in ("mmgen", "plugins", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
 LOADERS = re.compile(
     r"(^|\.)(c?pickle|dill|cloudpickle|joblib|shelve|marshal|yaml|torch)\.(load|loads|Unpickler|open|unsafe_load|full_load)$"
 )
+
+
 RUNNERS = {
     "eval",
     "exec",
@@ -68,6 +76,8 @@ RUNNERS = {
     "torch.hub.load",
     "code.interact",
 }
+
+
 ROUND_TRIP = "mmgen/testing/embedder.py"  # pickles a reader of its own and loads that, as a loader's worker does
 
 
@@ -87,9 +97,6 @@ def refused(act, *arguments) -> str:
         act(*arguments)
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-# --- what the source may call ---
 
 
 def calls(path: Path):
@@ -158,9 +165,6 @@ def test_pages_escape_what_they_show_and_scripts_set_texts_only():
     assert environments and all("autoescape=True" in path.read_text(encoding="utf-8") for path in environments)
 
 
-# --- pickles and code ---
-
-
 def test_pickles_in_arrays_and_indexes_are_not_opened(tmp_path):
     mark, folder = tmp_path / "mark", tmp_path / "arrays"
     folder.mkdir()
@@ -188,90 +192,6 @@ def saved(tmp_path) -> Path:
     """A copy of a small run's folder."""
     shutil.copytree(folders.runs() / "runs", tmp_path / "runs")
     return tmp_path / "runs/toy/default/seed-0"
-
-
-def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
-    """In a run's folder, and in one that `backbone.weights` names."""
-    config = saved / "backbone/config.json"
-    (saved / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
-    auto = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForMaskedLM", "AutoTokenizer")}
-    config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
-    load_run(saved)
-    config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
-    assert f"{config}: damaged" in refused(load_run, saved)
-    from mmgen_encoders import Bert
-
-    assert "cannot be loaded" in refused(Bert(weights=str(config.parent)).build)
-    assert not (tmp_path / "mark").exists()
-
-
-def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
-    """Sizes that could each be: of a recipe, and of a folder that `backbone.weights` names."""
-    from mmgen_encoders import Bert
-
-    why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
-    message = refused(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
-    assert re.fullmatch(
-        rf"backbone 'bert': {why}; make backbone.num_hidden_layers or backbone.hidden_size smaller", message
-    )
-    config = saved / "backbone/config.json"
-    config.write_text(
-        json.dumps(
-            {
-                **json.loads(config.read_text()),
-                "hidden_size": 90_000,
-                "intermediate_size": 900_000,
-                "num_hidden_layers": 50,
-            }
-        )
-    )
-    assert re.search(
-        rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)",
-        refused(Bert(weights=str(config.parent)).build),
-    )
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("num_hidden_layers", 0, "num_hidden_layers must be a whole number from 1 to 1000, not 0"),
-        ("num_hidden_layers", 10**9, "(num_hidden_layers must be a whole number from 1 to 1000, not 1000000000)"),
-        ("num_labels", 10**6 + 1, "(num_labels must be a whole number from 1 to 1000000, not 1000001)"),
-        ("max_position_embeddings", -1, "max_position_embeddings must be a whole number from 1 to 10000000, not -1"),
-        ("layer_norm_eps", "x", "(Field 'layer_norm_eps' expected float, got str (value: 'x'))"),
-        ("hidden_act", "gelv", "(hidden_act = 'gelv' is not an activation of transformers; did you mean 'gelu'?)"),
-        ("hidden_act", "zzzz", "(hidden_act = 'zzzz' is not an activation of transformers)"),
-        ("pad_token_id", 10**9, "(pad_token_id = 1000000000 is outside the vocabulary of "),
-        ("pad_token_id", -1, "(pad_token_id = -1 is outside the vocabulary of "),
-        ("type_vocab_size", 1, "of the weights differ (bert.embeddings.token_type_embeddings.weight); use a config"),
-    ],
-)
-def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected):
-    """Of a folder that `backbone.weights` names."""
-    from mmgen_encoders import Bert
-
-    folder = saved / "backbone"
-    config = json.loads((folder / "config.json").read_text())
-    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
-    (folder / "config.json").write_text(json.dumps({**config, key: value}))
-    message = refused(Bert(weights=str(folder)).build)
-    assert message.startswith(f"backbone.weights: '{folder}'") and expected in message
-
-
-def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
-    """transformers would refuse a row that is no multiple of them."""
-    import torch
-    from mmgen_encoders import Bert
-
-    folder = saved / "backbone"
-    config = json.loads((folder / "config.json").read_text())
-    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
-    (folder / "config.json").write_text(json.dumps({**config, "chunk_size_feed_forward": 7}))
-    words = torch.ones(1, 5, dtype=torch.long)
-    assert Bert(weights=str(folder)).build().model(words).logits.shape[:2] == (1, 5)
-
-
-# --- HDF5 ---
 
 
 def store(path: Path) -> Path:
@@ -342,9 +262,6 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
     assert message.startswith(f"{path}: ") and f"'{name}' {reason}" in message
 
 
-# --- images ---
-
-
 def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Path:
     """An image that claims a size and holds nearly nothing."""
     blocks = [
@@ -407,9 +324,6 @@ def test_images_are_opened_in_one_place():
     assert [path.relative_to(ROOT).as_posix() for path in opened] == ["mmgen/features/images.py"]
 
 
-# --- archives ---
-
-
 def header(shape: tuple[int, ...]) -> bytes:
     out = io.BytesIO()
     np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": shape})
@@ -464,9 +378,6 @@ def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read)
     assert message.startswith(f"{tmp_path}/bomb.json.gz: over 1 MB of text") and peak < 3 << 20
 
 
-# --- paths and names ---
-
-
 def test_paths_in_a_recipe_stay_plain_paths(tmp_path, monkeypatch):
     monkeypatch.setenv("PLACE", "/elsewhere")
     text = folders.RECIPE.format(folder=tmp_path)
@@ -499,8 +410,6 @@ def test_a_recipe_that_a_run_folder_brings_is_checked_like_any_other(saved):
     with pytest.raises(RecipeError, match=rf"{saved}/recipe.json: profile: a name must start with a letter"):
         load_run(saved)
 
-
-# --- pipes ---
 
 READERS = {
     "recipe.toml": lambda path: load(path, installed()),
@@ -552,8 +461,6 @@ def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
     assert messages == [f"{folder}/c.png: not a readable image: not a regular file, but a pipe, socket or device"]
     assert open_image(folder / "b.png").size == (8, 8)
 
-
-# --- pages ---
 
 SCRIPT = "<script>document.title='it ran'</script><img src=x onerror=\"document.title='it ran'\">"
 
@@ -621,8 +528,6 @@ def test_controls_of_a_terminal_are_spelt_out_in_messages():
     assert str(RunError("x" * 5000)) == f"{'x' * 400} [...] {'x' * 400}"
 
 
-# --- terminals ---
-
 STEERING = "\x1b[31mred\x1b[2J \x1b]8;;http://elsewhere\x07link\u202e"
 
 
@@ -648,6 +553,8 @@ def steering(tmp_path_factory) -> Path:
 
 
 RUN_MADE = "runs/toy/default/seed-0"
+
+
 COMMANDS = {
     "data check": ["data", "check", "toy.toml"],
     "show": ["show", "toy.toml", "--set", r'backbone.weights="\u001b[31mred\u001b[2J"'],

@@ -203,7 +203,7 @@ def suites() -> dict[str, set[str]]:
 
 
 def test_every_part_has_its_suite():
-    """Encoders are tried in test_testing.py, a family at a time."""
+    """Encoders are tried in test_suite.py, a family at a time."""
     tested, ours = suites(), [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
     tested["BackboneSuite"] |= {family.__name__ for family in FAMILIES}
     suite_names = {kind: f"{kind.title()}Suite" for kind in KINDS}

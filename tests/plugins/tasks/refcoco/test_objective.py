@@ -1,6 +1,5 @@
 """Choice among regions: which are right, which may be chosen, and how the head is initialised."""
 
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -25,12 +24,12 @@ from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions
 from mmgen_tasks import BoxAccuracy, PhraseRegions, RegionChoice
 from mmgen_text import Text
-from mmgen_vl.regions import plain, right
+from mmgen_vl.regions import plain
 from mmgen_vlbert import VlBert, VlBertRegions
 
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import Example, Prediction
+from mmgen.tensors import Prediction
 
 pytestmark = pytest.mark.slow
 
@@ -134,22 +133,6 @@ def test_the_head_is_initialised_from_that_of_masked_regions():
         f"module.vlbert.mvrc_head.transform.dense.{part}": torch.rand(32, 32) for part in ("weight", "bias")
     }
     assert set(network.objective("own").published(published_weights)) == {"head.1.weight", "head.1.bias"}
-
-
-def test_an_overlap_of_half_is_right_in_pixels_in_training_and_in_scoring():
-    rng = random.Random(0)
-    pixels = [(rng.randint(200, 640), rng.randint(200, 640), rng.randint(4, 90), rng.randint(4, 90)) for _ in range(50)]
-    right_boxes = [(9 / w, 7 / h, (9 + 2 * a) / w, (7 + b) / h) for w, h, a, b in pixels]
-    half = torch.tensor([(9 / w, 7 / h, (9 + a) / w, (7 + b) / h) for w, h, a, b in pixels])  # in a store's precision
-    less = torch.tensor([(9 / w, 7 / h, (8 + a) / w, (7 + b) / h) for w, h, a, b in pixels])
-    for labels, predicted_boxes, expected in [(right_boxes, half, True), (right_boxes, less, False)]:
-        targets = [
-            bool(right(box.unsqueeze(0), label, "e")) for box, label in zip(predicted_boxes, labels, strict=True)
-        ]
-        examples_used = [Example(str(i), {}, (), {}, {"box": box}) for i, box in enumerate(labels)]
-        predicted = [Prediction(str(i), {"box": box, "index": 0}, 1.0) for i, box in enumerate(plain(predicted_boxes))]
-        accuracy = BoxAccuracy().build().score(predicted, examples_used).per_example["accuracy"]
-        assert targets == [expected] * len(labels) and accuracy == [100.0 * expected] * len(labels)
 
 
 def test_the_head_applies_dropout_before_its_last_layer():

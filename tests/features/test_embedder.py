@@ -1,0 +1,190 @@
+"""Stored features as an input: the reader of a store, W, and the checks against the training features."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from kit.stored import MADE_BY, D, E, Words, embedder, example, features, fill, record, states
+from mmgen_regions import Regions
+
+from mmgen.errors import DataError
+from mmgen.features.classes import Classes
+from mmgen.parts import Record
+from mmgen.tensors import All, Example
+
+
+@pytest.fixture
+def store(tmp_path):
+    return fill(tmp_path / "s.h5")
+
+
+def test_one_linear_layer_over_features_and_box(store):
+    model = embedder(features=store)
+    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {
+        "projection.weight": (E, D + 4),
+        "projection.bias": (E,),
+    }
+    segment = states(model, "3", "2", "5")
+    assert segment.states.shape == (3, 5, E) and segment.mask.sum(1).tolist() == [3, 2, 5]
+    ((visual, boxes, *_),) = model.reader.read(example("5"))
+    assert np.array_equal(visual, features(5, 5)) and np.allclose(boxes, [0.1, 0.2, 0.6, 0.9])
+    item = torch.from_numpy(np.concatenate([visual, boxes], 1))
+    assert torch.allclose(segment.states[2], item @ model.projection.weight.T + model.projection.bias, atol=1e-5)
+
+
+def test_rows_do_not_depend_on_each_other(store):
+    model = embedder(features=store)
+    assert torch.allclose(states(model, "3", "9").states[0, :3], states(model, "3").states[0], atol=1e-6)
+
+
+def test_several_pictures_in_one_segment(store):
+    model = embedder(features=store)
+    segment = states(model, All(("3", "2")), "4")
+    assert segment.types.tolist() == [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]]
+    assert segment.mask.tolist() == [[True] * 5, [True] * 4 + [False]]
+    assert torch.allclose(segment.states[0, :3], states(model, "3").states[0], atol=1e-6)
+    assert torch.allclose(segment.states[0, 3:], states(model, "2").states[0], atol=1e-6)
+    assert model.reader.slots(example(All(("3", "2")))) == 5
+    description = model.describe(example(All(("3", "2"))))
+    assert description["pictures"] == [0, 0, 0, 1, 1] and len(description["boxes"]) == len(description["names"]) == 5
+    with pytest.raises(DataError, match="no features for 1 of 2 images"):
+        model.reader.find_gaps([example(All(("3", "absent")))])
+
+
+def test_more_pictures_than_token_types_are_refused_before_training_and_on_reading(store):
+    reader, several = embedder(features=store).reader, example(All(("3", "2", "4")))
+    for call in (lambda: reader.find_gaps([several]), lambda: reader.read(several)):
+        with pytest.raises(DataError) as error:
+            call()
+        assert str(error.value) == (
+            f"example '{several.id}' shows 3 pictures, but the encoder has token types for 2; show fewer, or set "
+            "extra_token_types of the backbone"
+        )
+
+
+def test_gaps_are_found_among_alternatives_too(store):
+    with pytest.raises(DataError, match="no features for 1 of 2 images"):
+        embedder(features=store).reader.find_gaps([example(("3", "absent"))])
+
+
+def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
+    ((visual, boxes, *_),) = embedder(features=store, zero_features=True).reader.read(example("5"))
+    ((_, expected_boxes, *_),) = embedder(features=store).reader.read(example("5"))
+    assert not visual.any() and visual.shape == (5, D) and np.array_equal(boxes, expected_boxes)
+
+
+def test_an_image_without_regions_is_an_error(store):
+    with pytest.raises(DataError) as error:
+        states(embedder(features=store), "3", "0")
+    assert (
+        str(error.value) == "image '0' has no regions; leave the image out, or extract its features with other settings"
+    )
+
+
+def test_a_record_inside_an_example_is_cut_once(store):
+    scores, region_names = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
+    classes = Classes(("cat", "dog"), np.zeros((9, 1), np.int32), np.full((9, 1), 0.5, np.float32))
+    nine_regions = record("9", 9, seed=9, scores=scores, region_names=region_names, classes=classes)
+    model = embedder(features=store, max_regions=4)
+    (cut,) = model.reader.records(Example("x", {"image": nine_regions}))
+    counts = [len(values) for values in (cut.features, cut.boxes, cut.scores, cut.region_names, cut.classes.ids)]
+    assert counts == [4] * 5 and cut.region_names == ("a", "b", "c", "d")
+    (stored,) = model.reader.read(example("9"))
+    (regions,) = model.reader.read(Example("x", {"image": nine_regions}))
+    assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
+    (uncut,) = embedder(features=store, max_regions=9).reader.records(Example("x", {"image": nine_regions}))
+    assert uncut is nine_regions
+
+
+def test_without_boxes(store, tmp_path):
+    assert embedder(features=store, boxes=False).projection.weight.shape == (E, D)
+    bare = fill(tmp_path / "bare.h5", records=[record("a", 2, boxes=None)])
+    with pytest.raises(DataError) as error:
+        states(embedder(features=bare), "a")
+    assert str(error.value) == "image 'a' has features without boxes; set boxes = false to read features only"
+    assert states(embedder(features=bare, boxes=False), "a").mask.all()
+
+
+def test_normalised(store):
+    model = embedder(features=store, normalize="length")
+    assert torch.allclose(model._normalised(torch.from_numpy(features(7))).norm(dim=-1), torch.ones(7))
+    model = embedder(features=store, normalize="standard")
+    seen = torch.from_numpy(np.concatenate([features(number, number) for number in range(12)]))
+    normal = model._normalised(seen)
+    assert torch.allclose(normal.mean(0), torch.zeros(D), atol=1e-4) and torch.allclose(
+        normal.std(0), torch.ones(D), atol=0.02
+    )
+
+
+def test_built_again_without_its_file(store):
+    model = embedder(features=store, normalize="standard")
+    config = Regions(fields=("image",), normalize="standard", features="gone.h5").model_copy(
+        update=model.inferred_settings()
+    )
+    again = config.build(Words())
+    again.load_state_dict(model.state_dict())
+    assert (again.width, again.fingerprint) == (D, MADE_BY)
+    carried = record("x", 3)
+    assert torch.equal(states(again, carried).states, states(model, carried).states)
+    with pytest.raises(DataError, match="gone.h5: no such file"):
+        states(again, "3")
+    again = config.model_copy(update={"features": store}).build(Words())
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(states(again, "3").states, states(model, "3").states)
+
+
+def test_reader_travels_to_workers(store):
+    reader = embedder(features=store).reader
+    reader.read(example("3"))
+    (copied,), (original,) = pickle.loads(pickle.dumps(reader)).read(example("3")), reader.read(example("3"))
+    assert np.array_equal(copied.features, original.features) and np.array_equal(copied.boxes, original.boxes)
+
+
+def test_described(store, tmp_path):
+    described = embedder(features=store).describe(example("2"))
+    assert described["names"] == ["region 1", "region 2"] and np.allclose(
+        described["boxes"], [[0.1, 0.2, 0.6, 0.9]] * 2
+    )
+    named = fill(tmp_path / "n.h5", records=[record("a", 2, region_names=("dog", "cat"), scores=np.array([0.9, 0.5]))])
+    described = embedder(features=named).describe(example("a"))
+    assert described["names"] == ["dog", "cat"] and np.allclose(described["scores"], [0.9, 0.5])
+
+
+def test_no_features_at_all():
+    with pytest.raises(DataError) as error:
+        embedder()
+    assert str(error.value) == 'image: no features; set features = "FILE" or an extractor'
+
+
+def test_other_width_and_other_extractor(store, tmp_path):
+    model = embedder(features=store)
+    wide = fill(tmp_path / "wide.h5", records=[Record("a", features(2, width=9))])
+    settings = model.inferred_settings()
+    with pytest.raises(DataError) as error:
+        states(embedder(features=wide, **settings), "a")
+    assert str(error.value) == f"{wide}: features have width 9, but the model was trained on width 6"
+    with pytest.raises(DataError) as error:
+        states(model, Record("a", features(2, width=9)))
+    assert str(error.value) == "image of 'e': features have width 9, but the model expects width 6"
+    different = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
+    with pytest.raises(DataError) as error:
+        states(embedder(features=different, **settings), "3")
+    assert str(error.value) == (
+        f"{different}: features of 'roi resnet50', but the model was trained on features of 'roi resnet18' "
+        "(model: resnet50 here, resnet18 in training; digest: cd34 here, ab12 in training); set allow_other_features "
+        "= true to use them anyway"
+    )
+    tolerant = embedder(features=different, allow_other_features=True, **settings)
+    assert states(tolerant, "3").mask.all()
+
+
+def test_a_missing_image_is_reported(store):
+    model = embedder(features=store)
+    with pytest.raises(
+        DataError, match=r"s.h5: no features for image 'x'; the store has 12 images \(for example '0'\)"
+    ):
+        states(model, "x")
+    with pytest.raises(DataError) as error:
+        model.reader.read(Example("e", {"caption": "hello"}))
+    assert str(error.value) == "example 'e' has no image; its inputs are: caption"

@@ -1,0 +1,66 @@
+"""A feature store of twelve images, and W over its features."""
+
+import numpy as np
+import torch
+from mmgen_regions import Regions
+from torch import nn
+
+from mmgen.features.writer import StoreWriter
+from mmgen.parts import Record
+from mmgen.tensors import Example
+
+E, D = 32, 6
+
+
+MADE_BY = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
+
+
+class Words:
+    """The parts of a backbone that W needs: width and scale of the word embeddings, and token types."""
+
+    input_size, mask_id, types = E, 0, 2
+
+    def __init__(self):
+        self.table = nn.Embedding(50, E)
+        nn.init.normal_(self.table.weight, std=0.05)
+
+    def parameters(self):
+        return self.table.parameters()
+
+    def encode_text(self, text):
+        return list(range(40))
+
+    def embed(self, ids):
+        return self.table(ids)
+
+
+def features(regions, seed=0, width=D):
+    """Features far from 0 and of very different scales, like those of a ReLU network."""
+    rng = np.random.default_rng(seed)
+    return (3 + rng.standard_normal((regions, width)) * np.linspace(0.1, 2, width)).astype(np.float32)
+
+
+def record(key, regions, seed=0, **changes):
+    boxes = np.tile(np.array([[0.1, 0.2, 0.6, 0.9]], np.float32), (regions, 1))
+    return Record(key, features(regions, seed), **{"boxes": boxes, **changes})
+
+
+def fill(path, fingerprint=MADE_BY, records=None):
+    with StoreWriter(path, fingerprint, "float32") as writer:
+        for entry in records or [record(str(number), number, seed=number) for number in range(12)]:
+            writer.add(entry)
+        writer.finish()
+    return path
+
+
+def embedder(**settings):
+    torch.manual_seed(0)
+    return Regions(fields=("image",), **settings).build(Words())
+
+
+def example(value):
+    return Example("e", {"image": value})
+
+
+def states(model, *values):
+    return model(**model.reader.collate([model.reader.read(example(value)) for value in values]))

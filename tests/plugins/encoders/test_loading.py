@@ -1,0 +1,111 @@
+"""Encoders from folders: code in them is not run, and what no machine or encoder can hold is refused."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from transformers import AutoConfig, AutoModelForMaskedLM
+
+from mmgen.errors import MmgenError
+from mmgen.inference.load import load_run
+from tools.fuzz import folders
+
+pytestmark = pytest.mark.slow
+
+
+def refused(act, *arguments) -> str:
+    """The one line that says why not."""
+    with pytest.raises(MmgenError) as error:
+        act(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    """A copy of a small run's folder."""
+    shutil.copytree(folders.runs() / "runs", tmp_path / "runs")
+    return tmp_path / "runs/toy/default/seed-0"
+
+
+def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
+    """In a run's folder, and in one that `backbone.weights` names."""
+    config = saved / "backbone/config.json"
+    (saved / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
+    auto = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForMaskedLM", "AutoTokenizer")}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
+    load_run(saved)
+    config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
+    assert f"{config}: damaged" in refused(load_run, saved)
+    from mmgen_encoders import Bert
+
+    assert "cannot be loaded" in refused(Bert(weights=str(config.parent)).build)
+    assert not (tmp_path / "mark").exists()
+
+
+def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
+    """Sizes that could each be: of a recipe, and of a folder that `backbone.weights` names."""
+    from mmgen_encoders import Bert
+
+    why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
+    message = refused(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
+    assert re.fullmatch(
+        rf"backbone 'bert': {why}; make backbone.num_hidden_layers or backbone.hidden_size smaller", message
+    )
+    config = saved / "backbone/config.json"
+    config.write_text(
+        json.dumps(
+            {
+                **json.loads(config.read_text()),
+                "hidden_size": 90_000,
+                "intermediate_size": 900_000,
+                "num_hidden_layers": 50,
+            }
+        )
+    )
+    assert re.search(
+        rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)",
+        refused(Bert(weights=str(config.parent)).build),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("num_hidden_layers", 0, "num_hidden_layers must be a whole number from 1 to 1000, not 0"),
+        ("num_hidden_layers", 10**9, "(num_hidden_layers must be a whole number from 1 to 1000, not 1000000000)"),
+        ("num_labels", 10**6 + 1, "(num_labels must be a whole number from 1 to 1000000, not 1000001)"),
+        ("max_position_embeddings", -1, "max_position_embeddings must be a whole number from 1 to 10000000, not -1"),
+        ("layer_norm_eps", "x", "(Field 'layer_norm_eps' expected float, got str (value: 'x'))"),
+        ("hidden_act", "gelv", "(hidden_act = 'gelv' is not an activation of transformers; did you mean 'gelu'?)"),
+        ("hidden_act", "zzzz", "(hidden_act = 'zzzz' is not an activation of transformers)"),
+        ("pad_token_id", 10**9, "(pad_token_id = 1000000000 is outside the vocabulary of "),
+        ("pad_token_id", -1, "(pad_token_id = -1 is outside the vocabulary of "),
+        ("type_vocab_size", 1, "of the weights differ (bert.embeddings.token_type_embeddings.weight); use a config"),
+    ],
+)
+def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected):
+    """Of a folder that `backbone.weights` names."""
+    from mmgen_encoders import Bert
+
+    folder = saved / "backbone"
+    config = json.loads((folder / "config.json").read_text())
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps({**config, key: value}))
+    message = refused(Bert(weights=str(folder)).build)
+    assert message.startswith(f"backbone.weights: '{folder}'") and expected in message
+
+
+def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
+    """transformers would refuse a row that is no multiple of them."""
+    import torch
+    from mmgen_encoders import Bert
+
+    folder = saved / "backbone"
+    config = json.loads((folder / "config.json").read_text())
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "chunk_size_feed_forward": 7}))
+    words = torch.ones(1, 5, dtype=torch.long)
+    assert Bert(weights=str(folder)).build().model(words).logits.shape[:2] == (1, 5)
