@@ -112,6 +112,11 @@ class ExtractorConfig(PartConfig):
     def build(self) -> "parts.Extractor":
         raise NotImplementedError
 
+    def is_random(self) -> bool:
+        """Whether its features come from random weights, which a run reports. Its fingerprint then has "weights":
+        "random"."""
+        return False
+
     def load(self, folder: Path) -> "parts.Extractor":
         """The extractor with the network in a folder that `parts.Extractor.save` wrote; its fingerprint equals that of
         the saved extractor. Reads nothing outside of the folder. Raises DataError for a damaged folder."""

@@ -45,6 +45,9 @@ class CnnConfig(ExtractorConfig):
     )
     batch_size: int = Field(16, ge=1, description="pictures per batch")
 
+    def is_random(self) -> bool:
+        return self.weights == "random"
+
     def feature_settings(self) -> FeatureSettings:
         """Level, pool and image size, with the defaults for these weights where a setting is None."""
         defaults = RANDOM if self.weights == "random" else PRETRAINED

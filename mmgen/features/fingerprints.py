@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+RANDOM = "random weights, not pretrained"
+
 
 def difference(theirs: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
     """The differences between two fingerprints in one line: "key: value there, value here". `sides` names the two."""
@@ -23,3 +25,10 @@ def in_words(fingerprint: Mapping[str, Any]) -> str:
     """A short description of a fingerprint: extractor and model."""
     words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
     return f"'{' '.join(words) or 'unknown'}'"
+
+
+def is_random(fingerprint: Any) -> bool:
+    """Whether features come from a network with random weights: a fingerprint with "weights": "random" at any depth."""
+    if not isinstance(fingerprint, Mapping):
+        return False
+    return fingerprint.get("weights") == "random" or any(map(is_random, fingerprint.values()))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .fingerprints import difference
+from .fingerprints import RANDOM, difference, is_random
 from .store import IN_MEMORY, FeatureStore
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class MultiFileStore:
             ],
             **({"classes": len(self.class_names)} if self.class_names else {}),
             "bytes": sum(description["bytes"] for description in descriptions),
+            **({"weights": RANDOM} if is_random(self.fingerprint) else {}),
             "fingerprint": self.fingerprint,
         }
 

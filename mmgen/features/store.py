@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..files import foreign
+from .fingerprints import RANDOM, is_random
 from .stored_classes import CLASSES, read_class_names
 from .untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 
@@ -137,6 +138,7 @@ class FeatureStore:
             "holds": [name for name in ("features", *PER_REGION, *CLASSES) if name in self._dataset_names],
             **({"classes": len(self.class_names)} if self.class_names else {}),
             "bytes": self.path.stat().st_size,
+            **({"weights": RANDOM} if is_random(self.fingerprint) else {}),
             "fingerprint": self.fingerprint,
         }
 

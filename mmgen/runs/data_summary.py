@@ -12,6 +12,7 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..errors import DataError, MmgenError
 from ..features.multi_file import open_store
+from ..features.random_features import random_features
 from ..parts import Backbone, Dataset
 from ..progress import Progress, table
 from ..recipe.tables import Recipe
@@ -120,17 +121,19 @@ class DataSummary:
         self, split: str, input_: str, config: FeaturesConfig, keys: list[str], step: str | None
     ) -> Iterator[str]:
         images = _count(keys, "image")
+        remark = "".join(f"; {text}" for text in random_features({input_: config}).values())
         try:
             if config.features is not None:
                 store = open_store(config.features)
                 no_features = [key for key in keys if key not in store]
                 no_regions = [key for key in keys if key in store and not store.count(key)]
-                yield f"  {input_:<19} {len(keys) - len(no_features):,} of {images} have features in {config.features}"
+                count = f"{len(keys) - len(no_features):,} of {images}"
+                yield f"  {input_:<19} {count} have features in {config.features}{remark}"
                 what = {"features": no_features, "regions": no_regions}
             elif config.extractor is not None:
                 picture_keys = {picture.key for picture in self.datasets.pictures()}
                 what = {"picture": [key for key in keys if key not in picture_keys]}
-                yield f"  {input_:<19} {images}; a run extracts features with '{config.extractor.type}'"
+                yield f"  {input_:<19} {images}; a run extracts features with '{config.extractor.type}'{remark}"
             else:
                 raise DataError("the recipe names neither 'features' nor 'extractor'")
         except MmgenError as error:

@@ -13,6 +13,7 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.part_checks import references_of
 from ..features import extract
+from ..features.random_features import random_features
 from ..features.store import FeatureStore
 from ..model import Model
 from ..parts import Dataset, Metric, Picture
@@ -40,6 +41,8 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
+    for name, remark in random_features(recipe.inputs).items():
+        progress.say(f"{name}: {remark}")
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:

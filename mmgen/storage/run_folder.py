@@ -20,6 +20,7 @@ from typing import Any
 
 from ..data.datasets import Datasets
 from ..errors import PluginError, RecipeError, RunError
+from ..features.random_features import random_features
 from ..files import clear_partials, locked, read_json, read_table, sync, write_json
 from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
@@ -249,7 +250,9 @@ class RunFolder:
     def _environments(self, recipe: Recipe) -> dict[str, Any]:
         """The environment of this session, and those of earlier sessions that differ in something that can change the
         result."""
-        now, path = environment(providers(recipe)), self.path / "environment.json"
+        random = random_features(recipe.inputs)
+        now = environment(providers(recipe)) | ({"random features": random} if random else {})
+        path = self.path / "environment.json"
         earlier = []
         if path.exists() and any(self.path.glob("steps/*/*")):
             before = read_table(path)

@@ -42,6 +42,9 @@ class Roi(CnnConfig):
         description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to N x N parts",
     )
 
+    def is_random(self):
+        return super().is_random() or (self.detector is not None and self.detector.is_random())
+
     def build(self):
         from .roi import RoiFeatures
 
@@ -92,6 +95,9 @@ class FasterRcnn(Detections):
         description='"pretrained" (downloaded by torchvision), "random" (from the seed), or a local safetensors file',
     )
     seed: int = Field(0, ge=0, description="seed of random weights")
+
+    def is_random(self):
+        return self.weights == "random"
 
     def build(self):
         from .faster_rcnn import TorchvisionDetector

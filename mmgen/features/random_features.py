@@ -1,0 +1,35 @@
+"""Inputs whose features come from random weights. A reader of the results must know: such features have learnt
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..configs import EmbedderConfig, FeaturesConfig
+from ..errors import MmgenError
+from .fingerprints import RANDOM, is_random
+from .multi_file import open_store
+
+
+def random_features(inputs: Mapping[str, EmbedderConfig]) -> dict[str, str]:
+    """Input -> a remark with its extractor, for inputs whose features come from random weights. Files of features that
+    cannot be read are left out."""
+    remarks = {}
+    for name, config in inputs.items():
+        if isinstance(config, FeaturesConfig) and (extractor := _random_extractor(config)):
+            remarks[name] = f"features of {extractor}: {RANDOM}"
+    return remarks
+
+
+def _random_extractor(config: FeaturesConfig) -> str:
+    """The extractor and its model, or "" if its weights are not random, or unknown."""
+    if config.features is None:
+        extractor = config.extractor
+        random = extractor is not None and extractor.is_random()
+        return f"{extractor.type} {getattr(extractor, 'model', '')}".strip() if extractor and random else ""
+    try:
+        fingerprint = open_store(config.features).fingerprint
+    except MmgenError:
+        return ""
+    words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
+    return " ".join(words) if is_random(fingerprint) else ""
