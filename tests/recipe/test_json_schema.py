@@ -98,6 +98,7 @@ def test_nothing_is_required_since_layers_are_laid_over_one_another():
     assert '"required"' not in text
 
 
+@pytest.mark.slow
 def test_the_command_prints_it_without_torch():
     code = (
         "import sys; from mmgen.cli import main; main.main(['schema'], standalone_mode=False); print('torch' in "

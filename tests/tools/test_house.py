@@ -82,6 +82,7 @@ def measured():
     return house.total("core", house.rooms()), house.total("plugins", house.plugins())
 
 
+@pytest.mark.slow
 def test_contributing_has_figures_of_today(measured):
     written = house.written()
     for part in measured:
@@ -95,6 +96,7 @@ def test_contributing_has_figures_of_today(measured):
 WITHOUT_A_TEST = {"core": 81, "plugins": 31}
 
 
+@pytest.mark.slow
 def test_more_and_more_modules_have_a_test_of_their_name(measured):
     for part in measured:
         before = WITHOUT_A_TEST[part.name]

@@ -35,6 +35,7 @@ def test_differences_without_variance_have_their_p():
     assert unpaired(np.ones(3), np.ones(4)) == 1.0
 
 
+@pytest.mark.slow
 def test_the_paired_test_is_right_as_often_as_it_says():
     """Of 400 samples without a difference, p is below 0.05 in about 5 %."""
     draw = np.random.default_rng(3)

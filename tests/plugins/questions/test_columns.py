@@ -131,6 +131,7 @@ class TestCsv(DatasetSuite):
         return Csv(folder=self.folder)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(
     text=st.binary()
@@ -140,6 +141,7 @@ def test_any_csv(tmp_path, text):
     check_usable_or_refused(vqg(tmp_path, text))
 
 
+@pytest.mark.slow
 @FUZZ
 @given(text=st.text(st.sampled_from("a7,\"-\n\r' \t\u2028é|")), suffix=st.sampled_from([".csv", ".tsv"]))
 def test_any_table(tmp_path, text, suffix):

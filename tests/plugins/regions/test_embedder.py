@@ -30,6 +30,7 @@ def roi():
     return Roi(image_size=64).build()
 
 
+@pytest.mark.slow
 def test_drawn_scenes_through_the_store(tmp_path):
     """From pixels to slots, as in a run."""
     from mmgen_scenes import Scenes

@@ -119,6 +119,7 @@ def test_fingerprint_has_model_and_settings(roi, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_local_weights(tmp_path):
     import timm
 
