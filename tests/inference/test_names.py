@@ -177,6 +177,6 @@ def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
     )
     with pytest.raises(DataError) as error:
         check(Query("x", {}, place="q.jsonl:8"))
-    assert str(error.value).startswith("q.jsonl:8: run: 'sound' is missing: step 'sound' reads ")
+    assert str(error.value).startswith("q.jsonl:8: run: 'image' is missing: step 'all' reads ")
     with pytest.raises(DataError, match=r"q\.jsonl:7: 'caption' is missing: step 'caption' reads caption"):
         load_module.check_query("run", "caption")(wrong)
