@@ -71,6 +71,11 @@ class QueryFeatures:
         if not isinstance(value, str):
             raise DataError(f"{name}: expected a picture, a key or features, but got {str(value)[:40]}")
         if reader.path is None or not reader.path.exists() or value not in reader.store:
+            if "://" in value:
+                raise DataError(f"{value}: is a web address; download the picture, and give the file")
+            if (special := query.folder / value).exists():
+                what = "a folder; give one picture" if special.is_dir() else "not a regular file"
+                raise DataError(f"{special}: is {what}")
             keys = f", and not a key of {reader.path}" if reader.path and reader.path.exists() else ""
             raise DataError(f"{query.folder / value}: no such file{keys}")
         return value

@@ -170,6 +170,9 @@ class Predictor:
                     f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
                     "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
                 )
+        wanted = type(self.recipe.decoding)
+        if options is not None and not isinstance(options, wanted):
+            raise DataError(f"options must be a {wanted.__name__}, not {options!r:.60}")
         queries = queries_of(query, inputs)
         if not is_many(query):
             (answer,) = self.answers(queries, options, batch_size)
@@ -201,13 +204,15 @@ class Predictor:
         try:
             if isinstance(query, Query):
                 bound = self.names.bind_exactly(query)
-            example = self._example(query, bound) if isinstance(query, Query) and bound else query
-            assert isinstance(example, Example)
+                example = self._example(query, bound)
+            else:
+                Query(query.id, {**query.inputs, **query.labels}).check()
+                example = query
             read = self._collator.read(example)
         except DataError as error:
             return Prepared(Answer(query.id, error=self._reason(error, bound)))
         except (PluginError, *UNREADABLE) as error:
-            return Prepared(Answer(query.id, error=f"{self.names.reads}: cannot be read: {_cause(error)}"))
+            return Prepared(Answer(query.id, error=_unreadable(self.names.reads, error)))
         query_remarks = [
             remark
             for name, config in self.names.inputs.items()
@@ -227,9 +232,7 @@ class Predictor:
             if len(examples) > 1:  # one example cannot be read; answer each separately
                 return [outcome for example in examples for outcome in self._outcomes([example], options)]
             labels = " and ".join(examples[0].rows[0].example.labels)
-            return [
-                self._reason(error) if isinstance(error, DataError) else f"{labels}: cannot be read: {_cause(error)}"
-            ]
+            return [self._reason(error) if isinstance(error, DataError) else _unreadable(labels, error)]
         batch = batch.to(self.model.device)
         if self.kind == "text":
             return write_texts(self.model, batch, options)
@@ -364,13 +367,12 @@ class Predictor:
         list(self.answers([Query("warm", values)]))
 
 
-def _cause(error: Exception) -> BaseException | None:
-    """The exception of a reader that could not read a value. Raises the PluginError of any other mistake."""
-    if not isinstance(error, PluginError):
-        return error
-    if not isinstance(error.__cause__, UNREADABLE):
+def _unreadable(names: str, error: Exception) -> str:
+    """The message for values that a reader could not read. Raises the PluginError of any other mistake."""
+    cause = error.__cause__ if isinstance(error, PluginError) else error
+    if not isinstance(cause, UNREADABLE):
         raise error
-    return error.__cause__
+    return f"{names}: a value has a form that cannot be read ({type(cause).__name__}); see the examples of the data set"
 
 
 def _add_outcome(answer: Answer, outcome: list[Generation] | Prediction | str) -> Answer:

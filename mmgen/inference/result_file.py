@@ -108,6 +108,11 @@ def _predict(run: Predictor, examples: Sequence[Example], progress: Progress) ->
     """(id, value) of every example. Raises DataError if an input of an example is missing."""
     writes, inputs = run.kind == "text", tuple(run.names.inputs)
     for name in inputs:
+        if name in run.features and run.features.embedders[name].reader.path is None:
+            raise DataError(
+                f"{run.where}: the run has no features of this extractor of '{name}'; give the features with --set "
+                f"inputs.{name}.features=FILE"
+            )
         run.model.embedders[name].reader.find_gaps(examples)
     with progress.task(f"{run.step}: predicting", len(examples), "examples") as advance:
         for first in range(0, len(examples), AT_ONCE):

@@ -99,17 +99,14 @@ def _evaluate_errors(
 
 
 def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Metrics that score a kind of prediction which no step makes. What an objective predicts whose config is wrong is
-    unknown."""
+    """Metrics that score a kind of prediction which no step makes, or examples that no data set has. Both are unknown
+    where the config of an objective or of a data set is wrong."""
     known = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
     steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
     used = [known.get(objective) for step in steps for objective in step.objectives]
     gives, unknown = {config.gives for config in used if config is not None}, None in used
-    data = [
-        data_set
-        for data_set in (built.get("data"), *(step_data for step in steps for step_data in step.data_sets[:1]))
-        if data_set is not None
-    ]
+    data = [built.get("data"), *(step_data for step in steps for step_data in step.data_sets[:1])]
+    known_data = built.get("data") is not None and None not in (built["steps"] or {}).values()
     for name, config in (built["metrics"] or {}).items():
         if steps and config is not None and not unknown and not config.judges & gives:
             scored, predicted = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"
@@ -117,7 +114,7 @@ def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
         elif (
             steps
             and config is not None
-            and data
+            and known_data
             and not any({*config.required_labels} <= {*data_set.labels} for data_set in data)
         ):
             yield (

@@ -127,7 +127,18 @@ def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
     )
     assert lost["error"] == "example '3': the caption does not contain 'a blue ball'"
     assert none["error"].startswith("example '4' has no label 'phrases'; add --input phrases=VALUE")
-    assert odd["error"].startswith("phrases: cannot be read: ")
+    form = "a phrase must be words of the caption, or [first character, end, box], not"
+    assert odd["error"] == f"example '5': {form} 7"
+    texts, two, far, half = ask(
+        lines=[
+            {"image": picture, "caption": caption, "phrases": phrases}
+            for phrases in (["a red ball"], ["red ball", "the grass"], [[9, 99]], [[0.5, 9]])
+        ]
+    )
+    assert texts["value"] == by_phrase["value"]
+    assert two["error"] == "example '2' has 2 phrases; give one phrase per query"
+    assert far["error"] == "example '3': a phrase has characters 9 to 99, but the caption has 32"
+    assert half["error"] == f"example '4': {form} [0.5, 9]"
     done = ask("ball.png", *input_options("caption=a red ball", "phrases=red ball"))
     assert done.returncode == 0 and "%  [" in done.stdout.splitlines()[1]
 

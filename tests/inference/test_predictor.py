@@ -30,6 +30,9 @@ SEEN = Record("seen", np.eye(2, 3, dtype=np.float32), BOXES)
 OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 
+FINITE = "image: features must be finite and between -1e+15 and 1e+15; extract them again"
+
+
 @pytest.fixture(scope="module")
 def predictor(tmp_path_factory) -> Predictor:
     folder = tmp_path_factory.mktemp("predictor")
@@ -92,6 +95,21 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
         (SEEN, {"caption": "\ud800"}, "this query: 'caption' contains a lone surrogate ('\\ud800'); remove it"),
         (7, {"caption": "x"}, "image: expected a picture, a key or features, but got 7"),
         ("gone.jpg", {"caption": "x"}, "gone.jpg: no such file"),
+        ("/dev", {"caption": "x"}, "/dev: is a folder; give one picture"),
+        ("/dev/null", {"caption": "x"}, "/dev/null: is not a regular file"),
+        (
+            "http://x.org/y.jpg",
+            {"caption": "x"},
+            "http://x.org/y.jpg: is a web address; download the picture, and give the file",
+        ),
+        (SEEN, {"caption": "x", "options": 5}, "options must be a Decoding, not 5"),
+        (
+            Example("e", {"image": SEEN, "caption": "\ud800"}),
+            {},
+            "e: 'caption' contains a lone surrogate ('\\ud800'); remove it",
+        ),
+        (Record("big", np.full((2, 3), 1e38, np.float32), BOXES), {"caption": "x"}, FINITE),
+        ({"image": {"features": [[1e39, 0, 0]], "boxes": [[0, 0, 1, 1]]}}, {"caption": "x"}, FINITE),
         (
             {"image": {"features": [[1, 2, 3]]}},
             {"caption": "x"},
@@ -103,6 +121,20 @@ def test_what_cannot_be_asked_is_a_line(predictor, query, named, message):
     with pytest.raises(DataError) as error:
         predictor.ask(query, **named)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("error", [TypeError("'<' not supported between 'int' and 'str'"), KeyError("x")])
+def test_the_words_of_python_are_not_an_answer(predictor, monkeypatch, error):
+    def read(self, example):
+        raise error
+
+    monkeypatch.setattr(type(predictor.model.embedders["caption"].reader), "read", read)
+    with pytest.raises(DataError) as raised:
+        predictor.ask(SEEN, caption="x")
+    assert str(raised.value) == (
+        f"image and caption: a value has a form that cannot be read ({type(error).__name__}); see the examples of the "
+        "data set"
+    )
 
 
 def test_a_picture_needs_the_extractor_of_the_training_features(predictor, tmp_path):

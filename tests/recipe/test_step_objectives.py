@@ -67,3 +67,18 @@ def test_compiled_layers_cannot_be_sharded(tmp_path):
     (tmp_path / "toy.toml").write_text(toys.recipe(training={"torch_compile": True, "shard": True}))
     done = toys.mmgen_here(tmp_path, "check", "toy.toml")
     assert "training.shard: cannot be used with torch_compile = true; set only one of the two\n" in done.stderr
+
+
+def test_the_labels_of_a_data_set_with_a_mistake_are_unknown(recipe):
+    answers = toys.recipe(
+        inputs={"question": {"type": "text", "append_mask": True}},
+        objectives={"answers": {"type": "answer_classes"}},
+        steps={"answers": {"inputs": ["question"], "train": ["backbone"], "objectives": ["answers"]}},
+        data={"type": "scene_answers"},
+        metrics={"answers": {"type": "vqa_accuracy"}},
+    )
+    assert mistakes(recipe(answers), sets=("data.nokey=1",)) == ["--set data.nokey=1: data.nokey: no such key"]
+    (step_data,) = mistakes(
+        recipe(answers), sets=('steps.answers.data={type="scene_answers", nokey=1}', 'data.type="scenes"')
+    )
+    assert "nokey: no such key" in step_data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,8 +42,12 @@ class Phrases(TargetReader):
         return Targets({"loss": count}, {LAST: last, RIGHT: labels})
 
     def ask(self, rows: Rows) -> Targets:
-        """Targets of a query: the first phrase of every row."""
+        """Targets of a query: the first phrase of every row. Raises DataError for a query with several phrases."""
         self._regions(rows)
+        for example in rows.examples:
+            phrases = example.labels.get(PHRASES, ())
+            if isinstance(phrases, list) and len(phrases) > 1:
+                raise DataError(f"example '{example.id}' has {len(phrases)} phrases; give one phrase per query")
         return Targets({}, {LAST: torch.stack([phrase_slots[:1] for phrase_slots in self._slots(rows)])})
 
     def _regions(self, rows: Rows) -> tuple[Tensor, Tensor]:
@@ -66,22 +70,33 @@ class Phrases(TargetReader):
         if not phrases:
             raise MissingLabel(f"example '{example.id}' has no label '{PHRASES}'", PHRASES)
         text = example.inputs[self.caption]
-        if isinstance(phrases, str):  # a query, which has no box
-            phrases = [(*_find_phrase(phrases, text, example.id), None)]
         spans = letters(self.tokenizer, text)
         slots = []
-        for place in phrases:
-            try:
-                first, end, *_ = place  # a query has no box
-            except (TypeError, ValueError):
+        for phrase in [phrases] if isinstance(phrases, str) or not isinstance(phrases, Sequence) else phrases:
+            first, end = _place_of(phrase, text, example.id)
+            if not 0 <= first < end <= len(text):
                 raise DataError(
-                    f"example '{example.id}': a phrase must be (first character, end, box), not {place!r:.60}"
-                ) from None
+                    f"example '{example.id}': a phrase has characters {first} to {end}, but the caption has {len(text)}"
+                )
             inside = slots_between(spans, first, end)
             if not inside:
                 raise DataError(f"example '{example.id}': characters {first} to {end} of the caption contain no word")
             slots.append(inside[-1] if inside[-1] < length else -100)
         return torch.tensor(slots)
+
+
+def _place_of(phrase: Any, text: str, example_id: str) -> tuple[int, int]:
+    """The first character of a phrase, and its last + 1. A query gives the words of the phrase, or no box."""
+    if isinstance(phrase, str):
+        return _find_phrase(phrase, text, example_id)
+    if isinstance(phrase, Sequence) and len(phrase) in (2, 3):
+        first, end = phrase[:2]
+        if all(isinstance(number, int) and not isinstance(number, bool) for number in (first, end)):
+            return first, end
+    raise DataError(
+        f"example '{example_id}': a phrase must be words of the caption, or [first character, end, box], not "
+        f"{phrase!r:.60}"
+    )
 
 
 def _find_phrase(phrase: str, text: str, example_id: str) -> tuple[int, int]:
