@@ -204,7 +204,7 @@ class Predictor:
         try:
             if isinstance(query, Query):
                 bound = self.names.bind_exactly(query)
-                example = self._example(query, bound)
+                example: Example = self._example(query, bound)
             else:
                 Query(query.id, {**query.inputs, **query.labels}).check()
                 example = query
