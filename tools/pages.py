@@ -157,12 +157,14 @@ def _class(node: ast.ClassDef, lines: list[str]) -> str:
     methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
     checks = [f"`{method.name}`" for method in methods if method.name.startswith("test_")]
     bases = ", ".join(map(ast.unparse, [*node.bases, *(keyword.value for keyword in node.keywords)]))
+    calls = [f"{node.name}({', '.join(_arguments(method.args))})" for method in methods if method.name == "__init__"]
     return "\n\n".join(
         filter(
             None,
             [
                 f"### {node.name}",
                 f"`class {node.name}({bases})`" if bases else "",
+                "".join(f"`{call}`" for call in calls),
                 markdown(ast.get_docstring(node)),
                 f"```python\n{shown}\n```" if shown else "",
                 *(_function(method) for method in methods if _documented(method)),
@@ -178,7 +180,8 @@ def _public(name: str) -> bool:
 
 def _documented(node: ast.FunctionDef) -> bool:
     """Whether a reference lists a function: it is public, no test, and has a docstring."""
-    return _public(node.name) and not node.name.startswith("test_") and ast.get_docstring(node) is not None
+    public = _public(node.name) or node.name == "__call__"
+    return public and not node.name.startswith("test_") and ast.get_docstring(node) is not None
 
 
 def _function(node: ast.FunctionDef) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,7 +113,8 @@ def _rows(cls: type[Config], rows: list[tuple[str, dict[str, Any]]]) -> Iterator
     for name, schema in rows:
         required = cls.model_fields[name].is_required()
         default = "required" if required else _code(_default(cls, name, schema))
-        yield f"| `{name}` | {_value(schema)} | {default} | {_for(schema).replace('|', chr(92) + '|')} |"
+        description = re.sub(r"([|*])", r"\\\1", _for(schema))
+        yield f"| `{name}` | {_value(schema)} | {default} | {description} |"
 
 
 def _default(cls: type[Config], name: str, schema: dict[str, Any]) -> str:

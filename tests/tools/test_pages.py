@@ -92,6 +92,11 @@ class Sound(Protocol):
     _cache: int
     rate: int = 16_000
 
+    def __init__(self, wave: Tensor) -> None: ...
+
+    def __call__(self) -> None:
+        """Plays it."""
+
     @property
     def seconds(self) -> float:
         """Its length."""
@@ -131,6 +136,8 @@ Sounds.
 
 `class Sound(Protocol)`
 
+`Sound(wave: Tensor)`
+
 A sound.
 
 ```text
@@ -142,6 +149,10 @@ rate   samples a second
 wave: Tensor  # (N,)
 rate: int = 16_000
 ```
+
+- `__call__() -> None`
+
+  Plays it.
 
 - `seconds: float`
 
