@@ -1,4 +1,5 @@
-"""Tests run offline and on few threads; real data and weights are used where they are (see `kit.beside`)."""
+"""Tests run offline and on few threads; tests with real data and weights run where these are available (see
+`kit.beside`)."""
 
 import gc
 import os
@@ -111,7 +112,7 @@ COMPARED = ("test_result", "test_is_deterministic")  # tests of the suite that c
 
 @pytest.fixture
 def drawn():
-    """For tests of probes that check drawings: drawings are made (see `undrawn`)."""
+    """For tests that check drawings of probes (see `undrawn`)."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The visibility rule, against the paper's words spelt out slot by slot."""
+"""The visibility rule, compared with the paper's words, slot by slot."""
 
 import torch
 from hypothesis import given
@@ -19,7 +19,7 @@ def layout(slots) -> Layout:
 
 
 def may_look(query, key) -> bool:
-    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; only within one question; nobody sees padding or a
+    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; only within one question; no slot sees padding or a
     [MASK]."""
     (role, group, time), (key_role, key_group, key_time) = query, key
     if role == PAD or key_role in (PAD, MASK):

@@ -1,4 +1,4 @@
-"""The pages in docs/ tell the truth: their code runs, and every hook, contract and method is on them."""
+"""The pages in docs/ are correct: their code runs, and they list every hook, contract and method."""
 
 import inspect
 import re
@@ -46,7 +46,7 @@ def test_the_python_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
-    """The files of the plugin page, as they are printed there."""
+    """The files printed on the plugin page."""
     written = []
     for code in [*blocks("plugins.md", "toml"), *blocks("plugins.md", "python")]:
         if place := FILE.match(code):
@@ -69,7 +69,7 @@ def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
 
 
 def contract(config: type) -> str:
-    """What `build` of a kind gives, as its annotation says: parts.Embedder."""
+    """The return annotation of `build` of a kind: parts.Embedder."""
     return config.build.__annotations__["return"]
 
 
@@ -131,7 +131,7 @@ def prose(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """What the headings of a page are called in links."""
+    """The link targets of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -155,7 +155,7 @@ def test_the_page_of_plugins_has_every_public_module_and_kind():
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory) -> Path:
-    """A folder with the files that the guides print."""
+    """A folder with the files printed in the guides."""
     folder = tmp_path_factory.mktemp("desk")
     for page in GUIDES:
         for kind, code in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
@@ -167,7 +167,7 @@ def desk(tmp_path_factory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", GUIDES)
 def test_commands_print_what_a_guide_says(page, desk, monkeypatch):
-    """Lines in their order; `...` stands for any. Runs are small here, and what they print is not shown there."""
+    """Lines in order; `...` matches any lines. Runs are small here, so their output is not compared."""
     monkeypatch.chdir(desk)
     sessions = "".join(blocks(page, "console")).split("$ mmgen ")[1:]
     assert len(sessions) >= 2
@@ -189,7 +189,7 @@ def test_the_run_of_the_guide_is_loaded_from_python(desk, monkeypatch, capsys):
 
 
 def test_long_lines_of_code_go_on_below():
-    """On the site; else their comments are cut off."""
+    """On the site; otherwise their comments are cut off."""
     assert re.search(r"\.highlight pre \{[^}]*white-space: pre-wrap;", (DOCS / "_static/style.css").read_text())
 
 

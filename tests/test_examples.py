@@ -1,5 +1,5 @@
-"""The packages in examples/: installed from their own folders, their tests pass and their recipes run: three inputs in
-one prefix behind either generator, and an encoder of somebody else's."""
+"""The packages in examples/: installed from their folders, their tests pass and their recipes run, with three inputs
+in one prefix for both generators, and a third party's encoder."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ SET_UPS = {  # name -> recipe, and what its run is called with
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A copy, since building leaves things behind."""
+    """A copy, since building leaves files behind."""
     copy = tmp_path_factory.mktemp("third") / "examples"
     shutil.copytree(
         EXAMPLES, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "runs", "sounds", "__pycache__", ".*")
@@ -56,7 +56,7 @@ def environment(folder, tmp_path_factory) -> Environment:
 
 @pytest.fixture(scope="module")
 def ran(environment, folder) -> subprocess.CompletedProcess:
-    """Small runs of the recipes, the sounds made before."""
+    """Small runs of the recipes, with sounds created before."""
     place = folder / AUDIO.name
     done = environment.run("-m", "mmgen_audio", "recipe.toml", *SMALL, cwd=place)
     assert done.stdout.startswith("sounds: 17 sounds of "), done.stderr
@@ -69,7 +69,7 @@ def ran(environment, folder) -> subprocess.CompletedProcess:
 
 
 def steps(folder: Path, set_up: str) -> dict[str, list]:
-    """Step -> what it wrote, of the steps that are scored."""
+    """Step -> its texts, for steps that are scored."""
     (place,) = (folder / AUDIO.name / "runs" / set_up).glob("*/*/seed-0")
     finished = [step for step in (place / "steps").iterdir() if (step / "scores.json").exists()]
     return {
@@ -84,7 +84,7 @@ def test_the_examples_are_those_that_the_docs_name():
 
 
 def test_their_own_tests_pass(environment, folder):
-    """From where they are installed: the sources beside the tests are put out of the way."""
+    """From the installation: the sources beside the tests are moved away."""
     for name in PACKAGES:
         (folder / name / name).rename(folder / name / "sources")
     done = environment.pytest(*(folder / name for name in PACKAGES), cwd=folder)
@@ -107,7 +107,7 @@ def test_their_recipes_hold(environment, folder):
 
 
 def test_a_third_partys_encoder_trains_and_writes(ran, folder):
-    """Its sizes are in the run's folder, where `mmgen generate` finds them."""
+    """Its sizes are saved in the run folder, where `mmgen generate` finds them."""
     (place,) = (folder / MODERN.name / "runs").glob("modern/*/*/seed-0")
     assert len((place / "steps/caption/generations.jsonl").read_text().splitlines()) == 3
     config = json.loads((place / "backbone/config.json").read_text())
@@ -123,14 +123,14 @@ def test_regions_a_sound_and_a_caption_in_one_prefix_behind_either_generator(ran
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_each_recipe_puts_three_modalities_into_one_prefix(name):
-    """What is seen, heard and said: read by two parts of ours and one of theirs."""
+    """Picture, sound and caption: read by two of mmgen's parts and one of the package."""
     recipe = tomllib.loads((AUDIO / name).read_text())
     inputs = recipe["steps"]["all"]["inputs"]
     assert [recipe["inputs"][name]["type"] for name in inputs] == ["regions", "audio", "text"]
 
 
 def test_rivals_share_a_recipe(ran, folder):
-    """But for the generator."""
+    """Except for the generator."""
     causal, masked = (
         json.loads((folder / f"mmgen_audio/runs/{run}/rivals/{profile}/seed-0/recipe.json").read_text())
         for run, profile in (("causal", "causal"), ("rival", "masked"))
@@ -145,7 +145,7 @@ def test_what_has_no_sound_is_reported_in_one_line(ran):
 
 
 def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
-    """By its name, alone and beside what else a step reads."""
+    """By name, alone and with the step's other inputs."""
     place = folder / AUDIO.name
     (run,) = place.glob("runs/masked/*/*/seed-0")
     inputs = [

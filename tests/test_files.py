@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, named, and gone with its process however that ends. Files that cannot be written."""
+"""Locks: one holder at a time, named, and released when its process ends in any way. Files that cannot be written."""
 
 import io
 import lzma

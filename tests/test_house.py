@@ -1,4 +1,4 @@
-"""The design's maxims that can be read off the source: who imports whom, what import does."""
+"""The design's maxims that can be checked in the source: imports, and what happens on import."""
 
 import ast
 import json
@@ -57,7 +57,7 @@ trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [*core, *
 
 
 def name_of(path: Path) -> str:
-    """The module that a file is: "mmgen.data.plan"; a package's is that of its folder."""
+    """The module name of a file: "mmgen.data.plan"; for a package, that of its folder."""
     root = ROOT if path.is_relative_to(ROOT / "mmgen") else ROOT / "plugins"
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
@@ -66,8 +66,8 @@ modules = {name_of(path): path for path in [*core, *plugins]}
 
 
 def imports(path: Path) -> set[str]:
-    """Modules that a file imports, at its top and inside functions, or reaches by `mmgen.ROOM.MODULE`; not those for
-    type checkers alone."""
+    """Modules that a file imports, at the top and inside functions, or uses as `mmgen.ROOM.MODULE`; without those
+    for type checkers only."""
     package = name_of(path).split(".") if path.stem == "__init__" else name_of(path).split(".")[:-1]
     unread = {
         id(inner)
@@ -93,7 +93,7 @@ def imports(path: Path) -> set[str]:
 
 
 def dotted(node: ast.expr) -> str:
-    """ "mmgen.model.compose" of such an expression; empty for others."""
+    """The dotted name of an expression such as mmgen.model.compose; empty for others."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -102,7 +102,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def room(module: str) -> str | None:
-    """The room of the core that a module lies in."""
+    """The room of the core that contains a module."""
     first, *rest = module.split(".")
     if first != "mmgen" or not rest:
         return None
@@ -110,7 +110,7 @@ def room(module: str) -> str | None:
 
 
 def within(module: str) -> str:
-    """The module's first name below `mmgen`: what the public lists speak of."""
+    """The module's first name below `mmgen`, as in the public lists."""
     return module.split(".")[1] if "." in module else ""
 
 
@@ -143,7 +143,7 @@ def test_a_file_imports_only_from_rooms_below():
 
 
 def test_modules_of_a_room_or_a_plugin_import_without_circles():
-    """Packages of plugins register their configs, which import what they build when they build it."""
+    """Packages of plugins register their configs, which import the part's module in `build`."""
     doors = {ROOT / "mmgen" / f"{stem}.py" for stem in ENTRANCES}
     paths = {
         name: path
@@ -170,8 +170,8 @@ def test_modules_of_a_room_or_a_plugin_import_without_circles():
 
 
 def test_modules_are_imported_by_statements_that_can_be_read():
-    """Else the tests of who imports whom would not see it. Commands of mmgen's own are imported when they are called,
-    and they lie in one room."""
+    """Otherwise the import tests would miss it. Commands of mmgen are imported when they are called, and are in one
+    room."""
     offenders = {
         name_of(path)
         for path in trees
@@ -189,8 +189,8 @@ def test_the_core_names_no_plugin():
 
 
 def test_the_core_names_no_part():
-    """No text in the core is what a part of ours is called in recipes; but for words that mean other things too. The
-    suites and the scaffold show parts to those who write some."""
+    """No string in the core is the recipe name of one of our parts, except words with other meanings. The suites and
+    the scaffold show parts to plugin authors."""
     from mmgen.registry import installed
 
     names = {part.name for part in installed().parts if part.source.distribution == "mmgen-framework"} - ANY_WORDS
@@ -206,7 +206,7 @@ def test_the_core_names_no_part():
 
 
 def reached(starts: set[str], package: str) -> set[str]:
-    """Modules of a package that these import, and what they import in turn, themselves among them."""
+    """Modules of a package that these modules import, directly or indirectly, including themselves."""
     names: set[str] = set()
     waiting = {module for module in starts if module.split(".")[0] == package and module in modules}
     while waiting:
@@ -219,8 +219,8 @@ def reached(starts: set[str], package: str) -> set[str]:
 
 
 def commands() -> set[Path]:
-    """Files of plugins that run only when a command is called: those that a `CommandConfig` imports in its `build`, and
-    what they import; but not what the package's parts need too."""
+    """Files of plugins that run only when a command is called: those that a `CommandConfig` imports in its `build`,
+    and their imports, without files that the package's parts need too."""
     names = set()
     for package, front in modules.items():
         if front.stem != "__init__" or front not in plugins or "." in package:
@@ -245,7 +245,7 @@ def commands() -> set[Path]:
 
 
 def test_a_plugin_sees_only_what_is_public():
-    """Parts see the first list, modules of commands both; a plugin imports no other plugin but the public ones."""
+    """Parts may use the first list, modules of commands both; a plugin imports no plugins except the public ones."""
     wrong, of_commands = [], commands()
     for path in plugins:
         own_package = name_of(path).split(".")[0]
@@ -280,8 +280,8 @@ def test_nothing_global_and_every_file_says_what_it_does():
 
 
 def test_what_a_newer_transformers_changes_is_mended_in_few_files():
-    """The encoders' adapter and the search's; what loads and saves, a tokenizer's class, a detector, what is raced
-    against, how loud it is."""
+    """The adapters of encoders and search, loading and saving, a tokenizer's class, a detector, the systems of the
+    benchmark, and logging."""
     files = {
         str(path.relative_to(ROOT)) for path in trees if any(m.split(".")[0] == "transformers" for m in imports(path))
     }
@@ -293,7 +293,7 @@ def functions(path: Path) -> list[ast.FunctionDef]:
 
 
 def click_command(node: ast.FunctionDef) -> bool:
-    """Whether click calls it: it has a parameter for every option of the command line."""
+    """Whether click calls the function: it has a parameter for every option of the command line."""
     return any(ast.unparse(decorator).split("(")[0].endswith(".command") for decorator in node.decorator_list)
 
 
@@ -391,7 +391,7 @@ def test_building_needs_setuptools_alone():
 
 
 def test_the_version_stands_once():
-    """In mmgen/__init__.py; packaging reads it from there."""
+    """The version is in mmgen/__init__.py; packaging reads it there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "mmgen.__version__"}

@@ -1,5 +1,5 @@
-"""Typical mistakes of authors of parts: each is reported in words, by a suite, when plugins are found, when the model
-is built, or by the first update. No mistake is silent."""
+"""Typical mistakes of part authors: each is reported in words, by a suite, when plugins are found, when the model is
+built, or by the first update. No mistake is silent."""
 
 import random
 import textwrap
@@ -48,7 +48,7 @@ EXAMPLES = Toy().build().split("train")[:4]
 
 
 def caught(suite: type[Suite], test: str) -> str:
-    """What a test of a suite says."""
+    """The message of a suite's test."""
     with pytest.raises((AssertionError, mmgen.PluginError)) as error:
         getattr(suite(), test)()
     return str(error.value)
@@ -72,12 +72,12 @@ def config_of(build, **members) -> mmgen.ObjectiveConfig:
 
 
 def objective(build, test: str, **members) -> str:
-    """What a test of its suite says of an objective."""
+    """The message of its suite's test about an objective."""
     return caught(type("Suite", (ObjectiveSuite,), {"config": lambda self: config_of(build, **members)}), test)
 
 
 def first_update(build, inputs=None, **members) -> str:
-    """What stops the first update of a model with an objective, or its building."""
+    """The error in the first update of a model with an objective, or in building the model."""
     with pytest.raises(mmgen.PluginError) as error:
         model = compose(
             Tiny(width=32),
@@ -93,7 +93,7 @@ def first_update(build, inputs=None, **members) -> str:
 
 
 def built_with(build) -> str:
-    """What is said of an embedder while a model is built and its first loss computed."""
+    """The messages about an embedder while a model is built and its first loss is computed."""
 
     class Changed(Words):
         """Changed."""
@@ -162,7 +162,7 @@ class PublishesAnother(Judge):
 
 
 class InAList(Judge):
-    """A head that torch does not know of."""
+    """A head that is not registered with torch."""
 
     def __init__(self, backbone):
         nn.Module.__init__(self)
@@ -179,7 +179,7 @@ class Detaches(Judge):
 
 
 class KeepsATeacher(Judge):
-    """Frozen by its author, and right."""
+    """Frozen by its author, correctly."""
 
     def __init__(self, backbone):
         super().__init__(backbone)
@@ -191,7 +191,7 @@ def reads(reader, base=Judge):
 
 
 class Bags(Words):
-    """Words that cannot be hidden."""
+    """Words that cannot be masked."""
 
     hides = None
 

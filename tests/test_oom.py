@@ -1,4 +1,5 @@
-"""Work that runs out of memory: writing, asking, looking inside and extracting go on in halves, and give the same."""
+"""Work that runs out of memory: generation, queries, probes and extraction continue with halved batches, and give
+the same results."""
 
 import gc
 import weakref
@@ -108,7 +109,7 @@ def test_a_query_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch
 
 
 def cramp_encoder(model, most):
-    """It has memory for so many rows at a time."""
+    """A model with memory for this many rows at a time."""
     encode, tried = model.backbone.encode, []
 
     def cramped(slots, *arguments, **more):
@@ -137,7 +138,7 @@ def test_the_look_inside_a_page_shows_is_the_same_in_halves():
 
 
 def test_a_probe_finds_the_same_in_halves():
-    """Pictures and captions that are not each other's are compared within the whole batch, whatever it was cut into."""
+    """Mismatched pictures and captions are compared within the complete batch, however it was split."""
     model, examples = toys.model(), [resolve(example) for example in toys.examples(9)]
     config = SimpleNamespace(batch_size=6)
     curve = similarity.SimilarityProbe(config).curve

@@ -1,5 +1,5 @@
-"""What is printed: nothing from outside steers a terminal, what is too wide is fitted, and a task's line keeps what
-counts; and no standard output that fails ends any work."""
+"""Printed output: untrusted text cannot control a terminal, wide lines are fitted, a task's line keeps its counts,
+and a failing standard output ends no work."""
 
 import ast
 import io
@@ -40,7 +40,7 @@ def test_everything_that_is_printed_is_printable(capsys):
 
 
 def test_nothing_is_printed_past_it():
-    """In our own code; a dependency's words come through the log, which is printable too."""
+    """In mmgen's own code; messages of dependencies go through the log, which is printable too."""
     for path in (path for folder in ("mmgen", "plugins", "examples") for path in (ROOT / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if path == ROOT / "mmgen/progress.py" or not re.search(r"(print|echo|write)\(", text):
@@ -120,7 +120,7 @@ TEXT = "loss 3.435, validation 3.445"
 
 
 def shown(width: int, label: str, total: int | None, steps: tuple[int, ...], unit: str = "", text: str = "") -> str:
-    """A task's last line in a terminal of this width; after each of the steps a minute has passed."""
+    """A task's last line in a terminal of this width; each step takes a minute."""
     now, terminal, bars = [0.0], io.StringIO(), Bars()
     bars.console = Console(
         file=terminal,
@@ -193,15 +193,15 @@ def work(bars: Bars) -> None:
 
 
 def listen(monkeypatch) -> io.StringIO:
-    """What this process says on stderr from now on, in Python. File descriptor 2 is no measure: libraries, and the
-    threads and processes of other tests, write to it when they like."""
+    """The stderr output of this process from now on, in Python. File descriptor 2 would also have the output of
+    libraries, and of the threads and processes of other tests."""
     stderr = io.StringIO()
     monkeypatch.setattr("sys.stderr", stderr)
     return stderr
 
 
 def drop_rest(descriptor: int) -> None:
-    """What a stream has not got rid of goes nowhere, so that it can be closed."""
+    """Discard the unwritten output of a stream, so that it can be closed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

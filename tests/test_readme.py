@@ -1,4 +1,4 @@
-"""The README's code and commands, as they are written there."""
+"""The README's code and commands run as written."""
 
 import re
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_model_composed_in_python_trains_and_writes(capsys):
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory) -> Path:
-    """The main job in the place where the README has it, with next to nothing to learn from."""
+    """The main job in the README's folder, with very little training data."""
     folder = tmp_path_factory.mktemp("sample")
     small = [
         "data.train_size=8",

@@ -1,4 +1,4 @@
-"""What real data brings: broken pictures among good ones, and what becomes of a run over them."""
+"""Real data: broken pictures among good ones, and a run on them."""
 
 import json
 from pathlib import Path

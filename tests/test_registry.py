@@ -1,4 +1,4 @@
-"""Discovery: every part knows its owner; a plugin that fails has a face, and never stops another."""
+"""Discovery: every part has an owner; a failing plugin is named, and never stops another."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def test_a_part_knows_who_provides_it():
 
 
 def test_a_summary_is_the_first_sentence_whole():
-    """Though it goes on in the docstring's next line."""
+    """Although the sentence continues on the docstring's next line."""
     long = AUDIO.replace('"Sounds."', '"Sounds (Doe et al., 2019), cut\\nat 1.5 s, as frames. Then more."')
     part = collect([plugin(long)]).get("embedder", "audio")
     assert part.summary == "Sounds (Doe et al., 2019), cut at 1.5 s, as frames."
@@ -70,7 +70,7 @@ type = "scenes"
 
 
 def clashing(folder, type_: str):
-    """A recipe that uses this embedder, where two distributions provide 'audio', and one provides 'text'."""
+    """A recipe with this embedder; two distributions provide 'audio', and one provides 'text'."""
     from mmgen.recipe.load import load
     from mmgen.registry import Registry, installed
 
@@ -290,7 +290,8 @@ def test_a_config_is_frozen_and_closed():
 
 
 def test_a_kind_is_a_hook_and_the_class_it_returns():
-    """hookspecs.py is the list; a recipe's tables are read off the recipe, and each class is at the front door."""
+    """hookspecs.py lists all kinds; a recipe's tables follow from the recipe's class, and each class is exported by
+    `mmgen`."""
     from mmgen import hookspecs
     from mmgen.recipe.tables import NAMED_PARTS, PARTS
 

@@ -1,5 +1,5 @@
-"""Nothing runs, is followed, or fills the memory because a file says so: pickles, foreign code, links, bombs, paths,
-scripts."""
+"""No file can run code, be followed out of its folder, or fill the memory: pickles, foreign code, links, bombs,
+paths, scripts."""
 
 import ast
 import contextlib
@@ -82,7 +82,7 @@ ROUND_TRIP = "mmgen/testing/embedder.py"  # pickles a reader of its own and load
 
 
 class Bomb:
-    """Unpickled, it leaves a mark."""
+    """Leaves a mark when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -92,7 +92,7 @@ class Bomb:
 
 
 def refused(act, *arguments) -> str:
-    """The one line that says why not."""
+    """The one-line error message."""
     with pytest.raises(MmgenError) as error:
         act(*arguments)
     assert "\n" not in str(error.value)
@@ -106,7 +106,7 @@ def calls(path: Path):
 
 
 def complaint(name: str, words: dict[str, str]) -> str:
-    """What is wrong with a call, or ""."""
+    """The error of a call, or ""."""
     last = name.rpartition(".")[2]
     if LOADERS.search(name) and (name != "torch.load" or words.get("weights_only") != "True"):
         return "loads pickles"
@@ -263,7 +263,7 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
 
 
 def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Path:
-    """An image that claims a size and holds nearly nothing."""
+    """An image that claims a large size but has almost no data."""
     blocks = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
         *chunks,
@@ -433,7 +433,7 @@ def child(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
-    """What nobody writes to would be read for ever."""
+    """Reading a pipe without a writer would never end."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / name).symlink_to("pipe")
     with unstuck(tmp_path / "pipe"):
@@ -443,7 +443,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
 
 @contextlib.contextmanager
 def unstuck(pipe: Path):
-    """Whoever is waiting for the pipe after ten seconds reads nothing, and goes on to fail."""
+    """A reader that still waits for the pipe after ten seconds reads nothing, and then fails."""
     timer = threading.Timer(10, lambda: os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK)))
     timer.start()
     yield
@@ -509,7 +509,7 @@ def test_scripts_in_texts_are_shown_as_text(scripted, tmp_path, kind):
 
 
 def title(page: Path, place: Path) -> str:
-    """What the page calls itself once its scripts have run."""
+    """The title of the page after its scripts have run."""
     command = [
         CHROMIUM,
         "--headless=new",
@@ -533,7 +533,7 @@ STEERING = "\x1b[31mred\x1b[2J \x1b]8;;http://elsewhere\x07link\u202e"
 
 @pytest.fixture(scope="module")
 def steering(tmp_path_factory) -> Path:
-    """A folder with a recipe, its data and pictures, whose texts, ids and names would steer a terminal."""
+    """A folder with a recipe, data and pictures whose texts, ids and names contain terminal control sequences."""
     base = tmp_path_factory.mktemp("steering")
     shutil.copy(folders.runs() / "features.h5", base)
     rows = [

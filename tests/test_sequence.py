@@ -1,5 +1,5 @@
-"""Inputs in a row: positions, token types, where each slot comes from, and terms on slots of others. What is packed or
-cached equals the rows written out by hand."""
+"""Inputs in a row: positions, token types, the source of each slot, and terms on other inputs' slots. Packed and
+cached results equal rows written out by hand."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ CLOSE = 2e-5
 
 
 def segment(real, types=None, positions=None):
-    """A segment of (B, N) slots of width 1; each holds its place."""
+    """A segment of (B, N) slots of width 1; the value of each slot is its index."""
     mask = torch.tensor(real).bool()
     states = torch.arange(mask.shape[1]).expand(mask.shape).unsqueeze(-1).float()
     return Segment(states, mask, *(None if column is None else torch.tensor(column) for column in (types, positions)))
@@ -89,8 +89,8 @@ def batch_of(built, examples, **more):
 
 
 def by_hand(built, example, tail, masked):
-    """log P of the next token behind `tail`, from a row that is written out: transformers alone, nothing of mmgen's
-    layouts, positions, types or caches. `masked`: it is read off a [MASK] behind them."""
+    """log P of the next token after `tail`, from a row written out with transformers alone, without mmgen's layouts,
+    positions, types or caches. `masked`: read from a [MASK] after the tail."""
     backbone, bag = built.backbone, built.embedders["things"]
     words = backbone.encode_text(resolve(example).inputs["caption"])
     tail = [*tail, backbone.mask_id] if masked else tail
@@ -152,7 +152,7 @@ def test_next_token_training_equals_rows_by_hand(position):
 @pytest.mark.parametrize("family", [Bert, Albert], ids=["with a cache", "without"])
 @torch.no_grad()
 def test_every_step_of_writing_is_a_row_by_hand_while_inputs_leave(family):
-    """Three rows an input, that change places; one input after the other is done and drops out."""
+    """Three rows per input, which are exchanged; finished inputs are dropped one by one."""
     built, examples = model(Masked(max_tokens=9), family, -2), toys.examples(4)
     writing = MaskedStepper(built, built.prefix(batch_of(built, examples, objectives=())))
     written, draw = torch.empty(12, 0, dtype=torch.long), torch.Generator().manual_seed(0)
@@ -189,7 +189,7 @@ def test_every_step_of_writing_next_tokens_is_a_row_by_hand():
 
 @torch.no_grad()
 def test_where_slots_come_from_survives_packing():
-    """Ragged captions: padding moves behind the tail, and every slot still says which of its input's it is."""
+    """Ragged captions: padding moves behind the tail, and every slot still has its index within its input."""
     built, examples = model(Masked(max_tokens=9)), toys.examples()
     batch = batch_of(built, examples)
     rows, _ = built.rows(batch, batch.tail)
@@ -231,7 +231,7 @@ def test_rows_without_a_start():
 
 
 def test_only_positions_are_counted():
-    """Twenty words in one position fit where twenty positions do not."""
+    """Twenty words at one position fit; twenty positions do not."""
     example = [Example("a", {"caption": " ".join(["red ball"] * 10)})]
     crowded = compose(Tiny(positions=12), {"caption": Bag()}, Masked(max_tokens=8)).eval()
     assert len(generate(crowded, example)) == 1
@@ -245,7 +245,7 @@ def test_only_positions_are_counted():
 
 @torch.no_grad()
 def test_only_what_is_written_needs_room_behind_the_inputs():
-    """Eleven words and [CLS] fill the encoder's twelve positions: they are encoded, and nothing can be written."""
+    """Eleven words and [CLS] fill the encoder's twelve positions: the input can be encoded, but no text can follow."""
     built = compose(Tiny(positions=12), {"caption": Words()}, Masked(max_tokens=8)).eval()
 
     def batch(words):

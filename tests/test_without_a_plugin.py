@@ -1,4 +1,5 @@
-"""Each of our entry points taken away in turn: the rest loads, and the main recipe checks, or names what is missing."""
+"""Without each of our entry points in turn: the rest loads, and the main recipe is valid, or the missing part is
+named."""
 
 import importlib.metadata
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The language of the house: names that say what a thing is, and sentences that are read once.
 
-Both tests have a list of exceptions, places with how many of them are left. The lists may only shrink: a place with
-fewer than its number fails too, until the number is lowered."""
+Both tests have a list of exceptions: places with the number of exceptions left. The lists may only shrink: a place
+with fewer exceptions than its number fails too, until the number is lowered."""
 
 import ast
 import functools
@@ -36,13 +36,13 @@ def files() -> list[Path]:
 
 
 def place(path: Path) -> str:
-    """A room, a plugin, or a folder of tests: what an exception is counted for."""
+    """The place of a file in the lists: a room, a plugin, or a folder of tests."""
     parts = path.relative_to(ROOT).parts
     return "/".join(parts[: 3 if parts[:2] == ("tests", "plugins") else 2]) if len(parts) > 2 else parts[0]
 
 
 def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Variables, parameters, functions, classes and attributes: where each is bound, and its name."""
+    """Line and name of every binding of a variable, parameter, function, class or attribute."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.lineno, node.name
@@ -55,7 +55,7 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Texts that people may be shown: all but docstrings, and those of f-strings with their gaps."""
+    """Strings that people may see, with their lines: all except docstrings; f-strings with placeholders."""
     skipped = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
@@ -75,7 +75,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def private_names() -> dict[str, list[str]]:
-    """Place -> names that say the state of a result, in place of what it is."""
+    """Place -> names that say the state of a result instead of what it is."""
     places: dict[str, list[str]] = {}
     for path in files():
         for line, name in sorted(set(bound_names(parsed(path)))):
@@ -85,8 +85,8 @@ def private_names() -> dict[str, list[str]]:
 
 
 def translated_phrases() -> dict[str, list[str]]:
-    """Place -> texts and lines of pages with a phrase that must be read twice. Texts of tests do not count: they repeat
-    messages."""
+    """Place -> strings and lines of pages with a phrase that is hard to read. Strings of tests are not checked: they
+    repeat messages."""
     places: dict[str, list[str]] = {}
     for path in files():
         if path.relative_to(ROOT).parts[0] == "tests":

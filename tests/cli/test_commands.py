@@ -1,4 +1,4 @@
-"""Commands of plugins: found like every part, imported when they are called; what is wrong with one stops no other."""
+"""Commands of plugins: found like other parts, imported when called; a broken command stops no other command."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What somebody reads who looks for a command, a part or an option: whole sentences, in groups, in 80 columns."""
+"""Help texts for commands, parts and options: whole sentences, in groups, in 80 columns."""
 
 import pytest
 from click.testing import CliRunner
@@ -31,7 +31,7 @@ def test_what_is_typed_wrongly_steers_no_terminal():
 
 
 def headless(folder):
-    """An encoder as many are published: without a masked-LM head."""
+    """An encoder without a masked-LM head, as many are published."""
     backbone = toys.model().backbone
     backbone.model.base_model.save_pretrained(folder)
     backbone.tokenizer.save_pretrained(folder)

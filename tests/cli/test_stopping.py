@@ -1,4 +1,4 @@
-"""Ctrl-C, a scheduler's SIGTERM, nowhere to write to: every command ends with a line, and says how to go on."""
+"""Ctrl-C, a scheduler's SIGTERM, an unwritable output: every command ends with one line, and says how to resume."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @pytest.fixture(params=SIGNALS, ids=lambda number: number.name)
 def number(request):
-    """A signal, of which this process knows what a terminal's knows."""
+    """The number of a signal that behaves as in a terminal."""
     before = {
         number: signal.signal(number, handler)
         for number, handler in zip(SIGNALS, (signal.default_int_handler, signal.SIG_DFL), strict=True)
@@ -71,7 +71,7 @@ def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
 
 
 def test_any_command_says_that_it_was_stopped(number, tmp_path):
-    """Also inside an `exec`, after which Python itself would make more of a KeyboardInterrupt."""
+    """Also inside an `exec`, where Python treats a KeyboardInterrupt differently."""
     code = """
         import mmgen.cli.runs
         from mmgen.cli import main

@@ -1,4 +1,4 @@
-"""Measures of examples: equal to measuring every example anew, and small."""
+"""Measures of examples: equal to measuring each example, and small."""
 
 import random
 
@@ -16,7 +16,7 @@ PLACE = RngKey(3, "both")
 
 
 class Lengths(Collator):
-    """Rows as long as the texts of an example, in thirds of a slot."""
+    """Rows with the length of an example's texts, in thirds of a slot."""
 
     def __init__(self):
         self.readers, self.targets = {}, {}

@@ -1,4 +1,4 @@
-"""Plans and loaders: functions of (seed, step, epoch, update), whatever the workers and processes."""
+"""Plans and loaders: functions of (seed, step, epoch, update), independent of workers and processes."""
 
 import itertools
 import random
@@ -19,7 +19,7 @@ from mmgen.tensors import Example
 
 
 class Alike(Collator):
-    """All rows are alike."""
+    """All rows have the same length."""
 
     def __init__(self):
         self.readers, self.targets = {}, {}
@@ -84,7 +84,7 @@ def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length(
 
 @pytest.mark.parametrize("number", [1, 5, 11, 12, 13, 30])
 def test_a_plan_of_updates_begins_like_one_of_epochs(number):
-    """With several sources the first; the last epoch ends where the plan does."""
+    """With several sources, the first one; the last epoch ends with the plan."""
     for sources in ([Source(toys.examples(30))], [Source(toys.examples(30)), Source(toys.examples(7, seed=1))]):
         epochs = mixed(sources, epochs=4, length_bucket=3)
         chosen = mixed(sources, epochs=None, updates=number, length_bucket=3)
@@ -177,7 +177,7 @@ def test_an_example_without_a_required_input_is_named():
 
 
 def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
-    """Whole rows count, prefix and questions together; only the inputs that a step reads."""
+    """Complete rows count, prefix and questions; only the inputs that a step reads."""
     examples = [
         Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
     ]
@@ -193,7 +193,7 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
 
 
 def test_slots_are_those_that_rows_take():
-    """Exact, where words are tokens."""
+    """Exact if words are tokens."""
     model, examples = toys.model(), [resolve(example) for example in toys.examples(20)]
     collate = Collator(model, ["caption"])
     batches = [collate([example]) for example in examples]
@@ -235,7 +235,7 @@ def test_buckets_redistribute_by_length_and_keep_every_example():
 
 
 def test_rows_of_one_length_stay_as_they_are_drawn():
-    """Not in the data's order: neighbours there are often alike, or of one image."""
+    """Not in the order of the data, where neighbours are often similar, or of one image."""
     examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
     new_plan = plan(
         examples,
@@ -294,7 +294,7 @@ def singles(name, count):
 @pytest.mark.parametrize("length_bucket", [1, 3])
 @pytest.mark.parametrize("micro_batch_size", [3, 16])
 def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_batch_size):
-    """Two thirds and one third of 8 pairs are no whole examples: over all updates they are."""
+    """Two thirds and one third of 8 pairs are not whole numbers; over all updates the ratio is exact."""
     sources = [Source(singles("a", 50), share=2), Source(singles("b", 30), share=1)]
     lengths = Collator(toys.model(), ["caption"])
     new_plan = mixed(sources, lengths, epochs=3, length_bucket=length_bucket, micro_batch_size=micro_batch_size)

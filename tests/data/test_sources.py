@@ -1,4 +1,4 @@
-"""Several data sets of one step: what is built, and whose ids collide."""
+"""Several data sets of one step: which are built, and colliding ids."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_duplicate_ids_are_an_error(tmp_path):
 
 @pytest.mark.slow
 def test_one_name_means_one_picture(tmp_path):
-    """Features are found by a picture's name: data sets may share them, and must mean the same by them."""
+    """Features are looked up by a picture's name: data sets may share names, but only for the same pictures."""
 
     def pictures(seed):
         sizes = {"train_size": 26, "val_size": 1, "test_size": 1}

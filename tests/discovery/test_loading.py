@@ -1,4 +1,4 @@
-"""A plugin that fails, exits or takes long while it is imported is named, and the other plugins go on."""
+"""A plugin that fails, exits or is slow to import is named, and the other plugins load."""
 
 import logging
 import signal
@@ -16,7 +16,7 @@ NAMED = "plugin 'audio' (mmgen-audio 0.3)"
 
 
 def load(site, code: str) -> tuple[list[str], list[str]]:
-    """The plugins that load beside one with this code, and what is said of those that do not."""
+    """The plugins that load beside a plugin with this code, and the messages about those that fail."""
     site("mmgen-audio", "mmgen_audio", code)
     loaded, broken = loading.load("mmgen")
     return [source.plugin for source, _ in loaded], [str(plugin) for plugin in broken]
@@ -67,7 +67,7 @@ def test_ctrl_c_stops_a_plugin():
 
 @pytest.mark.slow  # starts interpreters
 def test_a_crash_says_where(site):
-    """Also of `--help`, which runs no command."""
+    """Also with `--help`, which runs no command."""
     site("mmgen-crash", "mmgen_crash", "import os\nos.abort()")
     for arguments in (["--help"], ["plugins"]):
         done = subprocess.run([sys.executable, "-m", "mmgen", *arguments], capture_output=True, text=True)

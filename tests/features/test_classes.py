@@ -1,4 +1,4 @@
-"""Classes of regions: kept by stores, refused where they cannot be, and absent from stores that were made without."""
+"""Classes of regions: saved in stores, refused if they do not fit, and absent from stores created without them."""
 
 import pickle
 from dataclasses import replace

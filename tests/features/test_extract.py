@@ -1,4 +1,4 @@
-"""Extracting: broken pictures are listed, what was stopped goes on, folders are read as people have them."""
+"""Extraction: broken pictures are listed, stopped extractions resume, folders of any layout are read."""
 
 import io
 import threading
@@ -103,7 +103,7 @@ def test_stopped_and_resumed(folder, tmp_path):
 
 
 def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp_path, monkeypatch):
-    """The other one ends with half of the pictures, and the rest is made here."""
+    """The other process ends after half of the pictures, and the rest is extracted here."""
     monkeypatch.setattr(extraction, "WAIT", 0.02)
     path, pictures, lines, began, end = (
         tmp_path / "s.h5",

@@ -1,4 +1,4 @@
-"""Statistics that initialise W: its outputs are as large as words, about zero."""
+"""Statistics that initialise W: its outputs have mean 0 and the size of word embeddings."""
 
 import pytest
 from kit.stored import embedder, fill, states

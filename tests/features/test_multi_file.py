@@ -121,7 +121,7 @@ def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
 
 
 def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
-    """W's start, its fingerprint and what a reader gives are those of one file with the same images."""
+    """The initial W, its fingerprint and the reader's results equal those of one file with the same images."""
     import torch
     from kit import toys
     from mmgen_regions import Regions

@@ -1,4 +1,4 @@
-"""The feature store: records are read as they were written, after any kill of the writer; other files are refused."""
+"""The feature store: records are read unchanged, after any kill of the writer; other files are refused."""
 
 import json
 import os

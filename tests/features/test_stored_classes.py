@@ -10,7 +10,7 @@ from mmgen.features.store import FeatureStore
 
 
 def spoilt(path, name, value):
-    """A store whose dataset is another one, or None."""
+    """A store whose dataset is replaced, or missing (None)."""
     fill(path, [classified("a"), classified("b")]).close()
     with h5py.File(path, "r+") as file:
         del file[name]

@@ -25,7 +25,7 @@ ADVICE = "; the file is damaged or malicious; download or create it again"
 
 
 def old_store(path):
-    """A store as it was before there were checksums; its texts lie in a heap."""
+    """A store without checksums, as older versions wrote it; its texts are in a heap."""
     with h5py.File(path, "w") as file:
         file.attrs.update({"format": "mmgen features", "version": 1, "fingerprint": '{"extractor": "toy"}'})
         file["keys"], file["ends"] = np.array([b"a", b"b"]), np.array([2, 3])
@@ -40,7 +40,7 @@ def patched(path, place, number):
 
 
 def endless_heap(path):
-    """The heap of texts ends with an object that says how much room is left; of size 0, it leads to itself."""
+    """The heap of texts ends with an object that stores the free space; with size 0, it refers to itself."""
     data = path.read_bytes()
     place = data.index(b"GCOL") + 16
     while number := int.from_bytes(data[place : place + 2], "little"):
@@ -51,7 +51,7 @@ def endless_heap(path):
 
 
 def endless_list(path):
-    """The room that is free in the heap of names is a list; its first item leads to itself, and each is remembered."""
+    """The free space in the heap of names is a list, whose first item refers to itself."""
     content = path.read_bytes()
     free, data = struct.unpack_from("<QQ", content, content.index(b"HEAP") + 16)
     return patched(path, data + free, free)
@@ -135,7 +135,7 @@ def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatc
 
 @pytest.fixture
 def walks(monkeypatch):
-    """The files that are walked through."""
+    """The files that are checked by walking through them."""
     walked, run = [], subprocess.run
 
     def counted(command, **more):
@@ -159,7 +159,7 @@ def test_a_file_is_walked_through_once_until_it_changes(tmp_path, walks):
 
 @pytest.mark.parametrize("settings", ["x", "x" * 100_000], ids=["little", "much"])
 def test_stores_with_checksums_are_opened_at_once(tmp_path, walks, settings):
-    """(A fingerprint of over 64 KB lies elsewhere, and the format with it.)"""
+    """(A fingerprint of over 64 KB is stored elsewhere in the file, and so is the format.)"""
     with StoreWriter(tmp_path / "s.h5", {"extractor": settings}) as writer:
         writer.add(Record("a", np.ones((2, 4), np.float32)))
         writer.finish()
@@ -169,7 +169,7 @@ def test_stores_with_checksums_are_opened_at_once(tmp_path, walks, settings):
 
 @pytest.mark.parametrize("versions", ["earliest", "latest"])
 def test_a_file_without_checksums_over_its_texts_is_walked_through(tmp_path, walks, versions):
-    """The newest layout has checksums, but none over texts of any length, as strings in attributes are."""
+    """The newest layout has checksums, but not for texts of variable length, such as strings in attributes."""
     with h5py.File(tmp_path / "s.h5", "w", libver=versions) as file:
         file.attrs["format"] = "mmgen features"
     assert re.search("'version'|version None", refused(tmp_path / "s.h5"))
@@ -183,7 +183,7 @@ def test_what_is_wrong_in_an_orderly_way_is_reported_by_the_reader(tmp_path, wal
 
 
 def test_the_walk_takes_no_more_than_it_is_given(tmp_path):
-    """Neither of time nor of memory, and says which; whatever is wrong else is not its business."""
+    """It is limited in time and memory, and reports which limit was reached."""
     names = ["format", "features", "nothing"]
 
     def walk(path, seconds):

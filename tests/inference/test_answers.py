@@ -1,4 +1,4 @@
-"""The file of answers: whole lines after a full disk, and one command at a time."""
+"""The file of answers: complete lines after a full disk, and one command at a time."""
 
 import json
 import resource

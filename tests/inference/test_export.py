@@ -1,4 +1,4 @@
-"""Exports: what the run answers, to the bit, from one folder; what is in the folder, and what is refused."""
+"""Exports: the answers of the run, to the bit, from one folder; the content of the folder, and refusals."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ main()
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """The finished runs, where they may be written to."""
+    """Copies of the finished runs in a writable folder."""
     folder = tmp_path_factory.mktemp("runs")
     for name in ("writes", "predicts"):
         shutil.copytree(STORED / name, folder / name / "default")

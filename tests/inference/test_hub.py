@@ -69,7 +69,7 @@ def test_another_folder_is_not_pushed(tmp_path):
 
 @pytest.mark.slow
 def test_push_and_load(exported, tmp_path):
-    """In processes of their own: huggingface_hub reads the address of the hub when it is imported."""
+    """In separate processes: huggingface_hub reads the address of the hub when it is imported."""
     Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
     with hub.running() as (state, address):
 

@@ -1,4 +1,4 @@
-"""By which names a query gives values to a step: a picture and its sound, where both inputs read one field."""
+"""The names by which a query gives values to a step: a picture and its sound, with both inputs reading one field."""
 
 from types import SimpleNamespace
 

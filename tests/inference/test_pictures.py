@@ -1,4 +1,4 @@
-"""Pictures and features in all the forms in which a query may bring them."""
+"""Pictures and features in all accepted forms of a query."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs with pictures: features extracted on the way, a frozen backbone, and questions about pictures never seen."""
+"""Runs with pictures: features extracted by the run, a frozen backbone, and queries about new pictures."""
 
 import json
 import os
@@ -143,7 +143,7 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
 
 
 def stopped(monkeypatch, out: Path, how: Callable[[], None]):
-    """What the command says that is stopped when two of three pictures have been asked about."""
+    """The output of the command when it is stopped after two of three pictures."""
     from mmgen.cli import main
     from mmgen.inference.predictor import Predictor
 
@@ -268,7 +268,7 @@ def test_a_jsonl_of_pictures_with_captions(seeing):
 
 
 def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
-    """Asking from pixels is asking from the store: extraction is the same, up to the store's 16 bits."""
+    """Queries with pixels equal queries from the store: extraction is the same, up to the store's 16 bits."""
     monkeypatch.chdir(seeing)
     from mmgen.inference.load import load_run
     from mmgen.inference.query import Query
@@ -365,7 +365,7 @@ def test_what_cannot_be_asked_is_reported_in_one_line(seeing, monkeypatch, argum
 
 
 def answer_lines(seeing, monkeypatch, *lines: dict, arguments: tuple[str, ...] = ()) -> list[dict]:
-    """What the command answers to JSONL lines."""
+    """The command's answers to JSONL lines."""
     from mmgen.cli import main
 
     monkeypatch.chdir(seeing)
@@ -388,7 +388,7 @@ def test_a_key_of_the_runs_features_is_asked_about_like_its_picture(seeing, monk
 
 
 def test_an_extractor_can_be_set_for_a_run_trained_on_a_feature_file(seeing, monkeypatch):
-    """It is then asked about pictures; the extractor must be the one that made the file, and the run stays as it is."""
+    """Queries may then have pictures; the extractor must be the one that created the file, and the run is unchanged."""
     from mmgen_scenes import Scenes
 
     monkeypatch.chdir(seeing)
@@ -552,7 +552,7 @@ def test_options_of_decoding_can_be_set(seeing, monkeypatch):
 
 
 def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
-    """The extractor is built once, and gives everybody the network that was learnt from."""
+    """The extractor is built once, with the network of the training features, for all threads."""
     from concurrent.futures import ThreadPoolExecutor
 
     from mmgen.features.cnn import Network
@@ -634,7 +634,7 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
 
 
 def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
-    """Same width, another extractor: W would be fed what it has not learnt from."""
+    """Same width, different extractor: W was not trained on such features."""
     import shutil
 
     from mmgen.features.store import FeatureStore

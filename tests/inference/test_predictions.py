@@ -1,4 +1,4 @@
-"""`mmgen predict RUN` of steps that answer with labels, choices, regions and boxes, about pictures from outside."""
+"""`mmgen predict RUN` for steps that predict labels, choices, regions and boxes, about new pictures."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ BOXES = [[0.1, 0.1, 0.4, 0.5], [0.5, 0.5, 0.9, 1.0]]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A folder with a run of all five tasks, in `run`, and two pictures that it has never seen."""
+    """A folder with a run of all five tasks, in `run`, and two pictures that are not in the training data."""
     folder = tmp_path_factory.mktemp("tasks")
     (folder / "toy.toml").write_text(recipe_text(blind=False))
     recipe = load(folder / "toy.toml", registry())[0].model_copy(update={"output": str(folder / "runs")})
@@ -35,7 +35,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def ask(finished, monkeypatch):
-    """Answers to lines, or what the terminal shows for arguments."""
+    """Answers to lines, or the terminal output for arguments."""
     monkeypatch.setattr("mmgen.inference.load.installed", registry)
 
     def run_predict(*arguments, lines=()):

@@ -1,4 +1,4 @@
-"""The predictor on a model that is composed here: texts, remarks, limits, errors, examples of a data set."""
+"""The predictor with a model composed here: texts, remarks, limits, errors, examples of a data set."""
 
 import warnings
 

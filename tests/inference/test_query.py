@@ -1,4 +1,4 @@
-"""Queries out of Python's values, NAME=VALUE pairs and lines."""
+"""Queries from Python values, NAME=VALUE pairs and lines."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from mmgen.tensors import Example
 
 
 def test_what_is_typed_is_utf_8_whatever_the_locale():
-    """Python reads bytes that the locale has no letters for as lone surrogates."""
+    """Python decodes bytes that are invalid in the locale as lone surrogates."""
     assert named_values(["caption=two caf\udcc3\udca9s"]) == {"caption": "two cafés"}
     with pytest.raises(DataError) as error:
         named_values(["caption=two caf\udce9s"])
@@ -21,7 +21,7 @@ def test_what_is_typed_is_utf_8_whatever_the_locale():
 
 
 def test_a_list_of_nothing_is_nothing_given():
-    """An input of no picture is missing."""
+    """An input without pictures is missing."""
     (query,) = read_sources([], {"image": [], "caption": "a dog", "choices": [""]})
     assert query.inputs == {"caption": "a dog", "choices": [""]}
 
@@ -57,7 +57,7 @@ def test_a_list_is_many_queries_and_anything_else_is_one():
 
 
 class Watched(Progress):
-    """Writes down what it is told, and how many lines were read before."""
+    """Records its calls, and how many lines were read before each."""
 
     def __init__(self):
         self.read, self.said = 0, []

@@ -1,4 +1,4 @@
-"""Predictions for a whole split as the files that evaluations and leaderboards read; scored again from those files."""
+"""Predictions for a full split in the files of official evaluations and leaderboards; scored again from those files."""
 
 import csv
 import json
@@ -93,7 +93,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def known(monkeypatch):
-    """All commands know the data set of this file."""
+    """Registers the data set of this file for all commands."""
     for module in ("inference.result_file", "inference.load"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
     monkeypatch.setattr("mmgen.registry.installed", registry)

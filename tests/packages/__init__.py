@@ -1,1 +1,1 @@
-"""Packages as third parties would write them from the docs alone."""
+"""Packages as third parties would write them, from the docs alone."""

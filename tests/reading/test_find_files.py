@@ -1,4 +1,4 @@
-"""Files of a data set: found under any of their names; one message lists those that are missing."""
+"""Files of a data set: found by any of their names; one message lists all missing files."""
 
 import gzip
 

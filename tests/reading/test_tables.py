@@ -1,4 +1,4 @@
-"""Tables with a header: cells by their columns, and mistakes with their line."""
+"""Tables with a header: cells by column, and mistakes with their line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Text and JSON files of any origin: read whole, or refused with the place of the fault."""
+"""Text and JSON files of any origin: read completely, or refused with the place of the mistake."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""A recipe without mistakes for the tests of this folder."""
+"""A valid recipe for the tests of this folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every mistake of a recipe is one line with its place, all of them at once."""
+"""Every mistake in a recipe is reported in one line with its place, all mistakes at once."""
 
 import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes

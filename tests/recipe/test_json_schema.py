@@ -1,4 +1,4 @@
-"""`mmgen schema`: right recipes fit it, wrong ones do not, and it says what the models say."""
+"""`mmgen schema`: valid recipes fit the schema, invalid ones do not, and it agrees with the models."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ SCHEMA = schema(installed())
 
 
 def check(table: dict) -> list[str]:
-    """Where a table does not fit."""
+    """The places where a table does not fit the schema."""
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed; it is in mmgen-framework[test]")
     return sorted(
         ".".join(map(str, error.absolute_path)) for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(table)

@@ -1,4 +1,4 @@
-"""Layers of a recipe: later ones win, profiles extend one another, and the origin of every value is known."""
+"""Layers of a recipe: later layers win, profiles extend one another, and every value has an origin."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
 
 
 def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
-    """A share and a number of updates: the file's, a step's, a profile's, a setting's; and what a run keeps of it."""
+    """A ratio and a number of updates, in the file, a step, a profile and a setting; and the saved value of a run."""
     text = GOOD.replace("epochs = 3", "warmup_ratio = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
     text += "[profiles.large.training]\nwarmup_updates = 9\n"
 
@@ -76,7 +76,7 @@ def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
 
 
 def test_a_later_layers_length_replaces_the_other(recipe):
-    """Epochs and a number of updates: the file's, a step's, a profile's, a setting's; and what a run keeps of it."""
+    """Epochs and a number of updates, in the file, a step, a profile and a setting; and the saved value of a run."""
     text = GOOD.replace("learning_rate = 1e-4", "updates = 7") + "[profiles.large.training]\nupdates = 9\n"
 
     def lengths(**options):
@@ -91,7 +91,7 @@ def test_a_later_layers_length_replaces_the_other(recipe):
 
 
 def test_a_profile_extends_another(recipe, tmp_path):
-    """It is laid over that one, which may be the parent recipe's, whatever stands first in the file."""
+    """It overrides that profile, which may be in the parent recipe, in any order in the file."""
     larger = (
         '[profiles.larger]\nextends = "large"\n[profiles.larger.backbone]\nhidden_size = 512\nnum_attention_heads = 8\n'
     )

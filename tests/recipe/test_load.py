@@ -17,7 +17,7 @@ from mmgen.registry import installed
 
 
 def test_every_table_is_validated_once(recipe, monkeypatch):
-    """But for a part that holds another: first its own keys, then it with what it holds."""
+    """Except for a part with a nested part: first its own keys, then with the nested part."""
     validated = []
 
     def counting(name):
@@ -53,7 +53,7 @@ def test_every_recipe_passes_with_every_profile(path, tmp_path):
 
 
 def test_every_recipe_is_counted():
-    """One that comes in has to be looked at here, one that goes as well."""
+    """A new or removed recipe must be listed here."""
     assert len(list((Path(__file__).parents[2] / "recipes").glob("*.toml"))) >= 1
 
 

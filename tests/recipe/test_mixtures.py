@@ -1,4 +1,4 @@
-"""Several data sets of a step: their keys in a recipe, and what `mmgen check` refuses."""
+"""Several data sets of a step: their keys in a recipe, and the refusals of `mmgen check`."""
 
 import json
 from pathlib import Path

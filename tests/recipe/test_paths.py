@@ -1,4 +1,4 @@
-"""Paths in a recipe count from the file that they are written in; a finished run finds its files from anywhere."""
+"""Paths in a recipe are relative to its file; a finished run finds its files from anywhere."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Renamed keys: the message names today's key, a stored table gets it, and other configs keep keys of the old name."""
+"""Renamed keys: the message names the new key, a stored table gets it, and configs with a key of the old name keep
+it."""
 
 import pytest
 from kit import toys
@@ -42,7 +43,7 @@ def test_a_config_that_still_has_the_key_keeps_it():
 
 
 def test_every_new_name_is_a_key_of_some_config():
-    """Else the table names what nobody can write."""
+    """Otherwise the table names keys that do not exist."""
     parts = [part.config for part in installed().parts]
     fields = {name for config in (*parts, Training, Step, SequenceConfig) for name in config.model_fields}
     assert {new for names in RENAMED.values() for new in names} <= fields

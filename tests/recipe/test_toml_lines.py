@@ -1,4 +1,4 @@
-"""Lines of keys in TOML texts; keys of too many names."""
+"""Line numbers of keys in TOML texts; keys with too many names."""
 
 import pytest
 from kit.recipes import mistakes
@@ -20,7 +20,7 @@ def test_a_key_of_names_without_end_is_reported_at_once(tmp_path, line):
 
 
 def test_a_text_with_many_dots_is_no_key(tmp_path):
-    """Neither are 32 names too many."""
+    """32 names are not too many."""
     text = f'description = """\n{"." * 99}\n{DEEP[:200]}\n"""\n{".".join("a" * 32)} = 1\n'
     (tmp_path / "r.toml").write_text(text)
     assert "has more than" not in " ".join(mistakes(tmp_path / "r.toml"))

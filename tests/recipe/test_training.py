@@ -1,4 +1,4 @@
-"""The table [training]: keys that contradict each other are mistakes."""
+"""The table [training]: contradicting keys are refused."""
 
 import pytest
 from kit.recipes import GOOD, REGISTRY, mistakes

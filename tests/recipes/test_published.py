@@ -1,5 +1,5 @@
-"""The recipes' real set-ups, run to their table on made-up files: names, folders and formats as the published archives
-have them, a small encoder saved as hubs keep them."""
+"""The recipes' real set-ups, run to their table on synthetic files: names, folders and formats of the published
+archives, and a small encoder saved as on a hub."""
 
 import json
 import shutil

@@ -1,5 +1,5 @@
-"""VisualBERT's real set-up, run to its tables on made-up files: names, folders and formats as the published archives
-have them, features of the published widths, a small encoder saved as hubs keep them."""
+"""VisualBERT's real set-up, run to its tables on synthetic files: names, folders, formats and feature widths of the
+published archives, and a small encoder saved as on a hub."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ PRETRAINED = {
 
 
 def files(folder: Path) -> None:
-    """What the recipe's comments and `mmgen data check` ask for. Image 20 of COCO is the minival."""
+    """The files that the recipe's comments and `mmgen data check` name. Image 20 of COCO is the minival."""
     published.vqa(folder / "vqa2")
     (folder / "vqa2/answers_vqa.txt").write_text("<unk>\nyes\n3\na dog\n")
     for year, images in (("train2014", [10, 11]), ("val2014", [20, 21])):

@@ -1,4 +1,4 @@
-"""Which renderer fits a step, renderers of third parties, and the fallback if none fits or one fails."""
+"""The renderer of a step, renderers of third parties, and the fallback if none fits or one fails."""
 
 import re
 

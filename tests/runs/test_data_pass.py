@@ -1,4 +1,4 @@
-"""The one walk through the data before the first update: how often examples are made, and sizes from files."""
+"""The one pass over the data before the first update: how often examples are created, and sizes from files."""
 
 import importlib
 
@@ -92,7 +92,7 @@ class Stop(Exception):
 
 @pytest.fixture
 def lazy(site, monkeypatch):
-    """The module of the data set, which counts how often it makes an example."""
+    """The module of the data set, which counts the creation of examples."""
     site("mmgen-lazy", "mmgen_lazy", LAZY)
     monkeypatch.setattr(data_pass, "WORTH_KEEPING", 10)
     return importlib.import_module("mmgen_lazy")
@@ -127,7 +127,7 @@ class Said(Progress):
 
 
 def prepare(recipe, model=None):
-    """What a run does with its data before it trains: the data sets, a model, and the lines that are said."""
+    """The preparation of a run's data: the data sets, a model, and the printed lines."""
     datasets, said, folder = Datasets(recipe), Said(), RunFolder.of(recipe)
     cache = DataCache(folder, said)
     cache.recall_examples(datasets)

@@ -1,4 +1,4 @@
-"""`mmgen data check`: what is there as a table, what is missing by name, and an exit code."""
+"""`mmgen data check`: counts as a table, missing items by name, and an exit code."""
 
 import json
 from pathlib import Path

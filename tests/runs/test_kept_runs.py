@@ -1,5 +1,5 @@
-"""Two finished runs of commit 3fc204f, stored as that commit wrote them: today's code loads them, writes and predicts
-the same, takes them for done, and continues them."""
+"""Two finished runs of commit 3fc204f, in the files of that commit: today's code loads them, writes and predicts the
+same, considers them finished, and continues them."""
 
 import shutil
 from pathlib import Path
@@ -24,7 +24,7 @@ def scored_on(recipe, step):
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    """Both runs in a folder where they may be written to, the current one."""
+    """Both runs in a writable folder, the current one."""
     for name in ("writes", "predicts"):
         shutil.copytree(STORED / name, tmp_path / "runs" / name / "default")
         shutil.move(tmp_path / "runs" / name / "default" / f"{name}.toml", tmp_path)
@@ -57,7 +57,7 @@ def test_predicts_the_same(runs, step):
 
 
 def flat(value) -> dict[str, float]:
-    """The numbers in a prediction's value, by their place in it."""
+    """The numbers in a prediction's value, in order."""
     if isinstance(value, dict):
         return {f"{key}.{place}": number for key, inner in value.items() for place, number in flat(inner).items()}
     if isinstance(value, list | tuple):
@@ -75,7 +75,7 @@ def test_is_done(runs, name):
 
 @pytest.mark.parametrize(("name", "step"), [("writes", "both"), ("predicts", "choices")])
 def test_continues(runs, name, step):
-    """A step that is missing starts from the stored weights of another, and ends with the weights it had."""
+    """A missing step starts from the stored weights of another step, and ends with its former weights."""
     weights = folder(name) / "steps" / step / "weights.safetensors"
     before = toys.load_file(weights)
     shutil.rmtree(weights.parent)

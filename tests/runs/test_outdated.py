@@ -40,7 +40,7 @@ def run(plain, tmp_path) -> Path:
 
 
 def files(folder: Path, *names: str) -> dict[str, bytes]:
-    """What the steps and the run have under these names."""
+    """The files of the steps and the run with these names."""
     paths = [path for path in (folder / PLACE).rglob("*") if path.name in names]
     return {str(path.relative_to(folder / PLACE)): path.read_bytes() for path in paths}
 
@@ -84,11 +84,11 @@ def test_one_step_alone_leaves_no_old_text_beside_the_new_recipe(run, changed):
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """An exception that no code catches."""
 
 
 def killed(run: Path, monkeypatch, moment: str) -> None:
-    """Change the run, and die just before a file of this name is written."""
+    """Change the run, and exit just before a file of this name is written."""
     from mmgen import files as written
 
     write = written.write_atomically

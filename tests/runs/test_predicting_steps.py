@@ -1,4 +1,4 @@
-"""Steps that predict labels: learnt, predicted, scored and shown from a recipe, beside steps that write."""
+"""Steps that predict labels: trained, predicted, scored and shown from a recipe, beside steps that write."""
 
 import json
 import shutil
@@ -91,7 +91,7 @@ class WhichColorObjective(Objective):
 
 
 class Right(mmgen.MetricConfig):
-    """Share of the labels that are right."""
+    """The share of correct labels."""
 
     type: Literal["right"] = "right"
     judges = frozenset({"label"})
@@ -102,7 +102,7 @@ class Right(mmgen.MetricConfig):
 
 
 class Shaped(Right):
-    """Needs a label that no data here have."""
+    """Needs a label that no data set here has."""
 
     type: Literal["shaped"] = "shaped"
     required_labels = ("shape",)
@@ -231,7 +231,7 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done):
 
 @pytest.fixture
 def known(monkeypatch):
-    """The command line knows the parts of this file."""
+    """Registers the parts of this file for the command line."""
     for module in ("inference.load", "runs.rescore"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
 

@@ -1,4 +1,4 @@
-"""What a run makes ready and tries out before its first step learns."""
+"""Preparations and checks of a run before its first step trains."""
 
 from kit import toys
 from kit.toys import PLACE, mmgen_here

@@ -69,7 +69,7 @@ def test_the_recipes_probes_run_and_say_where_everything_is(drawn, done):
 
 
 def test_flickr30k_files_of_drawn_scenes_give_the_same_results(done, tmp_path):
-    """Phrases from Flickr30k Entities, dependencies from a CoNLL-U file; the annotations alone know no dependencies."""
+    """Phrases from Flickr30k Entities, dependencies from a CoNLL-U file; the annotations alone have no dependencies."""
     parsed = []
     for part in ("Sentences", "Annotations"):
         (tmp_path / part).mkdir()
@@ -163,7 +163,8 @@ def test_the_report_shows_results_of_probes_and_runs_no_script_of_them(drawn, do
 
 
 def test_a_report_does_without_the_plugin_of_a_probe(done):
-    """It is gone: what it has found stays in the page; only `mmgen probe` for all of the recipe's needs it."""
+    """The plugin is uninstalled: its findings stay on the page, and only `mmgen probe` for all probes of the recipe
+    needs it."""
     path = done / "recipe.json"
     before = path.read_text()
     settings = json.loads(before)

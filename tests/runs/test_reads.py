@@ -1,4 +1,4 @@
-"""Inputs that read a field of another name: asked about by either name, and counted in the summary of the data."""
+"""Inputs that read a field of another name: queried by either name, and counted in the summary of the data."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ KEPT = "scores are not saved; use --json FILE, or change [metrics] and run `mmge
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    """A folder with a finished run, one of whose steps has written again."""
+    """A folder with a finished run; one step has generated again with another decoding."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "toy.toml").write_text(RECIPE)
     for command in (("run", "toy.toml"), ("write", PLACE, "--set", "decoding.num_beams=3", "--step", "second")):

@@ -50,7 +50,7 @@ def refused(folder: Path, *arguments) -> str:
 
 
 def table(folder: Path) -> list[str]:
-    """The labels of the table's rows, and what stands below it."""
+    """The names of the table's rows, and the lines below it."""
     lines = (folder / PLACE / "table.md").read_text().splitlines()
     return [line.split("|")[1].strip() if line.startswith("| ") else line for line in lines]
 

@@ -1,4 +1,4 @@
-"""Whole runs on a few scenes: what they leave behind, and that a kill, a resume or a full disk changes nothing."""
+"""Complete runs on a few scenes: their files, and that a kill, a resume or a full disk changes nothing."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ RECIPE = toys.recipe(training={"micro_batch_size": 6, "epochs": 2, "checkpoint_e
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory) -> Path:
-    """A folder with a finished run that nobody disturbed."""
+    """A folder with a finished, undisturbed run."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "toy.toml").write_text(RECIPE)
     done = forked.run(forked.MMGEN, "run", "toy.toml", folder=folder)
@@ -76,7 +76,7 @@ def test_a_changed_recipe_is_refused_with_the_difference(finished_run):
 
 
 def older(place: Path) -> None:
-    """The run as one that is older than these keys."""
+    """The run as an older one, without these keys."""
     recipe = json.loads((place / "recipe.json").read_text())
     for training in [recipe["training"], *(step["training"] for step in recipe["steps"].values())]:
         del training["length_bucket"], training["keep"]
@@ -165,7 +165,7 @@ KILLED_WHILE_WRITING = """
 
 @pytest.mark.exhaustive
 def test_killed_while_a_file_is_written_again_and_again(finished_run, tmp_path):
-    """The file is there under its temporary name, and the next run begins with it lying about."""
+    """The file exists under its temporary name, and the next run starts with it."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     for name in ("checkpoint.safetensors", "weights.safetensors", "generations.jsonl", "scores.json", "table.md"):
         killed = forked.run(KILLED_WHILE_WRITING, name, "run", "toy.toml", folder=tmp_path)
@@ -187,7 +187,7 @@ def test_a_checkpoint_that_a_kill_left_beside_the_weights_is_cleared(finished_ru
 
 
 def test_a_full_disk_is_reported_and_loses_nothing(finished_run, tmp_path):
-    """Where no file may be larger than 60 kB, weights do not fit and everything else does."""
+    """With a limit of 60 kB per file, weights do not fit but everything else does."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     small = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY)); from "

@@ -31,7 +31,7 @@ def mmgen(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The profile's folder of three seeds of one recipe, and beside it one seed of another."""
+    """The profile's folder with three seeds of one recipe, and beside it one seed of another recipe."""
     folder = tmp_path_factory.mktemp("seeds")
     (folder / "toy.toml").write_text(RECIPE)
     out = f'output="{folder / "runs"}"'
@@ -123,7 +123,7 @@ def test_runs_side_by_side(runs):
 
 
 def shifted(run: Path, step: str, column: str, more: float) -> None:
-    """A run that reaches more in every example."""
+    """A run with higher scores in every example."""
     path = run / f"steps/{step}/scores.json"
     scores = json.loads(path.read_text())
     scores["values"][column] += more
@@ -164,7 +164,7 @@ def test_what_cannot_be_compared_is_reported(runs, tmp_path):
 
 @pytest.fixture
 def own_runs(runs, tmp_path) -> Path:
-    """A copy of the three seeds, to be spoilt."""
+    """A copy of the three seeds, to be damaged."""
     shutil.copytree(runs, tmp_path / "default")
     return tmp_path / "default"
 

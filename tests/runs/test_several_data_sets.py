@@ -1,4 +1,4 @@
-"""A run whose first step learns from pictures and from texts alone."""
+"""A run whose first step trains on pictures and on texts alone."""
 
 import json
 from pathlib import Path
@@ -17,14 +17,14 @@ TEXTS = {"type": "jsonl", "folder": "texts", "validation_split": "", "test_split
 
 
 def write(folder: Path, name: str, **inputs: str) -> None:
-    """Six examples whose captions have a word of their own."""
+    """Six examples whose captions contain a unique word."""
     (folder / name).mkdir()
     lines = [{"id": f"{name}{n}", "caption": f"a zebra near {n}", **inputs, "questions": ["why ?"]} for n in range(6)]
     (folder / name / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def recipe(folder: Path, inputs: dict, *data: dict) -> None:
-    """A step that learns masked words from these data, and one that writes."""
+    """A step that trains on masked words of these data, and one that writes."""
     learnt = {"inputs": [*inputs], "train": [*inputs, "backbone"]}
     steps = {
         "pre": {**learnt, "objectives": ["words"], "evaluate": False, "data": [*data]},

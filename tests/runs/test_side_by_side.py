@@ -1,4 +1,4 @@
-"""Steps that are learnt at the same time, in processes of their own: what they learn, and how they end."""
+"""Steps that train at the same time in separate processes: their results, and how they end."""
 
 import json
 import multiprocessing
@@ -36,7 +36,7 @@ RECIPE = toys.recipe(
 
 @pytest.fixture(scope="module")
 def sequential(tmp_path_factory) -> Path:
-    """A finished run whose steps have followed one another."""
+    """A finished run whose steps trained one after the other."""
     folder = tmp_path_factory.mktemp("sequential")
     (folder / "toy.toml").write_text(RECIPE)
     done = mmgen_here(folder, "run", "toy.toml")
@@ -96,7 +96,7 @@ FORKING = """
 @slow
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(sequential, tmp_path, how):
-    """However it is stopped, its processes have ended soon."""
+    """However the run is stopped, its processes end soon."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     script = FORKING if how == signal.SIGINT else forked.MMGEN  # a fork would hear of no kill
     run = forked.start(script, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
@@ -119,7 +119,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(sequential, tmp_path
 
 
 def working_folders() -> list[str]:
-    """Of all processes; nothing where the system does not say."""
+    """The command lines of all processes; empty if the system does not provide them."""
     folders = []
     for path in Path("/proc").glob("[0-9]*/cwd"):
         try:

@@ -1,4 +1,5 @@
-"""Steps that start from published weights: what parts take, what is told of the rest, and what a run keeps of it."""
+"""Steps that start from published weights: the tensors that parts take, the message about the rest, and the saved
+files."""
 
 import json
 import shutil
@@ -79,7 +80,7 @@ def published_bert(tmp_path_factory):
 
 @pytest.fixture
 def place(published_bert, tmp_path, monkeypatch):
-    """A folder of one's own with the recipe and the weights."""
+    """A separate folder with the recipe and the weights."""
     for name in ("toy.toml", "bert.bin"):
         shutil.copy(published_bert[0] / name, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -87,7 +88,7 @@ def place(published_bert, tmp_path, monkeypatch):
 
 
 def started(model, start: str = "weights:bert.bin"):
-    """What a run says of its start, and the folder where it keeps that."""
+    """The message of a run about its start, and the folder with the saved start."""
     Path("toy.toml").write_text(RECIPE.replace('"weights:bert.bin"', json.dumps(start)))
     recipe, layers = load(Path("toy.toml"), installed())
     heard, folder = Heard(), RunFolder(Path("run"))
@@ -362,7 +363,7 @@ def test_seeds_of_other_weights_are_no_seeds_of_a_run(place, caplog):
 
 
 def test_a_pooler_comes_with_pretrained_weights(published_bert, tmp_path, caplog):
-    """Of a folder that transformers wrote, with a pooler and without one."""
+    """A folder saved by transformers, with a pooler and without one."""
     _, model = published_bert
     for name in ("with", "without"):
         model.backbone.save(tmp_path / name)

@@ -1,4 +1,4 @@
-"""One step of a run: what it leaves behind, and that nothing is done twice."""
+"""One step of a run: its files, and that no work is repeated."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Steps that learn from data of their own, and steps that are no row of the table."""
+"""Steps that train on their own data, and steps without a row in the table."""
 
 import json
 import re
@@ -151,7 +151,7 @@ def test_captions_are_what_is_written(tmp_path):
 
 
 def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> str:
-    """What running says when the warm step has these lines to learn from."""
+    """The output of a run when the warm step has these lines as training data."""
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     text = (
         (place / "toy.toml")

@@ -1,4 +1,4 @@
-"""`mmgen plugin new`: what it writes installs, passes its tests and runs from its recipe, for every kind."""
+"""`mmgen plugin new`: the created package installs, passes its tests and runs from its recipe, for every kind."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def packages(tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def environment(packages, tmp_path_factory) -> Environment:
-    """All of them installed as their README says."""
+    """All packages, installed as their README says."""
     environment = Environment(tmp_path_factory.mktemp("environment"))
     environment.install(*packages.values(), editable=True)
     return environment
@@ -88,7 +88,7 @@ def test_their_recipes_run(packages, environment):
 
 
 def test_the_readme_says_what_is_there(packages):
-    """No page of an index that does not have mmgen; how the part is used."""
+    """No link to a package index that does not have mmgen; how the part is used."""
     for kind, folder in packages.items():
         readme = (folder / "README.md").read_text()
         assert "http" not in readme and "mmgen-framework" in readme
@@ -251,7 +251,7 @@ def test_an_invalid_version_is_reported(api):
 
 
 def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, site):
-    """What is written for a newer mmgen imports what this one lacks; that it asked for it is what helps."""
+    """A plugin for a newer mmgen imports something missing here; the required version explains the failure."""
     site(
         "mmgen-newer",
         "mmgen_newer",

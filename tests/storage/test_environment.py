@@ -1,4 +1,4 @@
-"""What a run notes about where it computed."""
+"""The record of a run's environment."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""Lines of predictions that are damaged are named."""
+"""Damaged lines of predictions are named."""
 
 import pytest
 

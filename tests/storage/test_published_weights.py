@@ -1,4 +1,4 @@
-"""Published weights: which files a path stands for, what is read of them, and that nothing of a stranger's runs."""
+"""Published weights: the files of a path, the tensors that are read, and that no untrusted code runs."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ TENSORS = {"bert.a": torch.arange(6.0).reshape(2, 3), "cls.b": torch.ones(4)}
 
 
 def same(weights) -> bool:
-    """Whether just these tensors are there, by these names."""
+    """Whether exactly these tensors are present, with these names."""
     return weights.keys() == TENSORS.keys() and all(torch.equal(weights[name], TENSORS[name]) for name in TENSORS)
 
 
@@ -65,7 +65,7 @@ def test_what_is_looked_at_is_taken_and_a_look_at_names_takes_nothing(tmp_path):
 
 
 class Evil:
-    """Makes a file where it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path

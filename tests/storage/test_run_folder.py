@@ -1,4 +1,4 @@
-"""A run's folder under settings that have changed: what is made with the old ones goes, what was learnt stays."""
+"""A run folder with changed settings: results with the old settings are removed, trained weights stay."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def recipe(folder: Path, *sets: str) -> Recipe:
 
 @pytest.fixture
 def run(tmp_path) -> RunFolder:
-    """A run that is done, of small files."""
+    """A finished run with small files."""
     first = recipe(tmp_path)
     run = RunFolder.of(first)
     for step in first.steps:
@@ -41,7 +41,7 @@ def run(tmp_path) -> RunFolder:
 
 
 def left(run: RunFolder) -> dict[str, set[str]]:
-    """What is in the folder of each step, and in that of its other decoding."""
+    """The files in each step's folder, and in the folder of its other decoding."""
     return {
         str(folder.relative_to(run.path / "steps")): {path.name for path in folder.iterdir() if path.is_file()}
         for step in sorted((run.path / "steps").iterdir())

@@ -1,5 +1,4 @@
-"""A step asks only for what it reads: run alone, it needs no features of other inputs, and learns what it learns among
-others."""
+"""A step needs only its own inputs: run alone, it needs no features of other inputs, and trains to the same weights."""
 
 import json
 import shutil
@@ -78,7 +77,7 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
 
 @pytest.mark.slow
 def test_an_input_is_built_where_the_numbers_of_another_hang_on_it(tmp_path):
-    """`second` draws its W after `image` has drawn: alone it would draw others."""
+    """`second` initialises its W after `image`; alone it would draw different weights."""
     regions = {"type": "regions", "features": "regions.h5"}
     prepared(tmp_path, {"image": regions, "second": {**regions, "fields": ["image"]}, "caption": {"type": "text"}})
     text = (tmp_path / "toy.toml").read_text()

@@ -1,4 +1,4 @@
-"""Weights that do not fit a model are told in a line, with what to do."""
+"""Weights that do not fit a model are reported in one line, with the remedy."""
 
 import json
 

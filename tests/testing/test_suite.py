@@ -232,7 +232,7 @@ class Holder(Toy):
 
 
 class LossyHolder(Toy):
-    """One whose part loses its own fields."""
+    """A data set whose part loses its own fields."""
 
     inner: mmgen.DatasetConfig = Field(Scenes(train_size=3), description="another data set")
 
@@ -296,7 +296,7 @@ COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum"
     ],
 )
 def test_registration_is_checked(change, test, words, tmp_path, monkeypatch):
-    """With a distribution created by the test."""
+    """With a distribution that the test creates."""
     values = {**COMPLETE, **change}
     entry = values.pop("entry")
     (tmp_path / "mmgen_brk.py").write_text(PACKAGE.format(**values))

@@ -1,4 +1,4 @@
-"""Bad input: a short run of the fuzzer over every surface, and by name the cases in which it once found something."""
+"""Bad input: a short run of the fuzzer on every surface, and the cases of earlier findings by name."""
 
 import contextlib
 import gzip
@@ -109,7 +109,7 @@ def refused(act, *arguments, **more) -> str:
 
 @pytest.fixture
 def root(tmp_path) -> Path:
-    """A small run's folder of one's own."""
+    """A copy of a small run's folder."""
     shutil.copytree(runs() / "runs", tmp_path / "runs")
     return tmp_path / "runs" / STEP.parent.parent
 
@@ -320,7 +320,7 @@ def test_an_array_whose_header_is_no_header_costs_its_image_only(tmp_path):
 
 
 def resized(text: str, **sizes: int) -> str:
-    """A config whose sizes could each be, and not together."""
+    """A config whose sizes are possible one by one, but not together."""
     return json.dumps({**json.loads(text), **sizes})
 
 

@@ -1,4 +1,5 @@
-"""The script that prints the figures of the house, on a small checkout; the summary in CONTRIBUTING.md is of today."""
+"""The script that prints the figures of the house, on a small checkout; the summary in CONTRIBUTING.md is up to
+date."""
 
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_the_summary_is_written_between_its_marks(checkout):
 
 @pytest.fixture(scope="module")
 def measured():
-    """Core and plugins as they are."""
+    """The figures of core and plugins."""
     return house.total("core", house.rooms()), house.total("plugins", house.plugins())
 
 

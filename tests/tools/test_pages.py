@@ -1,4 +1,4 @@
-"""The reference pages of docs/ are those that the code gives now, and have everything that they are to have."""
+"""The reference pages of docs/ are up to date and complete."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""An update that runs out of memory is cut into pieces: the same update, in less memory, however often it is cut."""
+"""An update that runs out of memory is split: the same update with less memory, however often it is split."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
-    """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
+    """Without dropout the pieces' gradients add up to that of the update, so the training is the same."""
     free, cramped, messages = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
     full_log = train_step(tmp_path / "free", free, step(length_bucket=1))
     memory = LimitedMemory(cramped, pairs=4)
@@ -37,7 +37,7 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
 
 
 def cut_twice(model):
-    """Memory that somebody else takes away: enough for 6 pairs, and some updates later for 2."""
+    """Memory that shrinks during training: enough for 6 pairs, and some updates later for 2."""
     return LimitedMemory(model, pairs=6, later=2, after=30)
 
 
@@ -60,7 +60,7 @@ def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path)
 
 
 def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
-    """The second cut comes after the resume, in pieces that draw dropout of their own."""
+    """The second split follows the resume; its pieces draw their own dropout."""
     full, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
     cut_twice(full)
     expected = train_step(tmp_path / "whole", full)
@@ -174,8 +174,8 @@ SMALL = """
     reason="only Linux says how much memory a process has taken, and keeps to a limit",
 )
 def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
-    """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on
-    these."""
+    """Whichever library runs out of memory, and whatever its message. How far 120 MB suffice depends on the
+    libraries."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     done = forked.run(SMALL, folder=tmp_path, PYTHONPATH=path, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr

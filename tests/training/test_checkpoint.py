@@ -1,4 +1,4 @@
-"""Files of weights: equal ones byte by byte, older ones still read, and nothing left of a writer that was killed."""
+"""Files of weights: equal byte by byte, older ones can be read, and a killed writer leaves nothing behind."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from mmgen.training.optimizer import make_optimizer, rates
 
 
 def test_what_a_killed_writer_left_is_cleared(tmp_path):
-    """A folder in which safetensors was writing."""
+    """A folder in which safetensors was writing a file."""
     unfinished = tmp_path / "steps/s/.checkpoint.safetensors.7.folder.partial"
     unfinished.mkdir(parents=True)
     (unfinished / ".tmpAb12Cd").write_bytes(b"half")

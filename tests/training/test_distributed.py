@@ -1,4 +1,5 @@
-"""Several processes (gloo, on CPUs) train, write and score what one does; when one dies the others say so."""
+"""Several processes (gloo, on CPUs) train, write and score like one process; when one process ends, the others
+report it."""
 
 import contextlib
 import json
@@ -82,7 +83,7 @@ STARTED = """
 
 
 def prepare(folder: Path) -> None:
-    """The recipe whose second step learns from texts too."""
+    """The recipe whose second step trains on texts too."""
     (folder / "toy.toml").write_text(MIXED)
     (folder / "texts").mkdir()
     for split, first in (("train", 0), ("val", 9)):
@@ -104,7 +105,7 @@ def single(tmp_path_factory) -> Path:
 
 
 def sizes(folder: Path, step: str) -> set[int]:
-    """How many micro-batches the updates of a step have."""
+    """The numbers of micro-batches of a step's updates."""
     recipe, _ = load(folder / "toy.toml", installed(), None, (f'output="{folder}"',))
     with contextlib.chdir(folder):
         sources = Datasets(recipe).sources(step)
@@ -120,7 +121,7 @@ def test_torchrun_starts_processes_that_find_together(tmp_path):
 
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_path, processes):
-    """Two losses, and in the second step two data sets. Some process has more to do, or nothing."""
+    """Two losses, and two data sets in the second step. Some processes have more micro-batches, or none."""
     assert {1, 4} <= sizes(single, "first") and max(sizes(single, "second")) > 4
     prepare(tmp_path)
     done = several(processes, tmp_path, WATCHED, "run", "toy.toml")
@@ -198,7 +199,7 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(single, tmp_path):
 
 @pytest.fixture(scope="module")
 def cramped(tmp_path_factory) -> tuple[Path, str]:
-    """What two processes have learnt and written, of which the second is short of memory, and what they said."""
+    """The training and texts of two processes, of which the second has little memory, and their messages."""
     folder = tmp_path_factory.mktemp("two")
     done = several(2, folder, CRAMPED)
     assert done.returncode == 0, done.stderr

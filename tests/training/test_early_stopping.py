@@ -18,7 +18,7 @@ VALIDATION = toys.examples(3, seed=1)
 
 @pytest.fixture
 def scripted(monkeypatch):
-    """Validation losses are `LOSSES`."""
+    """Replaces validation losses by `LOSSES`."""
     monkeypatch.setattr(
         train_module,
         "validate",

@@ -1,5 +1,5 @@
-"""Sharded training (`training.shard`): processes that hold slices of a model learn what one learns that holds it
-whole."""
+"""Sharded training (`training.shard`): processes with slices of a model train like one process with the complete
+model."""
 
 import gc
 import json
@@ -59,7 +59,7 @@ SLICES = """
 
 
 class Bent(front_door.EmbedderConfig):
-    """A caption's word embeddings through a matrix of their own, to have an input that learns."""
+    """A caption's word embeddings times a matrix, for an input that trains."""
 
     type: Literal["bent"] = "bent"
 
@@ -79,7 +79,7 @@ class BentEmbedder(Embedder):
 
 
 def bent():
-    """A model whose input learns too."""
+    """A model whose input trains too."""
     torch.manual_seed(0)
     return compose(
         Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.3),
@@ -90,7 +90,7 @@ def bent():
 
 
 def tiny():
-    """A backbone that is none of transformers'."""
+    """A backbone that is not from transformers."""
     torch.manual_seed(0)
     return compose(Tiny(positions=200), {"caption": Text()}, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)])
 
@@ -132,7 +132,7 @@ def examples(name):
 
 
 def in_slices(folder: Path, names: list[str]) -> None:
-    """What two processes do, in folders of their own: these of MODELS, and the rest that tests look at."""
+    """The results of two processes in separate folders: these of MODELS, and the other results that tests read."""
     accelerator = distributed.start()
 
     def context(name, step):
@@ -173,7 +173,7 @@ def stop(patch):
 
 
 def counted(context) -> dict:
-    """Bytes that a process holds of a model between updates, and how many layers are whole while one of them runs."""
+    """Bytes of a model that a process holds between updates, and how many layers are complete while one runs."""
     model, counts, gathered = toys.model(num_hidden_layers=8, hidden_size=64, dropout=0.0), {}, set()
     parameters, deep = sum(p.nbytes for p in model.parameters()), list(model.backbone.model.bert.encoder.layer)
     before = storages()  # the model's own among them: they wait on the CPU, which here is the device too
@@ -207,14 +207,14 @@ def counted(context) -> dict:
 
 
 def storages() -> dict:
-    """What all tensors that there are lie in, by its place; while this is held, no other takes the place."""
+    """The storages of all existing tensors by address; while they are held, no other storage gets the address."""
     gc.collect()
     tensor_storages = [t.untyped_storage() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter)]
     return {storage.data_ptr(): storage for storage in tensor_storages}
 
 
 def with_little_memory(folder: Path) -> None:
-    """Learns, with memory in the first process only, and notes what the processes say in the end."""
+    """Trains with little memory in the first process only, and records the messages of the processes."""
     model, accelerator = toys.model(), distributed.start()
     if accelerator.process_index == 1:
         LimitedMemory(model, pairs=0)
@@ -228,7 +228,7 @@ def with_little_memory(folder: Path) -> None:
 
 
 def starting(name):
-    """A model; it has little memory where its micro-batches are to be halved."""
+    """A model, with little memory if its micro-batches are to be halved."""
     model = toys.model(dropout=0.3)
     if name == "halved":
         LimitedMemory(model, pairs=4)
@@ -243,7 +243,7 @@ def torch_can() -> None:
 
 @pytest.fixture(scope="module")
 def slices(torch_can, tmp_path_factory, pytestconfig) -> Path:
-    """What two processes have learnt in slices; two of the runs go on from where a single process was stopped."""
+    """Sharded training of two processes; two of the runs resume from where a single process was stopped."""
     folder = tmp_path_factory.mktemp("slices")
     for name, more in RESUMED.items():
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
@@ -310,7 +310,7 @@ def test_what_is_frozen_by_name_stays_in_slices_too(slices):
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, tmp_path):
-    """Where that one had to cut its micro-batches, they go on with the pieces."""
+    """If that process had to split its micro-batches, they continue with the pieces."""
     expected = train_step(tmp_path / "s", starting(name), step(**RESUMED[name]), validation=VALIDATION)
     alike(log(slices / name), expected)
     assert ("halved" in expected[-1]) == (name == "halved")
@@ -337,7 +337,7 @@ def test_bf16_is_gathered_as_bf16_and_updated_in_full_precision(slices, tmp_path
 
 
 def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
-    """Weights and AdamW's two moments take 3 times the parameters where nothing is cut."""
+    """Without sharding, weights and AdamW's two moments take 3 times the parameters."""
     reports = [json.loads((slices / f"told-{rank}.json").read_text()) for rank in (0, 1)]
     for report in reports:
         assert report["slices"] == pytest.approx(report["parameters"] / 2, rel=0.01)
@@ -349,8 +349,7 @@ def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
 
 @pytest.mark.exhaustive
 def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first_writes(torch_can, tmp_path):
-    """Updates of four micro-batches and of one: some process has more to do, or nothing, and goes through as many
-    passes."""
+    """Updates of four micro-batches and of one: some processes have more work, or none, but run as many passes."""
     for name in ("one", "three"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "toy.toml").write_text(RECIPE.replace("epochs = 2", "epochs = 1"))

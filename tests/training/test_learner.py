@@ -1,4 +1,4 @@
-"""The learner of a step: what it saves is what it goes on from, to the bit."""
+"""The learner of a step: it resumes from its checkpoint to the bit."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ OPTIMISERS = [{}, {"bias_correction": False}, {"optimizer": "sgd", "momentum": 0
 
 
 class TwoWeights(nn.Module):
-    """As much of a model as learns: a backbone of two parameters."""
+    """A minimal model to train: a backbone of two parameters."""
 
     inputs: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
@@ -36,13 +36,13 @@ class TwoWeights(nn.Module):
 
 
 def learner(folder: Path, **training) -> Learner:
-    """The learner of two weights, as far as the checkpoint in the folder is."""
+    """The learner of two weights, resumed from the checkpoint in the folder."""
     step = Step(inputs=("caption",), train=("backbone",), training=Training(learning_rate=0.1, **training))
     return Learner(TwoWeights(), toys.context(folder, step), SimpleNamespace(plan=PLAN))
 
 
 def update(learner: Learner, *gradients: float) -> dict[str, torch.Tensor]:
-    """An update for each gradient, which is that of both weights; returns weights and moments."""
+    """One update per gradient, which both weights share; returns weights and moments."""
     for gradient in gradients:
         for parameter in learner.learning.values():
             parameter.grad = torch.full_like(parameter, gradient)

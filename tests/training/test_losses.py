@@ -1,4 +1,4 @@
-"""Two losses with counts of their own: their gradient is that of the means over an update, however it is split."""
+"""Two losses with separate counts: their gradient is that of the means over an update, however it is split."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ class Both(MaskedTargets):
 
 
 class WordsAndBegin(MaskedGenerator):
-    """The masked generator's loss over all tokens, and one over first tokens alone, whose mean weighs as much."""
+    """The masked generator's loss over all tokens, and a loss over first tokens only, with the same weight."""
 
     def __init__(self, generator, backbone):
         torch.nn.Module.__init__(self)
@@ -129,7 +129,7 @@ def test_one_loss_is_not_named_in_the_log(tmp_path):
 
 
 def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
-    """No update divides by zero, and nothing is learnt of it."""
+    """No update divides by zero, and the loss has no effect."""
     model = two_losses()
     model.generator.reader.collate = lambda rows: replace(
         MaskedTargets.collate(model.generator.reader, rows), counts={"loss": 0, "begin": 0}
@@ -145,7 +145,7 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
 
 
 def test_a_spare_pass_goes_back_through_what_the_update_counts_alone(tmp_path):
-    """Processes with slices go through the same layers together: one without a micro-batch would wait for ever behind a
+    """Processes with slices run the same layers together: a process without a micro-batch would wait for ever at a
     loss that the others leave out."""
     context = toys.context(tmp_path, step())
     material = make_material(two_losses(), context, [Source(EXAMPLES)])

@@ -1,4 +1,4 @@
-"""A step that learns from several data sets: losses by source, splits of every kind, and resumes to the bit."""
+"""A step that trains on several data sets: losses by source, all ways to split, and resumes to the bit."""
 
 import json
 
@@ -31,13 +31,13 @@ OBJECTIVES = ("generator", "words", "fits")
 
 
 def sources(**shares):
-    """Pairs of texts for all objectives, and single texts without targets for masked words alone."""
+    """Pairs of texts for all objectives, and single texts without targets for masked words only."""
     texts = Source(TEXTS, TEXTS[:2], shares.get("texts", 1.0), ("caption",), ("words",), "texts")
     return [Source(PAIRS, PAIRS[:3], shares.get("pairs", 1.0), (), (), "pairs"), texts]
 
 
 def model(dropout=0.0):
-    """Writes, predicts masked words, and tells pairs of captions apart."""
+    """A model that writes, predicts masked words, and classifies pairs of captions."""
     torch.manual_seed(0)
     composed = compose(
         Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=dropout),
@@ -175,7 +175,7 @@ def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
-    """Micro-batches of both sources are cut, the second time after some updates."""
+    """Micro-batches of both sources are split, the second time after some updates."""
     free, cramped = model(), model()
     full_log = learn(tmp_path / "free", free)
     forward, passed = cramped.forward, []

@@ -1,4 +1,5 @@
-"""Optimisers, rates, clipping and frozen parameters: each against what is written out here, and resumed to the bit."""
+"""Optimisers, rates, clipping and frozen parameters: each compared with a direct implementation, and resumed to the
+bit."""
 
 import re
 from dataclasses import replace
@@ -46,7 +47,7 @@ def test_rates(training, expected):
 
 
 def learning(**training):
-    """A weight, a bias of it, and their optimiser."""
+    """A weight, a bias, and their optimiser."""
     torch.manual_seed(0)
     parameters = {"backbone.w": torch.nn.Parameter(torch.randn(3, 2)), "backbone.b": torch.nn.Parameter(torch.randn(3))}
     chosen = Step(inputs=("caption",), train=("backbone",), training=Training(**training))
@@ -54,7 +55,7 @@ def learning(**training):
 
 
 def written_out(parameters, training, updates):
-    """What the papers' optimisers make of the same gradients, in float64."""
+    """The papers' optimisers on the same gradients, in float64."""
     (slow, slower), moments = training.betas, {}
     weights = {name: parameter.detach().double().clone() for name, parameter in parameters.items()}
     for gradients in updates:
@@ -218,7 +219,7 @@ def test_patterns_of_inputs_that_a_single_step_leaves_out_are_no_mistake(tmp_pat
 
 
 class HalfFrozen(EmbedderConfig):
-    """Scaled word embeddings; the scale and the statistics of a normalisation are frozen by their author."""
+    """Scaled word embeddings; the author froze the scale and the statistics of a normalisation."""
 
     type: Literal["half_frozen"] = "half_frozen"
 
@@ -243,7 +244,7 @@ class HalfFrozenEmbedder(Embedder):
 
 
 def test_what_a_part_froze_stays_frozen(tmp_path):
-    """Whether its part trains, is frozen by one step and trains in the next, or not."""
+    """Whether the part trains, is frozen in one step and trains in the next, or neither."""
     torch.manual_seed(0)
     model = compose(Tiny(width=32), {"caption": HalfFrozen()}, Masked(max_tokens=9), texts=TEXTS)
     assert model.frozen == {f"embedders.caption.{name}" for name in ("scale.weight", "norm.weight", "norm.bias")}
@@ -258,7 +259,7 @@ def test_what_a_part_froze_stays_frozen(tmp_path):
 
 
 def test_parameters_have_rates_of_their_own(tmp_path):
-    """The longest pattern that matches counts; the others keep theirs, and the log has all."""
+    """The longest matching pattern counts; other parameters keep their rates, and the log has all rates."""
     names = ("backbone.encoder.0.weight", "backbone.encoder.1.weight", "embedders.image.w", "embedders.image.b")
     parameters = {name: torch.nn.Parameter(torch.zeros(2, 2)) for name in names}
     patterns = {"backbone.*": 1e-3, "*.encoder.1.*": 1e-4, "*.b": 1e-5, "*.unused": 1.0}
@@ -273,7 +274,7 @@ def test_parameters_have_rates_of_their_own(tmp_path):
 
 
 def test_a_rate_is_that_of_a_model_trained_with_it_alone(tmp_path):
-    """Parameters at a rate of 0 would stay; at the step's rate they are those without patterns, to the bit."""
+    """Parameters with rate 0 do not change; with the step's rate they equal those without patterns, to the bit."""
     plain, same = toys.model(), toys.model()
     train_step(tmp_path / "plain", plain)
     train_step(tmp_path / "same", same, step(learning_rates={"*.LayerNorm.*": 1e-3, "*.cls.*": 1e-3}))

@@ -1,4 +1,4 @@
-"""Processes that do not find each other say so, in a line and within bounds; what they leave behind is taken down."""
+"""Processes that cannot connect report it in one line and in bounded time; their process groups are destroyed."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ NAMES = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", rende
 
 @pytest.fixture
 def start(monkeypatch):
-    """Starts with these variables of the environment and no others of their kind -> what it says."""
+    """Start with only these environment variables; returns the message."""
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
 

@@ -1,4 +1,4 @@
-"""Signals that ask to stop: heeded once, and left as they were before."""
+"""Signals that stop a command: handled once; earlier handlers are restored."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from mmgen.training.signals import SIGNALS, handling, interruptions
 
 @pytest.fixture
 def handlers():
-    """Signals as a terminal has them, however these tests were started."""
+    """Signal handlers as in a terminal, however these tests were started."""
     before = {
         number: signal.signal(number, handler)
         for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))

@@ -1,4 +1,4 @@
-"""How many threads a run computes with: the rule, who may change it, and that a run says it and keeps it."""
+"""The number of threads of a run: the rule, its exceptions, and that a run prints and keeps the number."""
 
 import json
 import os
@@ -17,7 +17,7 @@ PLACE = Path("runs/toy/default/seed-0")
 
 @pytest.fixture(autouse=True)
 def nobody_asks(monkeypatch):
-    """An environment in which nobody has chosen, and torch's own setting is two."""
+    """An environment without a setting; torch's own setting is two."""
     for name in threads.ASKED:
         monkeypatch.delenv(name, raising=False)
     before = torch.get_num_threads()
@@ -62,7 +62,7 @@ def test_in_python_torch_s_own_setting_holds():
 
 
 def run(folder: Path, *arguments: str) -> tuple[str, dict]:
-    """What a run of the toy says, and the environment that it keeps."""
+    """The message of a toy run, and its environment."""
     (folder / "toy.toml").write_text(toys.RECIPE)
     done = toys.mmgen_here(folder, "run", "toy.toml", "--step", "first", *arguments)
     assert done.returncode == 0, done.stderr

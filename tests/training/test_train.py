@@ -1,4 +1,4 @@
-"""A step that meets numbers that are not finite, or is asked to stop: what it keeps, what it says, how it goes on."""
+"""A step with values that are not finite, or that is stopped: its files, its message, and its resume."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
 
 
 def plan(length_bucket=1):
-    """That of `step()`; with its length_bucket of 16, examples come in another order."""
+    """The plan of `step()`; with its length_bucket of 16, examples are in another order."""
     examples = toys.examples(20)
     options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch_size=6, length_bucket=length_bucket)
     return Plan.make([DataStream(Source(examples), Collator(toys.model(), ["caption"]))], options)
@@ -64,7 +64,7 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
 
 @pytest.mark.parametrize("number", [2, 7])
 def test_a_step_of_updates_ends_after_so_many(tmp_path, number):
-    """The rate falls to 0 there, and the last update is validated."""
+    """The rate falls to 0 at the last update, which is validated."""
     chosen = step(updates=number, epochs=None, lr_scheduler="linear", warmup_updates=1)
     log = train_step(tmp_path / "s", toys.model(), chosen, validation=toys.examples(3, seed=1))
     assert len(log) == number and "validation_loss" in log[-1]
@@ -101,7 +101,7 @@ def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
 
 
 def whole_updates(plan, passes):
-    """The updates that so many passes are spread over."""
+    """The number of updates in this many epochs."""
     sizes, count = [len(update) for update in plan.updates], 0
     while sum(sizes[:count]) < len(passes):
         count += 1
@@ -115,7 +115,7 @@ def done_in(folder):
 @pytest.mark.parametrize("keep", ["last", "best"])
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypatch, epoch, keep):
-    """It is made up for when the step goes on: the same log, the same best weights, the same bits."""
+    """The validation is done after the resume: the same log, the same best weights, the same bits."""
     chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
     full, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
     expected = train_step(tmp_path / "whole", full, chosen, validation=validation)

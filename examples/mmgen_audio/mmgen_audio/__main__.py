@@ -1,7 +1,6 @@
 """Sounds for drawn scenes: `python -m mmgen_audio RECIPE` fills the folder that the recipe's audio input reads.
 
-Each thing of a scene has the note of its kind, from left to right; what is captioned and what is not sounds alike.
-"""
+Each thing of a scene plays the note of its kind, from left to right, whether it is in the caption or not."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def main(recipe: Path, sets: tuple[str, ...]) -> None:
 
 
 def make(path: Path, sets: tuple[str, ...] = ()) -> str:
-    """Writes the files; says how many. Raises MmgenError."""
+    """Writes the files; returns their number. Raises MmgenError."""
     recipe, _ = load(path, installed(), sets=sets)
     config = next((config for config in recipe.inputs.values() if isinstance(config, Audio)), None)
     if config is None or config.folder is None:

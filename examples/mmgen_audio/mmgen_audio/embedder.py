@@ -1,4 +1,4 @@
-"""The embedder: log-mel frames are made in the loader's workers; one linear layer is learnt."""
+"""The embedder: log-mel frames are computed in loader workers; one linear layer is trained."""
 
 from __future__ import annotations
 

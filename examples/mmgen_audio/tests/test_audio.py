@@ -131,7 +131,7 @@ def test_what_cannot_be_read_is_refused_in_words(tmp_path, sounds):
 
 
 def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, sounds):
-    """Three modalities, from what is given to a text: the sound is heard, and a missing or unknown one is told."""
+    """Three modalities in one query: the sound has an effect, and a missing or unknown sound is reported."""
     inputs = {
         "image": Regions(width=3, fingerprint={}, fields=("image",)),
         "sound": Audio(folder=sounds, sample_rate=8000, mels=16, frames=4, fields=("sound",)),

@@ -1,14 +1,14 @@
-"""The backbone: two masks in place of one, and the head where ModernBERT keeps it."""
+"""The backbone: two masks instead of one, and ModernBERT's head."""
 
 from mmgen_encoders.encoder import EncoderBackbone
 from torch import Tensor
 
 
 class ModernBertBackbone(EncoderBackbone):
-    """Handed one 4-D mask, transformers would forget the window of the narrow layers without a word."""
+    """With one 4-D mask, transformers would silently ignore the window of the narrow layers."""
 
     def attention_masks(self, seen: Tensor, positions: Tensor, key_positions: Tensor) -> dict[str, Tensor]:
-        """The window is counted in positions: slots of packed rows do not stand in their order."""
+        """The window is counted in positions, since slots of packed rows are not in order."""
         apart = (positions.unsqueeze(-1) - key_positions.unsqueeze(-2)).abs().unsqueeze(1)  # (B, 1, L, M)
         return {
             "full_attention": seen,

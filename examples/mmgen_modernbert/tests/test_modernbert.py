@@ -31,7 +31,8 @@ def test_the_published_window():
 
 @torch.no_grad()
 def test_packed_rows_beyond_the_window_are_those_of_the_source():
-    """What a [MASK] predicts behind a long input, among other targets: the source model on that target's plain row."""
+    """The prediction of a [MASK] after a long input, among other targets, equals the source model's on that target's
+    plain row."""
     torch.manual_seed(0)
     backbone = (
         ModernBert(num_hidden_layers=4, hidden_size=32, num_attention_heads=2, vocab_size=100, window=8)
@@ -52,8 +53,8 @@ def test_packed_rows_beyond_the_window_are_those_of_the_source():
 
 
 def plain(backbone, row):
-    """Logits of the source model for a row whose slots stand in order; its masks are written out: the input sees itself
-    only, what is written sees all before it."""
+    """Logits of the source model for a row in order, with its masks written out: the input sees itself only,
+    generated tokens see everything before them."""
     slots, written = torch.arange(row.positions.shape[1]), row.layout.role[0] != PREFIX
     full = ~written | (written.unsqueeze(1) & (slots <= slots.unsqueeze(1)))
     near = full & ((slots - slots.unsqueeze(1)).abs() <= backbone.model.config.sliding_window)

@@ -1,4 +1,4 @@
-"""The generator: it is trained on texts some of whose tokens are [MASK], and unmasks whole texts step by step."""
+"""The generator: it is trained on texts with some tokens masked, and unmasks texts step by step."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
-"""Rivals without attention: a recurrent network, and a backbone that does nothing for a generator that does all."""
+"""Baselines without attention: a recurrent network, and a backbone that does nothing, for a generator that does
+everything."""
 
 from typing import ClassVar, Literal
 

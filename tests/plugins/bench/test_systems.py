@@ -1,4 +1,4 @@
-"""Systems: each computes the same gradients and texts."""
+"""Systems: all compute the same gradients and texts."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def test_every_row_has_the_stated_length(systems):
 
 
 def test_naive_has_the_gradients_of_ours(systems):
-    """One question an image: the same loss, so the same gradients."""
+    """One question per image: the same loss, so the same gradients."""
     model = systems[OURS].module
     batch_examples, gradients = draw_examples(TINY, model, 2, 1, 6), []
     for name in (OURS, NAIVE):

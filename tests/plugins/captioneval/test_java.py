@@ -1,4 +1,4 @@
-"""Java: answers are cached, and a Java that fails costs only what needs it."""
+"""Java: answers are cached, and a failing Java affects only the scores that need it."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""METEOR: its program is fed and read rightly, and what there is without Java."""
+"""METEOR: the input and output of its program, and the results without Java."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Encoders from folders: code in them is not run, and what no machine or encoder can hold is refused."""
+"""Encoders from folders: their code is not run, and impossible sizes are refused."""
 
 import json
 import re
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def refused(act, *arguments) -> str:
-    """The one line that says why not."""
+    """The one-line error message."""
     with pytest.raises(MmgenError) as error:
         act(*arguments)
     assert "\n" not in str(error.value)
@@ -46,7 +46,7 @@ def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
 
 
 def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
-    """Sizes that could each be: of a recipe, and of a folder that `backbone.weights` names."""
+    """Sizes that are possible one by one, but not together: in a recipe, and in the folder of `backbone.weights`."""
     from mmgen_encoders import Bert
 
     why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
@@ -99,7 +99,7 @@ def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected
 
 
 def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
-    """transformers would refuse a row that is no multiple of them."""
+    """transformers would refuse a row that is not a multiple of them."""
     import torch
     from mmgen_encoders import Bert
 

@@ -1,5 +1,4 @@
-"""Fields that an input reads where they are there (which words mean which region): queries give them, and they are
-checked."""
+"""Optional fields of an input (which words mean which region): given by queries, and checked."""
 
 import json
 

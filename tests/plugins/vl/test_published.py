@@ -13,7 +13,7 @@ from mmgen.tensors import Example
 
 
 class Lines(FileEach):
-    """A line an example."""
+    """One line per example."""
 
     type: Literal["lines"] = "lines"
 

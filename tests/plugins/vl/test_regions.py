@@ -1,4 +1,4 @@
-"""Regions that are right or plain."""
+"""Correct regions, and candidate regions."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Learning, writing and looking inside on a pretended GPU: nothing is left on the processor, and few things wait."""
+"""Training, generation and probing on a fake GPU: nothing stays on the CPU, and few operations wait."""
 
 import random
 from dataclasses import replace
@@ -42,7 +42,7 @@ SEARCHES = {
 
 
 def pictured(**sizes):
-    """A model that reads regions and captions, and examples for it."""
+    """A model of regions and captions, and examples for it."""
     torch.manual_seed(0)
     draw, words, examples = np.random.default_rng(0), random.Random(0), []
     regions = Regions(fields=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalize="standard")
@@ -104,7 +104,7 @@ def test_words_are_looked_at_there():
 
 
 def test_a_pass_waits_for_the_device_a_few_times_only():
-    """Each wait lets the device run dry: a pass has these, and no encoder layer adds any."""
+    """The device is idle during each wait: a pass has these waits, and no encoder layer adds any."""
     model, examples = pictured()
     with Pretended() as gpu:
         model.to("cuda").train()
@@ -135,7 +135,7 @@ def test_a_part_that_was_left_behind_is_found():
 
 
 def learner(model, examples, folder):
-    """As `mmgen run` makes it, on the pretended device."""
+    """The learner of `mmgen run`, on the fake device."""
     attributes = {"num_processes": 1, "process_index": 0, "is_main_process": True}
     accelerator = SimpleNamespace(device=CUDA, backward=lambda loss: loss.backward(), **attributes)
     training = Training(batch_size=4, micro_batch_size=2, epochs=2, precision="fp32")
@@ -147,7 +147,7 @@ def learner(model, examples, folder):
 
 
 def update(trained):
-    """The learner's next update; what the log says of it."""
+    """The learner's next update; returns its log record."""
     cursor, material = trained.cursor, trained.material
     _, micros = next(updates(MicroBatches(material.pools, trained.plan, start=cursor.done)))
     cursor.records.append(trained.update(cursor.done, micros))

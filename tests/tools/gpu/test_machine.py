@@ -1,4 +1,4 @@
-"""What the first minutes on a GPU say of their machine, what it lacks, and what they count."""
+"""The GPU checks: the description of the machine, missing requirements, and counts."""
 
 import platform
 import re
@@ -101,7 +101,7 @@ def test_only_tests_that_take_memory_of_a_gpu_are_counted(monkeypatch, capfd):
 
 
 def test_a_process_that_takes_memory_of_a_gpu_counts_as_the_test_that_started_it(tmp_path, monkeypatch):
-    """A torch that is made up says that memory was taken; the sitecustomize behind ours is run too."""
+    """A fake torch reports that memory was used; the shadowed sitecustomize runs too."""
     for name in ("MMGEN_GPU_SEEN", "PYTHONPATH"):
         monkeypatch.setenv(name, str(tmp_path))
     (tmp_path / "seen").mkdir()

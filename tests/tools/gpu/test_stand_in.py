@@ -1,4 +1,4 @@
-"""The first minutes on a GPU, without one: the stand-in runs every part, and what a run must not get wrong."""
+"""The GPU checks without a GPU: the stand-in runs every part, and the rules of a run hold."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess:
 
 
 def stand_in(*arguments: str) -> subprocess.CompletedProcess:
-    """The same with `--stand-in`, where torch is imported already."""
+    """The command with `--stand-in`, with torch already imported."""
     script = "import runpy; runpy.run_module('tools.gpu', run_name='__main__', alter_sys=True)"
     return forked.run(script, "--stand-in", *arguments, folder=ROOT, **HIDDEN)
 
@@ -161,7 +161,7 @@ def test_what_was_stopped_or_failed_waits_for_what_was_not_tried(tmp_path):
 
 
 def test_nothing_is_left_behind_of_what_a_step_has_started(tmp_path):
-    """torchrun's workers have sessions of their own, and may not hear SIGTERM."""
+    """torchrun's workers have separate sessions, and may ignore SIGTERM."""
     sleeper = tmp_path / "sleeper.py"
     sleeper.write_text("import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)")
     parent = f"import subprocess, sys; subprocess.run([sys.executable, {str(sleeper)!r}], start_new_session=True)"
