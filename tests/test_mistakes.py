@@ -250,7 +250,7 @@ NEW = {
     ),
     "n10 halves give the example twice": (
         lambda: objective(reads(TwiceInHalves), "test_halves"),
-        "the halves of 'red-cat' have other targets than the example: they count {'own.loss': 2}, and the example "
+        "the halves of 'red-cat' have different targets than the example: they count {'own.loss': 2}, and the example "
         "{'own.loss': 1}; each target must be in one half",
     ),
     "n11 rows without makes_rows": (

@@ -34,7 +34,7 @@ CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder
         "write": ("write", "Generate the test texts again with another decoding."),
         "export": ("models", "Write one step's model as a folder that needs nothing else."),
         "push": ("models", "Upload an exported model to the Hugging Face Hub."),
-        "info": ("models", "Print what a run or an exported model is."),
+        "info": ("models", "Describe a run or an exported model."),
         "probe": ("probe", "Analyse attention and representations inside the model."),
     },
     "Evaluate": {

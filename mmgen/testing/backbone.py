@@ -39,7 +39,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         words, length = some_ids(backbone, 8), min(self.source_length, backbone.max_positions)
         ids = torch.tensor([[words[(5 * n + n // 8 + shift) % 8] for n in range(length)] for shift in range(2)])
         message = (
-            f"plain rows of {length} slots have other logits than the source model; is a window, a scale or a head "
+            f"plain rows of {length} slots have different logits than the source model; is a window, a scale or a head "
             f"lost?"
         )
         with torch.no_grad():
@@ -102,7 +102,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone, _, _, row = self._row()
         mask = row.layout.role == MASK
         mask[0, 1] = True  # any slots may be selected, and their number may differ by row
-        message = "states_at returns other states than encode at these slots"
+        message = "states_at and encode return different states for these slots"
         assert_close(backbone.states_at(row, mask), last(backbone, row)[mask], message)
 
     def test_embed_adds_no_positions(self) -> None:
@@ -115,7 +115,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone, _, _, row = self._row()
         encoded = backbone.encode(row, output=("hidden", "attentions"))
         hidden, attentions = encoded.hidden, encoded.attentions
-        assert_close(encoded.last, last(backbone, row), "encode returns other states with more names in `output`")
+        assert_close(encoded.last, last(backbone, row), "encode returns different states with more names in `output`")
         batch, length = row.positions.shape
         for states in hidden:
             right = states.shape == (batch, length, backbone.hidden_size)
@@ -139,7 +139,7 @@ class BackboneSuite(SightSuite, CacheSuite):
     def test_is_deterministic(self) -> None:
         backbone = self.backbone()
         row = self.rows(backbone)[0]
-        message = "in eval mode, a second run of the same row gives other states"
+        message = "in eval mode, a second run of the same row gives different states"
         assert_close(last(backbone, row), last(backbone, row), message, 0.0)
 
     def test_save_and_load(self) -> None:
@@ -148,14 +148,14 @@ class BackboneSuite(SightSuite, CacheSuite):
             backbone.save(Path(folder))
             restored = self.config().build(folder=Path(folder)).eval()
         same = restored.encode_text(TEXTS[0]) == backbone.encode_text(TEXTS[0])
-        assert same, "the tokenizer built from the saved folder gives other tokens"
+        assert same, "the tokenizer built from the saved folder gives different tokens"
         restored.load_state_dict(backbone.state_dict())
         states, message = (
             last(backbone, self.rows(backbone)[0]),
             "saved and built again with the same weights, the backbone",
         )
-        assert_close(states, last(restored, self.rows(restored)[0]), f"{message} gives other states")
-        assert_close(backbone.logits(states), restored.logits(states), f"{message} gives other logits")
+        assert_close(states, last(restored, self.rows(restored)[0]), f"{message} gives different states")
+        assert_close(backbone.logits(states), restored.logits(states), f"{message} gives different logits")
 
     def test_gradients_are_finite(self) -> None:
         backbone, _, _, row = self._row()
@@ -173,7 +173,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone, _, _, row = self._row()
         row = replace(row, states=row.states.detach())
         (plain, plain_size), (recomputed, size) = (self._gradients(backbone.train(), row, on) for on in (False, True))
-        assert plain.keys() == recomputed.keys(), "with gradient checkpointing, other parameters have gradients"
+        assert plain.keys() == recomputed.keys(), "with gradient checkpointing, different parameters have gradients"
         for name, gradient in plain.items():
             assert_close(recomputed[name], gradient, f"gradient checkpointing changes the gradient of {name}", 1e-5)
         assert size < plain_size, (

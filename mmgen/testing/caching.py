@@ -19,10 +19,10 @@ class CacheSuite(BuildsRows):
         rows = last(backbone, before.followed_by(tail))
         length, inputs, written = before.positions.shape[1], before.layout.real, tail.layout.real
         first = backbone.encode(before, cache).last
-        assert_close(first[inputs], rows[:, :length][inputs], "with a cache, the input has other states")
+        assert_close(first[inputs], rows[:, :length][inputs], "with a cache, the input has different states")
         message = f"the cache has {len(cache)} slots after {length}; call cache.grow(slots.layout)"
         assert len(cache) == length, message
-        message = "slots have other states if the slots before them come from the cache"
+        message = "slots have different states if the slots before them come from the cache"
         assert_close(backbone.encode(tail, cache).last[written], rows[:, length:][written], message)
 
     def test_cache_forgets(self) -> None:
@@ -31,7 +31,7 @@ class CacheSuite(BuildsRows):
         states = backbone.encode(tail, cache).last
         cache.forget(tail.positions.shape[1])
         assert len(cache) == before.positions.shape[1], "cache.forget(n) must drop the last n slots"
-        message = "after cache.forget(n), the same slots have other states"
+        message = "after cache.forget(n), the same slots have different states"
         assert_close(backbone.encode(tail, cache).last, states, message)
 
     def test_cache_repeats_and_selects(self) -> None:

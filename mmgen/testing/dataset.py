@@ -91,7 +91,7 @@ class DatasetSuite(Suite[DatasetConfig]):
         for name in dataset.splits():
             for second, when in ((dataset, "read"), (rebuilt, "built")):
                 assert list(dataset.split(name)) == list(second.split(name)), (
-                    f"the split '{name}' has other examples when {when} again; draw from a seed of the config, and "
+                    f"the split '{name}' has different examples when {when} again; draw from a seed of the config, and "
                     f"sort "
                     "the contents of sets and folders"
                 )

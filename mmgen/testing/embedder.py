@@ -95,7 +95,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             assert_close(
                 together.states[number][together.mask[number]],
                 alone.states[0][alone.mask[0]],
-                f"example '{example.id}' has other states in a batch; a row must not depend on other rows",
+                f"example '{example.id}' has different states in a batch; a row must not depend on other rows",
             )
 
     def test_types_and_positions(self) -> None:
@@ -108,7 +108,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             for number, example in enumerate(examples):
                 alone = self.embedded(embedder, [example])
                 same = torch.equal(column[number][segment.mask[number]], getattr(alone, name)[0][alone.mask[0]])
-                assert same, f"example '{example.id}' has other {name} in a batch than alone"
+                assert same, f"example '{example.id}' has different {name} in a batch than alone"
         lowest = 0 if segment.types is None else int(segment.types.masked_fill(~segment.mask, 0).min())
         assert lowest >= 0, f"the smallest token type is {lowest}; token types start at 0"
 

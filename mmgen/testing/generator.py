@@ -77,7 +77,7 @@ class GeneratorSuite(WritingSuite):
             embedded.clear()
             self.seeded(model.train(mode), batch)
             assert not model.generator.reads_as_laid_out or laid_out in embedded, (
-                f"in {'training' if mode else 'validation'}, forward reads other tokens than lay_out returned, so "
+                f"in {'training' if mode else 'validation'}, forward reads different tokens than lay_out returned, so "
                 "attention maps would show rows that the model never reads; set reads_as_laid_out = False"
             )
 

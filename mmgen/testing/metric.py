@@ -57,7 +57,7 @@ class MetricSuite(Suite[MetricConfig]):
             assert name in scores.values, f"{name} has values per example, but no total value"
 
     def test_is_deterministic(self) -> None:
-        assert self.scores() == self.scores(), "the same texts get other scores at the second call"
+        assert self.scores() == self.scores(), "the same texts get different scores at the second call"
 
     def test_order_does_not_matter(self) -> None:
         examples = self.examples()

@@ -104,8 +104,8 @@ class LearningSuite(Suite[Tried]):
         parts = [sum(sums) for sums in zip(*(self._sums(collate([e], [0])) for e in examples), strict=True)]
         near = all(abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(batch_loss, parts, strict=True))
         assert near, (
-            "examples have other targets in a batch than alone; labels and counts must be those of the batch's rows, "
-            "and draws only from `Rows.draw`"
+            "examples have different targets in a batch than alone; labels and counts must be those of the batch's "
+            "rows, and draws only from `Rows.draw`"
         )
 
     def test_halves(self) -> None:
@@ -120,8 +120,8 @@ class LearningSuite(Suite[Tried]):
                 abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(self._sums(halved), self._sums(unsplit), strict=True)
             )
             assert near and halved.counts == unsplit.counts, (
-                f"the halves of '{example.id}' have other targets than the example: they count {halved.counts}, and "
-                f"the example {unsplit.counts}; each target must be in one half"
+                f"the halves of '{example.id}' have different targets than the example: they count {halved.counts}, "
+                f"and the example {unsplit.counts}; each target must be in one half"
             )
 
     def _contents(self, batch: Batch) -> str:

@@ -110,7 +110,7 @@ class ProbeSuite(Suite[ProbeConfig]):
         with tempfile.TemporaryDirectory() as first_folder, tempfile.TemporaryDirectory() as second_folder:
             subject = self.subject()
             first, second = self.run(Path(first_folder), subject), self.run(Path(second_folder), subject)
-        assert first == second, "with the same seed of torch, run returns another result the second time"
+        assert first == second, "with the same seed of torch, run returns a different result the second time"
 
     def test_models_stay_unchanged(self) -> None:
         models = (self.model(0), self.model(1))

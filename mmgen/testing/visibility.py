@@ -36,7 +36,7 @@ class SightSuite(BuildsRows):
         padded_prefix = prefix(backbone, inputs, width=9)
         batch = last(backbone, padded_prefix.followed_by(behind(backbone, padded_prefix, targets)))[:, 9:]
         message = (
-            "a row has other states in a batch, with padding between input and target; count by `slots.positions`, "
+            "a row has different states in a batch, with padding between input and target; count by `slots.positions`, "
             "not by slots"
         )
         for number in range(2):

@@ -116,7 +116,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
                     f"({_shown(options) or 'greedy'})"
                 )
                 same = abs(texts[0].score - alone[0].score) < 1e-3
-                assert same, f"'{example.id}' has another score in a batch"
+                assert same, f"'{example.id}' has a different score in a batch"
 
     def test_the_default_options_are_obeyed(self) -> None:
         name = self.config().decoding.__name__
@@ -139,7 +139,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             refused = self.config().refuses(options)
             assert not refused, f"decodings() has options that `refuses` returns: {', '.join(refused)}"
             first, second = (self.seeded(self.write_with, model, examples, options) for _ in range(2))
-            assert first == second, f"with the same seed of torch, {options!r} writes other texts"
+            assert first == second, f"with the same seed of torch, {options!r} writes different texts"
             self._assert_length(model, first)
             with torch.random.fork_rng():
                 torch.manual_seed(1)
@@ -147,7 +147,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             for example, texts in zip(examples, first, strict=True) if not drawn else ():
                 (alone,) = self.write_with(model, [example], options)
                 same = [text.tokens for text in texts] == [text.tokens for text in alone]
-                assert same, f"'{example.id}' gets other texts in a batch than alone ({options!r})"
+                assert same, f"'{example.id}' gets different texts in a batch than alone ({options!r})"
 
     def test_greedy_takes_the_likeliest_token(self) -> None:
         """Options of sampling that leave one token to sample."""
@@ -177,9 +177,9 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
     def test_sampling_uses_torchs_generator(self) -> None:
         model, examples = self.model(), self.examples()
         first, second = (self.seeded(self.offered, model, examples, do_sample=True) for _ in range(2))
-        assert first == second, "with the same seed of torch, sampling writes other texts"
+        assert first == second, "with the same seed of torch, sampling writes different texts"
         same = self.write(model, examples) == self.write(model, examples)
-        assert same, "greedy search writes other texts the second time"
+        assert same, "greedy search writes different texts the second time"
 
     def test_writing_changes_nothing(self) -> None:
         model = self.model()

@@ -21,7 +21,7 @@ class Causal(mmgen.GeneratorConfig):
 
     def refuses(self, decoding):
         if decoding.num_beam_groups > 1:
-            return {"num_beam_groups": "the generator 'causal' has no diverse beam search; leave it at 1"}
+            return {"num_beam_groups": "the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"}
         return {}
 
 

@@ -103,9 +103,9 @@ class AttentionProbe(Probe):
 
         def reduce_heads(layers: Sequence[Tensor]) -> Tensor:
             if abs(layer) > len(layers):
-                raise UnavailableError(f"layer = {layer}: the encoder has {len(layers)} layers")
+                raise UnavailableError(f"layer = {layer}: the encoder has only {len(layers)} layers")
             if head is not None and head > layers[0].shape[1]:
-                raise UnavailableError(f"head = {head}: a layer has {layers[0].shape[1]} heads")
+                raise UnavailableError(f"head = {head}: a layer has only {layers[0].shape[1]} heads")
             if layer == 0:
                 return all_layers(layers)
             return one_layer(layer - (layer > 0), None if head is None else head - 1)(layers)

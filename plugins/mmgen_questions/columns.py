@@ -111,8 +111,8 @@ def _join(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
     else:
         if entry.image != row.image:
             raise DataError(
-                f"the id '{row.id}' has the image {row.image} here, but {entry.image} in an earlier row; give an id "
-                "one image"
+                f"the id '{row.id}' has the image {row.image} here, but {entry.image} in an earlier row; use "
+                "one image per id"
             )
         repeated = [question for question in questions if question in entry.questions]
         counts["duplicates"] += len(repeated)

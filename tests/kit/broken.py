@@ -710,13 +710,17 @@ BROKEN = [
     ),
     (tiny(SeesOnlyItself), "test_a_mask_sees_its_input_and_earlier_tokens", "a [MASK] does not see its input"),
     (tiny(CountsSlots), "test_batches_equal_single_rows", "count by `slots.positions`, not by slots"),
-    (tiny(ForgetsTheWrongEnd), "test_cache_forgets", "after cache.forget(n), the same slots have other states"),
+    (tiny(ForgetsTheWrongEnd), "test_cache_forgets", "after cache.forget(n), the same slots have different states"),
     (
         tiny(TilesItsCache),
         "test_cache_repeats_and_selects",
         "cache.repeat(2) must give every row twice, one after the other",
     ),
-    (forgets_its_window(), "test_equals_its_source", "plain rows of 64 slots have other logits than the source model"),
+    (
+        forgets_its_window(),
+        "test_equals_its_source",
+        "plain rows of 64 slots have different logits than the source model",
+    ),
     (tiny(ClaimsLongRows), "test_longest_row", "a row of max_positions (65) slots fails"),
     (tiny(ForgetsTypes), "test_token_types_matter", "slots of token type 1 have the states of type 0; encode must use"),
     (
@@ -724,11 +728,15 @@ BROKEN = [
         "test_extra_positions_differ",
         "positions -1 and 63 are the same; position -1 - k is extra row k",
     ),
-    (tiny(DropsInEvaluation), "test_is_deterministic", "in eval mode, a second run of the same row gives other states"),
+    (
+        tiny(DropsInEvaluation),
+        "test_is_deterministic",
+        "in eval mode, a second run of the same row gives different states",
+    ),
     (
         tiny(ForgetsItsWords),
         "test_save_and_load",
-        "the tokenizer built from the saved folder gives other tokens",
+        "the tokenizer built from the saved folder gives different tokens",
     ),
     (tiny(EndsWithTheMask), "test_attributes", "must be four different ids"),
     (tiny(MasksWholeRows), "test_gradients_are_finite", "is a row fully masked? every slot must see itself"),
@@ -748,7 +756,7 @@ BROKEN = [
     (
         embedder(LinesUpFromTheRight),
         "test_types_and_positions",
-        "has other positions in a batch than alone",
+        "has different positions in a batch than alone",
     ),
     (embedder(AddsTheBatchsMean), "test_added_terms", "example 'one': the added terms differ in a batch; a row must"),
     (
@@ -822,7 +830,7 @@ BROKEN = [
     (
         generator(HidesWords),
         "test_reads_as_laid_out",
-        "in training, forward reads other tokens than lay_out returned, so attention maps would show rows that the "
+        "in training, forward reads different tokens than lay_out returned, so attention maps would show rows that the "
         "model never reads; set reads_as_laid_out = False",
     ),
     (
@@ -881,7 +889,7 @@ BROKEN = [
     ),
     (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "gives a text with the id 'red-cat' for"),
     (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "give every example of all splits its own id"),
-    (dataset(Shuffles), "test_is_deterministic", "has other examples when read again"),
+    (dataset(Shuffles), "test_is_deterministic", "has different examples when read again"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),
     (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave the target out"),
     (

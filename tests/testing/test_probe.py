@@ -155,7 +155,7 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
         (
             count,
             "test_is_deterministic",
-            "with the same seed of torch, run returns another result the second time",
+            "with the same seed of torch, run returns a different result the second time",
         ),
     ],
 )

@@ -70,7 +70,7 @@ class RegionChoice(mmgen.ObjectiveConfig):
     loss: Literal["bce", "softmax"] = Field(
         "bce", description="bce: every region alone, a mean over regions; softmax: all right regions against the rest"
     )
-    transform: bool = Field(True, description="the head has a hidden layer, of the states' width")
+    transform: bool = Field(True, description="add a hidden layer of the states' width to the head")
     init_from: str = Field(
         "", description="the masked_regions objective whose hidden layer initialises this one, as in VL-BERT's code"
     )

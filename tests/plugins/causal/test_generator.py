@@ -92,7 +92,7 @@ def test_the_loss_of_a_generated_text_is_minus_its_score():
 
 def test_diverse_beams_are_refused_in_words():
     options = Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0)
-    words = "the generator 'causal' has no diverse beam search; leave it at 1"
+    words = "the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"
     assert Causal().refuses(options) == {"num_beam_groups": words} and Causal().refuses(Decoding()) == {}
     with pytest.raises(UnavailableError, match="has no diverse beam search; leave num_beam_groups at 1"):
         generate(model(), EXAMPLES, options)

@@ -52,7 +52,7 @@ def test_a_table_whose_columns_are_named(tmp_path):
         ("questions,questions\na,b\n", ":1: the column 'questions' occurs 2 times; keep one of them", {}),
         (
             "id,image,questions\n1,a,b\n1,c,d\n",
-            ":3: the id '1' has the image c here, but a in an earlier row; give an id one image",
+            ":3: the id '1' has the image c here, but a in an earlier row; use one image per id",
             {},
         ),
     ],
