@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from .configs import (
     BackboneConfig,
+    CallbackConfig,
     CommandConfig,
     DatasetConfig,
     EmbedderConfig,
@@ -40,6 +41,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "API_VERSION",
     "BackboneConfig",
+    "CallbackConfig",
     "CommandConfig",
     "Config",
     "DataError",

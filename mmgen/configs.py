@@ -306,6 +306,20 @@ class ProbeConfig(PartConfig):
         raise NotImplementedError
 
 
+class CallbackConfig(PartConfig):
+    """Watches a run: trackers, notices. It changes no result, and no failure of it ends a run."""
+
+    kind: ClassVar[str] = "callback"
+
+    num_examples: int = Field(
+        0, ge=0, le=1000, description="validation examples that a step predicts after every epoch, to be shown"
+    )
+
+    def build(self) -> "parts.Callback":
+        """The callback; called in its thread."""
+        raise NotImplementedError
+
+
 class RendererConfig(PartConfig):
     """Shows predictions to people: a card on the page and a line in the terminal, for one task.
 

@@ -75,6 +75,12 @@ def register_renderers() -> Iterable[type[configs.RendererConfig]]:
 
 
 @hookspec
+def register_callbacks() -> Iterable[type[configs.CallbackConfig]]:
+    """Config classes of callbacks (`mmgen.CallbackConfig`): they watch runs while they train."""
+    return ()
+
+
+@hookspec
 def register_commands() -> Iterable[type[configs.CommandConfig]]:
     """Config classes of commands (`mmgen.CommandConfig`): `mmgen NAME`."""
     return ()

@@ -334,6 +334,60 @@ class Probe(abc.ABC):
         provide anything; a note reports what one step cannot provide. It must not change models."""
 
 
+@dataclass(frozen=True)
+class RunInfo:
+    """A run that begins or resumes. `recipe`: its resolved recipe, JSON. `steps`: the steps that are to do."""
+
+    name: str
+    profile: str
+    seed: int
+    folder: Path
+    recipe: Mapping[str, Any]
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ShownExample:
+    """A validation example and its prediction (a `tensors.Generation`, or a `tensors.Prediction`). `pictures`: those
+    among its inputs, where the data set has raw images."""
+
+    example: ResolvedExample
+    prediction: Any
+    pictures: tuple[Picture, ...] = ()
+
+
+class Callback:
+    """Watches a run. A method that is not overridden does nothing. All methods are called in one thread, with copies;
+    an exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a record."""
+
+    def on_run_begin(self, run: RunInfo) -> None:
+        """Before the first step that is to do."""
+
+    def on_step_begin(self, step: str, done: int, updates: int) -> None:
+        """A step trains; `done` of its `updates` are behind it, more than 0 if it resumes."""
+
+    def on_update(self, step: str, record: Mapping[str, Any]) -> None:
+        """An update is done. `record`: its line of `log.jsonl`, without the keys that the end of an epoch adds."""
+
+    def on_epoch_end(self, step: str, record: Mapping[str, Any]) -> None:
+        """An epoch has ended. `record`: the whole line of its last update."""
+
+    def on_validation(self, step: str, record: Mapping[str, Any]) -> None:
+        """Validation examples were measured. `record`: "update" and the keys that begin with "validation_"."""
+
+    def on_examples(self, step: str, update: int, examples: Sequence[ShownExample]) -> None:
+        """The step has predicted `CallbackConfig.num_examples` validation examples, after an epoch."""
+
+    def on_step_end(self, step: str, scores: Mapping[str, float | None]) -> None:
+        """A step is trained and scored; no scores if it is not evaluated."""
+
+    def on_run_end(self, tables: Sequence[str]) -> None:
+        """All steps are done. `tables`: the tables of the run, as Markdown."""
+
+    def close(self) -> None:
+        """The run has ended in any way."""
+
+
 class Renderer(abc.ABC):
     """Shows an example and a prediction to people. The example has one of each input's alternatives, and may have no
     labels. The prediction is a `tensors.Prediction` of a kind that the config `renders`, or for "text" a

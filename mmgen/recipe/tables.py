@@ -9,6 +9,7 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model
 
 from ..configs import (
     BackboneConfig,
+    CallbackConfig,
     Config,
     DatasetConfig,
     EmbedderConfig,
@@ -165,6 +166,7 @@ class Recipe(Config):
     decoding: SerializeAsAny[DecodingConfig] = Field(Decoding(), description="how texts are searched")
     metrics: dict[str, SerializeAsAny[MetricConfig]] = {}
     probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
+    callbacks: dict[str, SerializeAsAny[CallbackConfig]] = {}
 
     def model_post_init(self, context: Any) -> None:
         if self.generator is not None and not isinstance(self.decoding, self.generator.decoding):
@@ -246,7 +248,7 @@ class Recipe(Config):
 
     def identity(self) -> dict[str, Any]:
         """The recipe without the keys that cannot change a result; two runs of equal identity are the same run."""
-        tables = self.model_dump(mode="json", exclude={"output": True, "description": True, "jobs": True})
+        tables = self.model_dump(mode="json", exclude={"output", "description", "jobs", "callbacks"})
         for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
             for key in NO_RESULT:
                 training.pop(key)

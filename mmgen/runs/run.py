@@ -19,7 +19,7 @@ from ..data.unread_text import warn_of_unread_text
 from ..errors import DataError
 from ..inference.load import load_run
 from ..model import Model
-from ..parts import Metric
+from ..parts import Metric, RunInfo
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
@@ -30,6 +30,7 @@ from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
 from ..training import distributed
+from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
@@ -48,6 +49,7 @@ class _Prepared:
     metrics: Mapping[str, Metric]
     initial: Mapping[str, Tensor]
     datasets: Datasets
+    events: Events
 
 
 def run(
@@ -106,13 +108,16 @@ def run(
         if outdated and accelerator.is_main_process and (message := folder.retire(recipe)):
             progress.say(message)
         accelerator.wait_for_everyone()
-        if todo:
-            prepared = _Prepared(recipe, model, metrics, initial, datasets)
-            early = partial(complete_weights, model=model, recipe=recipe, folder=folder, initial=initial)
-            steps = trained_steps(todo, recipe, folder, side_by_side, running, progress, early)
-            _finish_steps(steps, prepared, folder, accelerator, progress)
-        if accelerator.is_main_process:
-            show(recipe, folder, datasets, accelerator.device, progress)
+        with Callbacks(recipe.callbacks if todo and accelerator.is_main_process else {}, progress.say) as events:
+            if todo:
+                events.send("on_run_begin", _run_info(recipe, folder, todo))
+                running.events = events
+                prepared = _Prepared(recipe, model, metrics, initial, datasets, events)
+                early = partial(complete_weights, model=model, recipe=recipe, folder=folder, initial=initial)
+                steps = trained_steps(todo, recipe, folder, side_by_side, running, progress, early)
+                _finish_steps(steps, prepared, folder, accelerator, progress)
+            if accelerator.is_main_process:
+                events.send("on_run_end", show(recipe, folder, datasets, accelerator.device, progress))
     done = (
         f"done in {(time.monotonic() - start_time) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     )
@@ -160,12 +165,20 @@ def _finish_steps(
     """Train, write and score each step, as far as it is unfinished."""
     recipe, datasets = prepared.recipe, prepared.datasets
     for name in steps:
-        context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
+        step = recipe.steps[name]
+        context = StepContext(name, step, recipe.seed, folder.step(name), accelerator, progress, prepared.events)
+        scores: Mapping[str, float | None] = {}
         with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
             train_step(context, recipe, prepared.model, prepared.initial, datasets, folder)
-            if accelerator.is_main_process and recipe.steps[name].evaluate:
-                score_step(context, recipe, datasets, prepared.metrics, folder)
+            if accelerator.is_main_process and step.evaluate:
+                scores = score_step(context, recipe, datasets, prepared.metrics, folder)
+        prepared.events.send("on_step_end", name, scores)
         accelerator.wait_for_everyone()
+
+
+def _run_info(recipe: Recipe, folder: RunFolder, todo: Sequence[str]) -> RunInfo:
+    table = recipe.model_dump(mode="json")
+    return RunInfo(recipe.name, recipe.profile or "default", recipe.seed, folder.path, table, tuple(todo))
 
 
 def _keep(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
@@ -181,8 +194,8 @@ def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -
     return [name for name in steps if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)]
 
 
-def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> None:
-    """Print the tables of this run and over its seeds, and write the page."""
+def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:
+    """Print the tables of this run and over its seeds, and write the page. Returns the tables of this run."""
 
     def load(step: str) -> Model:
         return load_run(folder.path, step).model.to(device)
@@ -190,13 +203,14 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     tables = report.write_tables(recipe, folder, datasets)
     if not tables:
         progress.say("no table and no page yet, because no step is finished")
-        return
+        return []
     shown = [seed_table or table for table, seed_table in tables]
     report.try_page(recipe, folder, datasets, shown, load, progress)
     for number, (table, seed_table) in enumerate(tables):
         progress.say("\n" * bool(number) + report.markdown(table))
         if seed_table:
             progress.say(f"\n{report.markdown(seed_table)}")
+    return [report.markdown(table) for table, _ in tables]
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:

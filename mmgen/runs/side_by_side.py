@@ -34,6 +34,7 @@ from ..storage.model_files import INPUTS
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import save_weights
+from ..training.callbacks import Event, Events
 from ..training.threads import cores
 from .prepare import inputs_without_features
 from .step import WEIGHTS
@@ -84,8 +85,9 @@ class Process:
         with contextlib.suppress(OSError):  # the process has ended; `receive` raises
             self.connection.send(step)
 
-    def receive(self, progress: Progress) -> bool:
-        """Print the next message of the process; False when its step is trained. Raises RunError if it failed."""
+    def receive(self, progress: Progress, events: Events) -> bool:
+        """Print the next message of the process, or hand its event on; False when its step is trained. Raises RunError
+        if it failed."""
         try:
             message = self.connection.recv()
         except (EOFError, OSError):
@@ -93,6 +95,8 @@ class Process:
             raise self._failure(self._process.exitcode or 0) from None
         if isinstance(message, MmgenError | OSError):
             self.error = message
+        elif isinstance(message, Event):
+            events.send(message.method, *message.arguments)
         elif message is not TRAINED:
             progress.say(message)
         return message is not TRAINED
@@ -118,11 +122,13 @@ class Process:
 
 @dataclass
 class Running:
-    """The processes of a run: `training` by step, and `resting` ones that can train another step."""
+    """The processes of a run: `training` by step, and `resting` ones that can train another step. `events` receives
+    theirs."""
 
     training: dict[str, Process] = field(default_factory=dict)
     resting: list[Process] = field(default_factory=list)
     started: list[Process] = field(default_factory=list)
+    events: Events = field(default_factory=Events)
 
     def train(self, step: str, order: Order) -> None:
         """Train a step in a resting process, or else in a new one."""
@@ -234,7 +240,7 @@ def trained_steps(
             continue
         ready_connections = wait([process.connection for process in training.values()])
         for process in [process for process in training.values() if process.connection in ready_connections]:
-            if not process.receive(progress):
+            if not process.receive(progress, running.events):
                 running.rest(process, needed=bool(waiting))
                 if process.early:
                     early(process.step)

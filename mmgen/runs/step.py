@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
 from .. import report
-from ..data.datasets import Datasets
-from ..errors import PluginError
+from ..data.datasets import Datasets, pictures_of
+from ..errors import DataError, PluginError
 from ..evaluation import generate, predict, score
-from ..evaluation.validation import ValidationScores
+from ..evaluation.validation import ShownPredictions, ValidationScores
 from ..model import Model
-from ..parts import Metric
+from ..parts import Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations, predictions, start_weights
@@ -49,7 +51,8 @@ def train_step(
             load_state(model, initial, "the initial model")
             loaded = load_start(model, folder, name) if step.weights is not None else loaded
         init_objectives(recipe, name, model, loaded)
-        train.train(model, context, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
+        watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
+        train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
         if context.accelerator.is_main_process:
             (place / start_weights.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
@@ -64,6 +67,19 @@ def train_step(
             predict.predict_split(model, context, test, objective)
 
 
+def _shown_predictions(context: StepContext, recipe: Recipe, datasets: Datasets) -> ShownPredictions | None:
+    """The validation examples that callbacks show after every epoch; None if none asks, or the step predicts
+    nothing."""
+    count = max((callback.num_examples for callback in recipe.callbacks.values()), default=0)
+    if not count or recipe.predicts(context.name) is None or not context.step.evaluate:
+        return None
+    examples = datasets.validation_by(context.name)[:count]
+    pictures: dict[str, Picture] = {}
+    with contextlib.suppress(DataError):  # the data set has no raw images
+        pictures = pictures_of(datasets.dataset_of(context.name), examples)
+    return ShownPredictions(recipe, context, examples, pictures) if examples else None
+
+
 def _validation_scores(context: StepContext, recipe: Recipe, datasets: Datasets) -> ValidationScores | None:
     """The scores that say which epoch of a step is best; None if the validation loss does."""
     if context.step.training.metric_for_best_model is None:
@@ -75,8 +91,8 @@ def _validation_scores(context: StepContext, recipe: Recipe, datasets: Datasets)
 
 def score_step(
     context: StepContext, recipe: Recipe, datasets: Datasets, metrics: Mapping[str, Metric], folder: RunFolder
-) -> None:
-    """Score the texts or predictions of a step, for its row of the table."""
+) -> Mapping[str, float | None]:
+    """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
     name, place, progress, test = context.name, context.folder, context.progress, datasets.scored_by(context.name)
     predicts = recipe.predicts(name)
     assert predicts is not None
@@ -88,8 +104,10 @@ def score_step(
     else:
         answers = predictions.read(place)
     file = place / ("generations.jsonl" if predicts[1] == "text" else predictions.FILE)
-    score.write_scores(place, score.score_predictions(name, answers, test, judging, file, progress))
+    scores = score.score_predictions(name, answers, test, judging, file, progress)
+    score.write_scores(place, scores)
     progress.say(report.samples(answers, test, _renderer(recipe, name, progress)))
+    return scores.values
 
 
 def _renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:

@@ -23,6 +23,7 @@ from ..storage.data_cache import DataCache
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
 from ..training import distributed
+from ..training.callbacks import Events, Forwarded
 from ..training.context import StepContext
 from ..training.signals import handling
 from ..training.threads import choose_threads
@@ -109,7 +110,9 @@ def _train_steps(order: Order, steps: SimpleQueue[str], connection: Connection) 
     initial = {name: tensor.clone() for name, tensor in state(model).items()}
     while True:
         name = steps.get()
-        context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, Spoken(connection))
+        step, place, spoken = recipe.steps[name], folder.step(name), Spoken(connection)
+        events = Forwarded(connection.send) if recipe.callbacks else Events()
+        context = StepContext(name, step, recipe.seed, place, accelerator, spoken, events)
         DataPass(recipe, model, datasets, DataCache(folder, Progress()), Progress()).recall(name)
         train_step(context, recipe, model, initial, datasets, folder)
         connection.send(TRAINED)

@@ -17,6 +17,7 @@ cannot override any.
 
 from .backbone import BackboneSuite
 from .bag import Bag
+from .callback import CallbackSuite
 from .command import CommandSuite
 from .dataset import DatasetSuite
 from .embedder import EmbedderSuite
@@ -35,6 +36,7 @@ __all__ = [
     "TEXTS",
     "BackboneSuite",
     "Bag",
+    "CallbackSuite",
     "CommandSuite",
     "DatasetSuite",
     "EmbedderSuite",

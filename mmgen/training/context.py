@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
 
+from ..model import Model
 from ..oom import OomRetry
+from ..parts import ShownExample
 from ..progress import Progress
 from ..recipe.tables import Step
+from .callbacks import Events
 
 log = logging.getLogger("mmgen")
 
@@ -28,6 +31,8 @@ class StepContext:
     folder       the folder of its files
     accelerator  the processes that work on it, and this one's device
     progress     messages for people; silent in all processes but the first
+    events       what callbacks are told, in the first process
+    predict      predicts the validation examples that callbacks show; all processes call it, after every epoch
     """
 
     name: str
@@ -36,6 +41,8 @@ class StepContext:
     folder: Path
     accelerator: Accelerator
     progress: Progress
+    events: Events = field(default_factory=Events)
+    predict: Callable[[Model], list[ShownExample]] | None = None
 
     def retry(
         self,

@@ -27,7 +27,7 @@ from .distributed import any_rank, broadcast
 from .fsdp import shards
 from .learner import Learner, ScoreModel, set_memory_and_speed
 from .signals import interruptions
-from .validate import validate
+from .validate import in_eval_mode, validate
 
 
 def train(model: Model, context: StepContext, sources: Sequence[Source], scores: ScoreModel | None = None) -> None:
@@ -48,6 +48,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         for name in context.step.objectives:
             model.objective(name).on_train_begin(model)
         learner = Learner(model, context, material, scores)
+        context.events.send("on_step_begin", context.name, learner.cursor.done, len(learner.plan))
         spent = _train_updates(learner, stop.is_set)
         finish(learner)
     if spent:
@@ -111,6 +112,7 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
             return ""
         for number, micros in time_batches(_updates(learner), waits):
             cursor.records.append(learner.update(number, micros, stop=stop))
+            learner.context.events.send("on_update", name, cursor.last)
             cursor.done = number + 1
             if cursor.done in plan.epochs:
                 _end_epoch(learner, stop)
@@ -142,15 +144,19 @@ def _updates(learner: Learner) -> Iterator[Any]:
 
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
     """Add the summary of an epoch to the last record of the log."""
-    record = learner.cursor.last
+    record, events, name = learner.cursor.last, learner.context.events, learner.context.name
     record |= clipping(learner.cursor.records)
-    if not any(pool.source.validation for pool in learner.material.pools):
-        return
-    if learner.stopping:
-        learner.save()
-        raise KeyboardInterrupt
-    record |= validate(learner)
-    (learner.stopping,) = any_rank(learner.accelerator, [stop()])
+    if any(pool.source.validation for pool in learner.material.pools):
+        if learner.stopping:
+            learner.save()
+            raise KeyboardInterrupt
+        values = validate(learner)
+        record |= values
+        events.send("on_validation", name, {"update": record["update"], **values})
+        if learner.context.predict and not learner.sharded:
+            events.send("on_examples", name, record["update"], in_eval_mode(learner.model, learner.context.predict))
+        (learner.stopping,) = any_rank(learner.accelerator, [stop()])
+    events.send("on_epoch_end", name, record)
 
 
 def _save_checkpoint(learner: Learner) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import broadcast_object_list
@@ -14,11 +14,14 @@ from torch import Tensor
 from ..data.collate import by_length
 from ..data.plan import DataStream
 from ..errors import RunError, did_you_mean
+from ..model import Model
 from ..oom import ADVICE_SMALLER, out_of_memory
 from ..tensors import Example
 from .distributed import all_reduce_sum
 from .fsdp import too_large
 from .learner import Learner
+
+Result = TypeVar("Result")
 
 
 @torch.no_grad()
@@ -26,12 +29,10 @@ def validate(learner: Learner) -> dict[str, Any]:
     """For the log: the loss over all validation examples, each of its parts a mean over all of them; with several
     sources, also the loss of each source. The examples are divided among processes."""
     model, pools = learner.model, learner.material.pools
-    modes = {name: module.training for name, module in model.named_modules()}
-    model.eval()
-    total = torch.stack([_total(learner, pool) for pool in pools])  # (sources, 2, losses)
-    scores = _scores(learner)
-    for name, module in model.named_modules():
-        module.training = modes[name]
+    total, scores = in_eval_mode(
+        model,
+        lambda _: (torch.stack([_total(learner, pool) for pool in pools]), _scores(learner)),  # (sources, 2, losses)
+    )
     all_reduce_sum(learner.accelerator, [total])
     losses = {"validation_loss": _mean(total.sum(0)), **({"validation_scores": scores} if scores else {})}
     if len(pools) == 1:
@@ -42,6 +43,17 @@ def validate(learner: Learner) -> dict[str, Any]:
         if pool.source.validation
     }
     return {**losses, "validation_losses": {name: _mean(source_total) for name, source_total in by_source.items()}}
+
+
+@torch.no_grad()
+def in_eval_mode(model: Model, call: Callable[[Model], Result]) -> Result:
+    """What `call` gives for the model in eval mode. Afterwards every module is in the mode that it had."""
+    modes = {name: module.training for name, module in model.named_modules()}
+    model.eval()
+    result = call(model)
+    for name, module in model.named_modules():
+        module.training = modes[name]
+    return result
 
 
 def _scores(learner: Learner) -> dict[str, float | None]:

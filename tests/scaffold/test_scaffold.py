@@ -81,7 +81,8 @@ def test_their_recipes_run(packages, environment):
     for kind, folder in recipes.items():
         run = folder / "runs" / f"my_{kind}" / "default" / "seed-0"
         assert (run / "steps/first/scores.json").exists(), kind
-        assert kind == "renderer" or f'"my-{kind}"' in (run / "recipe.json").read_text()
+        assert kind in ("renderer", "callback") or f'"my-{kind}"' in (run / "recipe.json").read_text()
+        assert kind != "callback" or (run / "epochs.txt").read_text().startswith("first: update ")
     assert done.stdout.splitlines()[-1] == "my_probe ['How sure'] ['findings.json', 'table.json', 'tables.md']"
     scores = json.loads((packages["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
     assert "my_metric" in json.dumps(scores)
