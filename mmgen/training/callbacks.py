@@ -124,7 +124,7 @@ class _Watcher(Thread):
         """Wait until all events are handled, until the deadline."""
         self.join(max(0.0, deadline - time.monotonic()))
         if self.is_alive():
-            self.report(f"{self.place}: has not finished after {PATIENCE:g} seconds; its last events are lost")
+            self.report(f"{self.place}: is not finished after {PATIENCE:g} seconds; its last events are lost")
 
 
 def _copy(value: Any) -> Any:

@@ -113,7 +113,7 @@ def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(
         ("build", "build raises ImportError: no module named 'tracker'; the run continues without this callback"),
         ("on_update", "on_update raises ValueError: broken; the run continues without this callback"),
         ("close", "close raises ValueError: broken; the run continues without this callback"),
-        ("block on_update", "has not finished after 0.3 seconds; its last events are lost"),
+        ("block on_update", "is not finished after 0.3 seconds; its last events are lost"),
     ],
 )
 def test_a_callback_that_fails_is_reported_once_and_the_others_go_on(tmp_path, monkeypatch, fails, problem):
@@ -133,7 +133,7 @@ def test_a_callback_that_is_too_slow_loses_events(monkeypatch):
             events.send("on_update", "first", {"update": number})
     assert [line.partition(": ")[2] for line in lines] == [
         "is 3 events behind; events are left out from now on",
-        "has not finished after 0.1 seconds; its last events are lost",
+        "is not finished after 0.1 seconds; its last events are lost",
     ]
 
 
@@ -145,13 +145,13 @@ def documented():
 def test_records_have_the_documented_keys(tmp_path):
     line = {"id": "1", "caption": "a red ball", "questions": ["why ?"]}
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
-    own = {"type": "jsonl", "folder": str(tmp_path), "validation_split": "", "test_split": "train"}
+    stories = {"type": "jsonl", "folder": str(tmp_path), "validation_split": "", "test_split": "train"}
     scenes = {"type": "scenes", "train_size": 24, "val_size": 4, "test_size": 6}
     both = {
         "inputs": ["caption"],
         "train": ["caption", "backbone"],
         "objectives": ["generator", "words"],
-        "data": [scenes, own],
+        "data": [scenes, stories],
         "training": {"input_learning_rate": 1e-2, "metric_for_best_model": "relevance", "keep": "best"},
     }
     rates = {"inputs": ["caption"], "train": ["backbone"], "training": {"learning_rates": {"*.bias": 1e-4}}}
