@@ -4,12 +4,18 @@ import pytest
 from kit.toys import mmgen_here, recipe
 from mmgen_causal import Causal
 from mmgen_masked import Masked
+from packages.any_order import AnyOrder, Ordered
 from packages.diffusion import Denoising, Diffusion
+from packages.distillation import Distillation
+from packages.encoders import DebertaV2, EuroBert
+from packages.pixels import Pixels
 from packages.recurrent import Alone, Gru
+from PIL import Image
 
 from mmgen.errors import PluginError
 from mmgen.model import compose
-from mmgen.testing import TEXTS, BackboneSuite, GeneratorSuite, Words
+from mmgen.tensors import Example
+from mmgen.testing import TEXTS, BackboneSuite, EmbedderSuite, GeneratorSuite, ObjectiveSuite, Words
 
 
 class TestDiffusion(GeneratorSuite):
@@ -20,11 +26,57 @@ class TestDiffusion(GeneratorSuite):
         return Denoising(steps=2), Denoising(order="random"), Denoising(temperature=1.0, num_return_sequences=3)
 
 
+@pytest.mark.exhaustive
+class TestAnyOrder(GeneratorSuite):
+    def config(self):
+        return AnyOrder(max_tokens=10)
+
+    def decodings(self):
+        return Ordered(order="left"), Ordered(order="random")
+
+
+class FromSource(BackboneSuite):
+    def source_logits(self, backbone, ids):
+        return backbone.model(input_ids=ids).logits
+
+
+@pytest.mark.exhaustive
+class TestEuroBert(FromSource):
+    def config(self):
+        return EuroBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=100)
+
+
+@pytest.mark.exhaustive
+class TestDebertaV2(FromSource):
+    def config(self):
+        return DebertaV2(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=100)
+
+
+class TestDistillation(ObjectiveSuite):
+    def config(self):
+        return Distillation()
+
+
+class TestPixels(EmbedderSuite):
+    @pytest.fixture(autouse=True)
+    def draw(self, tmp_path):
+        self.paths = [tmp_path / "red.png", tmp_path / "blue.png"]
+        for path in self.paths:
+            Image.new("RGB", (40, 30), path.stem).save(path)
+
+    def config(self):
+        return Pixels(fields=("photo",))
+
+    def examples(self):
+        return [Example(path.stem, {"photo": str(path)}) for path in self.paths]
+
+
 class TestGru(BackboneSuite):
     def config(self):
         return Gru(hidden_size=24)
 
 
+@pytest.mark.exhaustive
 class TestAlone(BackboneSuite):
     def config(self):
         return Alone(hidden_size=24)
