@@ -79,7 +79,7 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
 
 
 def test_the_examples_are_those_that_the_docs_name():
-    assert PACKAGES == ["mmgen_audio", "mmgen_modernbert"]
+    assert PACKAGES == ["mmgen_audio", "mmgen_lora", "mmgen_modernbert"]
     assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
@@ -102,8 +102,9 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 
 def test_their_recipes_hold(environment, folder):
-    done = environment.mmgen("check", *RECIPES, "../mmgen_modernbert/recipe.toml", cwd=folder / AUDIO.name)
-    assert done.stdout == "4 configurations in 3 recipes: no errors\n", done.stderr
+    others = ["../mmgen_lora/recipe.toml", "../mmgen_modernbert/recipe.toml"]
+    done = environment.mmgen("check", *RECIPES, *others, cwd=folder / AUDIO.name)
+    assert done.stdout == "5 configurations in 4 recipes: no errors\n", done.stderr
 
 
 def test_a_third_partys_encoder_trains_and_writes(ran, folder):
