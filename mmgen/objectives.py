@@ -270,8 +270,8 @@ class Generator(Objective):
     """An objective that can also write.
 
     needs              what it needs of `Backbone.masks`: "any", or "causal" if left to right is enough
-    reads_as_laid_out  whether training reads the rows of `TextTargets.lay_out` unchanged. If not (`collate` or `forward`
-                       masks words, or draws an order), attention maps and probes refuse
+    reads_as_laid_out  whether training reads the rows of `TextTargets.lay_out` unchanged. If not (`collate` or
+                       `forward` masks words, or draws an order), attention maps and probes refuse
     score_kind         what the score of a text is: "log-probability", or "confidence" (0 to 1)
     """
 

@@ -2,6 +2,7 @@
 
 import pytest
 from mmgen.testing import TEXTS, BackboneSuite
+
 from mmgen_lora import LoraBert
 
 pytest.importorskip("peft", reason="peft is not installed; pip install peft")
