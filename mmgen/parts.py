@@ -243,8 +243,8 @@ class Dataset(abc.ABC):
 
     @abc.abstractmethod
     def split(self, name: str) -> Sequence[Example]:
-        """The examples of a split. A run walks over them several times: keep them, or make each quickly. Raises
-        DataError for an unknown name."""
+        """The examples of a split, which may be made when they are indexed: a run makes each once before the first
+        update, and then those of each batch. Raises DataError for an unknown name."""
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""
