@@ -162,7 +162,7 @@ class TargetReader(abc.ABC):
         return Targets({})
 
     def halves(self, example: Example) -> list[Example]:
-        """An example in two, for a pass that runs out of memory with it alone; by default it cannot be cut."""
+        """Split an example in two, for a pass that runs out of memory with it alone; by default it cannot be split."""
         return [example]
 
     def pairs(self, example: Example) -> int:
@@ -381,7 +381,7 @@ def gradient_problem(objective: Objective, losses: Sequence[Tensor], parameters:
         return "forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)"
     if strange := [tensor for tensor in _leaves(losses) if id(tensor) not in owned]:
         return (
-            f"the loss reaches {describe_value(strange[0])} that is trained by nobody, since no module owns it; keep "
+            f"the loss reaches {describe_value(strange[0])} that is not trained, because no module owns it; keep "
             "layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter"
         )
     return ""

@@ -62,7 +62,7 @@ class Output:
             act(*values)
         except OSError as error:
             self.lost = True
-            tell(f"standard output cannot be written to any more ({error.strerror}); the work goes on", err=True)
+            tell(f"cannot write to standard output any more ({error.strerror}); the work continues", err=True)
 
     def _write(self, text: str) -> None:
         try:

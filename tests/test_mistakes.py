@@ -268,12 +268,12 @@ NEW = {
     ),
     "n13 a head in a list": (
         lambda: first_update(InAList),
-        "own (InAList): the loss reaches a float32 tensor (1, 32) that is trained by nobody, since no module owns it; "
+        "own (InAList): the loss reaches a float32 tensor (1, 32) that is not trained, because no module owns it; "
         "keep layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter",
     ),
     "n13 a head in a list, in the suite": (
         lambda: objective(InAList, "test_training_lowers_the_loss"),
-        "that is trained by nobody, since no module owns it",
+        "that is not trained, because no module owns it",
     ),
     "n16 a detached loss": (
         lambda: first_update(Detaches),

@@ -182,7 +182,7 @@ def test_a_log_file_gets_the_last_line_once(monkeypatch):
 
 
 FULL = Path("/dev/full")
-SILENT = "standard output cannot be written to any more ({}); the work goes on\n"
+SILENT = "cannot write to standard output any more ({}); the work continues\n"
 
 
 def work(bars: Bars) -> None:

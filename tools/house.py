@@ -132,7 +132,7 @@ def totals(root: Path = ROOT) -> list[Part]:
 def table(parts: list[Part]) -> list[str]:
     """A Markdown table, one row per part."""
     columns = ["files", "lines", "widest folder", f"files over {LONG_FILE} lines", f"functions over {LONG_FUNCTION}"]
-    columns += ["`Any`", "errors with a text", "without a test of their name"]
+    columns += ["`Any`", "errors with a text", "without a test of the same name"]
     rows = [
         (part.files, f"{part.lines:,}", part.width, len(part.long_files), len(part.long_functions))
         + (part.any, part.texts, part.untested)
@@ -184,7 +184,7 @@ def report(root: Path = ROOT) -> str:
         lines += [f"{size:6} {name}" for name, size in sorted(longest, key=lambda pair: -pair[1])]
     modules = [path for name in ("mmgen", "plugins") for path in python_files(root / name)]
     lacking = [path for path in modules if (test := test_of(path, root)) is not None and not test.exists()]
-    lines += ["", f"Modules without a test of their name: {len(lacking)}"]
+    lines += ["", f"Modules without a test of the same name: {len(lacking)}"]
     lines += [f"       {path.relative_to(root)}" for path in lacking]
     return "\n".join(lines)
 

@@ -63,7 +63,7 @@ def _walk(path: Path, names: tuple[str, ...], size: int, changed: int) -> str:
     except OSError as error:
         raise _start_error(path, str(error)) from None
     if process.returncode == -signal.SIGXCPU:
-        return f"libhdf5 did not finish reading the file in {seconds} s of processor time"
+        return f"libhdf5 did not finish reading the file in {seconds} s of CPU time"
     if process.returncode < 0:
         return f"libhdf5 crashed while reading the file ({signal.strsignal(-process.returncode)})"
     message = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]

@@ -274,7 +274,7 @@ def _limits(predictor: Predictor, config: Mapping[str, Any]) -> str:
 
 def _licenses(config: Mapping[str, Any]) -> list[str]:
     known = [f"Licence of the weights of '{part}': {name}." for part, name in config["licenses"].items()]
-    return known or ["The licences of the weights are not known to mmgen; look at their sources before you publish."]
+    return known or ["mmgen does not know the licences of the weights; check their sources before publishing."]
 
 
 KINDS = {"text": "texts", "label": "a label", "choice": "a choice", "region": "a region", "boxes": "boxes"}

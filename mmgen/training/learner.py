@@ -125,7 +125,7 @@ class Learner:
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
         raise RunError(
             f"{self._where(number)}: the {what} is not finite (examples {shown}); lower learning_rate or "
-            "look at their features with `mmgen data check`; the last checkpoint is kept"
+            "check the data of these examples with `mmgen data check`; the last checkpoint is kept"
         )
 
     def save(self) -> None:

@@ -66,7 +66,7 @@ def refused(path):
 def test_a_file_that_libhdf5_never_ends_with(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5, "SECONDS", 1)
     path = endless_heap(old_store(tmp_path / "s.h5"))
-    message = f"{path}: not opened: libhdf5 did not finish reading the file in 1 s of processor time{ADVICE}"
+    message = f"{path}: not opened: libhdf5 did not finish reading the file in 1 s of CPU time{ADVICE}"
     assert refused(path) == message
     done = CliRunner().invoke(main, ["features", "info", str(path)])
     assert (done.exit_code, done.output) == (1, f"error: {message}\n")

@@ -23,7 +23,7 @@ class Numbers:
 '''
 HEADER = (
     "| | files | lines | widest folder | files over 250 lines | functions over 40 | `Any` | errors with a text "
-    "| without a test of their name |"
+    "| without a test of the same name |"
 )
 SUMMARY = f"""\
 {HEADER}
@@ -64,7 +64,7 @@ def test_the_report_names_what_is_long(checkout):
     assert house.report(checkout).endswith(
         "Files over 250 lines: 1\n   301 mmgen/data/plan.py\n\n"
         "Functions over 40 lines: 1\n   301 mmgen/data/plan.py:1 plan\n\n"
-        "Modules without a test of their name: 1\n       plugins/mmgen_text/reader.py"
+        "Modules without a test of the same name: 1\n       plugins/mmgen_text/reader.py"
     )
 
 

@@ -50,7 +50,7 @@ def described(place: Path) -> Machine:
     try:
         return Machine(**json.loads((place / "machine.json").read_text(encoding="utf-8")))
     except (ValueError, TypeError):
-        return Machine(place.name, 0.0, 1, "a processor that nobody knows", 0, {})
+        return Machine(place.name, 0.0, 1, "an unknown CPU", 0, {})
 
 
 def versions(journals: Iterable[Journal]) -> str:

@@ -12,7 +12,7 @@ def generations_of(examples, texts):
 
 
 def questions_about(examples, captioned):
-    """A question for every example about its first thing that is captioned, or not."""
+    """For every example, a question about its first thing that is (or is not) in the caption."""
     for example in examples:
         thing = next(thing for thing in example.facts["things"] if thing["captioned"] is captioned)
         yield f"where is the {thing['color']} {thing['kind']}?"

@@ -21,6 +21,7 @@ from tools.gpu.measures.ranks import slice_one
 from tools.gpu.measures.tracing import busy, kernels
 from tools.gpu.needs import lacking, needed, refusal
 from tools.gpu.parts import PARTS
+from tools.gpu.parts.main_job import read
 from tools.gpu.parts.suites import collectable
 from tools.gpu.sizes import REAL
 
@@ -87,6 +88,20 @@ def test_checkpoints_are_distinguished_from_epochs():
     times_by_kind = seconds(times, [4, 8], 2)
     assert times_by_kind["update"] == 1.0
     assert [(epoch["seconds"], epoch["checkpoints"]) for epoch in times_by_kind["epochs"]] == [(4.0, 0.5), (4.0, 1.0)]
+
+
+def test_the_main_jobs_rates_are_read_from_the_lines_of_a_run():
+    lines = (
+        "both: training                   64000/64000    709 pairs/s            90 s  loss 0.677, validation 0.754\n"
+        "both: writing                    120/120        180 texts/s             1 s\n"
+        "done in 7.5 minutes; all files are in runs/x\n"
+    )
+    figures = read(lines)
+    assert [(rate["work"], rate["rate"], rate["seconds"]) for rate in figures["rates"]] == [
+        ("training", 709, 90),
+        ("writing", 180, 1),
+    ]
+    assert figures["minutes"] == "7.5"
 
 
 def test_only_tests_that_take_memory_of_a_gpu_are_counted(monkeypatch, capfd):

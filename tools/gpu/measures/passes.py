@@ -18,7 +18,7 @@ from .synthetic import Arguments, arguments, examples, model, never_end, precisi
 from .tracing import traced
 
 PRECISIONS = ("bf16", "fp32")
-LEARNT, QUESTIONS = 26, 5  # images of an update of the paper's 128 pairs
+TRAINED, QUESTIONS = 26, 5  # images of an update of the paper's 128 pairs
 
 
 def writing(chosen: Arguments) -> list[dict]:
@@ -56,11 +56,11 @@ def profiles(chosen: Arguments) -> dict[str, dict]:
     composed = model(chosen)
     never_end(composed)
     device, batch = chosen.device, min(chosen.batches[-1], 256)
-    learn = Collator(composed, composed.inputs)(examples(chosen, LEARNT, QUESTIONS)).to(device)
+    learn = Collator(composed, composed.inputs)(examples(chosen, TRAINED, QUESTIONS)).to(device)
     write = Collator(composed, composed.inputs, objectives=())(examples(chosen, batch, 1)).to(device)
     figures = {}
 
-    def learning() -> None:
+    def update() -> None:
         composed.zero_grad(set_to_none=True)
         with precision("bf16", device):
             loss = composed(learn)
@@ -71,10 +71,10 @@ def profiles(chosen: Arguments) -> dict[str, dict]:
         with precision("bf16", device):
             composed.generator.generate(composed, write, Decoding())
 
-    for name, work, training in (("learning", learning, True), ("writing", greedy, False)):
+    for name, work, training in (("training", update, True), ("writing", greedy, False)):
         composed.train(training)
         work()
-        figures[name] = {"precision": "bf16", "rows": LEARNT if training else batch, **traced(work, device)}
+        figures[name] = {"precision": "bf16", "rows": TRAINED if training else batch, **traced(work, device)}
     return figures
 
 

@@ -11,7 +11,7 @@ from ..sizes import Sizes
 from ..table import share, table
 
 OURS = "ours"
-PASSES = {"train": 3, "decode": 1}  # what is counted is a pass forward; learning is three
+PASSES = {"train": 3, "decode": 1}  # what is counted is a pass forward; training is three
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:

@@ -12,7 +12,7 @@ from ..run import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
-RATE = re.compile(r"^(.+?): (learning|writing)\s+(\d+)/\d+\s+(\d+) (?:pairs|texts)/s\s+(\d+) s", re.MULTILINE)
+RATE = re.compile(r"^(.+?): (training|writing)\s+(\d+)/\d+\s+(\d+) (?:pairs|texts)/s\s+(\d+) s", re.MULTILINE)
 DONE = re.compile(r"^(?:done in ([\d.]+) minutes|nothing to do)", re.MULTILINE)
 WAITING = re.compile(r"^(.+?): [\d.]+% of the slots were padding; ([\d.]+%) of the time", re.MULTILINE)
 

@@ -56,7 +56,7 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     return [
         *table(header, rows),
         "",
-        "*On the GPU*: the test, or a process that it started, took memory of the device, counted by its allocator.",
+        "*On the GPU*: the test, or a process that it started, used GPU memory, as counted by the allocator.",
     ]
 
 
