@@ -281,11 +281,15 @@ class MetricConfig(PartConfig):
 
     judges           the kinds of predictions that it scores
     required_labels  names of the labels that it needs; for data without them the metric is left out
+    lower_is_better  columns whose lowest value is the best
+    of_all_texts     columns that compare the texts with each other, so that their values say nothing about one text
     """
 
     kind: ClassVar[str] = "metric"
     judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
     required_labels: ClassVar[tuple[str, ...]] = ()
+    lower_is_better: ClassVar[frozenset[str]] = frozenset()
+    of_all_texts: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def result_files(cls) -> "ResultFiles | None":

@@ -79,6 +79,7 @@ def card(
         "gallery": gallery.number,
         "frame": frame,
         "outlines": outlines(step_boxes, shared.right_box) if single else [],
+        "attended": bool(panel.weights),
         "regions": sum(map(len, panel.boxes.values())) if panel.weights else 0,
         "objects": [numbered_outline(number, box) for number, box in enumerate(objects, 1) if box is not None]
         if single

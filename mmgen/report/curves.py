@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -47,7 +48,7 @@ def read(log: Path) -> Curve:
             raise RunError(f"{log}:{number}: damaged: {error}; the step's loss curve cannot be drawn") from None
         learning.append((epoch, loss))
         if validation_loss is not None:
-            validation.append((epoch, validation_loss))
+            validation.append((math.floor(epoch) + 1, validation_loss))  # of the weights after the epoch
     return Curve(thin(learning), validation)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .. import plotting
 from ..data.datasets import ScoredOn
@@ -80,7 +80,9 @@ def write_page(
     galleries = _galleries(recipe, folder, datasets, tables, shown)
     cards, data, notes = _cards(recipe, datasets, galleries, load, progress)
     steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
-    scores = {gallery.number: _scores(folder, datasets, gallery) for gallery in galleries}
+    of_all_texts = {gallery.number: _columns_of_metrics(recipe, gallery, "of_all_texts") for gallery in galleries}
+    scores = {gallery.number: _scores(folder, datasets, gallery, of_all_texts[gallery.number]) for gallery in galleries}
+    lower = {gallery.number: _columns_of_metrics(recipe, gallery, "lower_is_better") for gallery in galleries}
     table_contexts = [
         page_table(run_table, row_intervals(folder, run_table, datasets.scored_by(next(iter(run_table.steps)))))
         for run_table in tables
@@ -100,7 +102,12 @@ def write_page(
         "galleries": galleries,
         "cards": cards,
         "gallery_notes": notes,
-        "metrics": [metric for number, gallery_scores in scores.items() for metric in _metrics(gallery_scores, number)],
+        "metrics": [
+            metric
+            for number, gallery_scores in scores.items()
+            for metric in _metrics(gallery_scores, number, lower[number])
+        ],
+        "results": _results(recipe, galleries),
         "data": {
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
             "looks": data,
@@ -119,6 +126,19 @@ def write_page(
     path = folder.path / "report.html"
     write_text(path, render("mmgen.report", "page", context))
     return path
+
+
+def _columns_of_metrics(
+    recipe: Recipe, gallery: Gallery, quality: Literal["lower_is_better", "of_all_texts"]
+) -> frozenset[str]:
+    """The columns with a quality, of the metrics of a gallery's steps."""
+    return frozenset().union(*(table.columns_with(recipe.judging(step), quality) for step in gallery.steps))
+
+
+def _results(recipe: Recipe, galleries: Sequence[Gallery]) -> str:
+    """What the steps give: texts, predictions, or both."""
+    writes = {recipe.makes_texts(step) for gallery in galleries for step in gallery.steps}
+    return " or ".join([*(["text"] if True in writes else []), *(["prediction"] if False in writes else [])])
 
 
 def _galleries(
@@ -147,9 +167,11 @@ def _cards(
     galleries: Sequence[Gallery],
     load: Load,
     progress: Progress,
-) -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
-    """The cards of all galleries, the attention for the page's script, and notes on what is missing."""
-    cards, data, notes = [], {}, []
+) -> tuple[list[list[dict[str, Any]]], dict[str, Any], list[str]]:
+    """The cards of all galleries, those of one picture together, unless boxes are drawn on it; the attention for the
+    page's script; and notes on what is missing."""
+    cards: dict[object, list[dict[str, Any]]] = {}
+    data, notes = {}, []
     for gallery in galleries:
         example_pictures, pictures_note = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
         shots: dict[str, tuple[pictures.Shot, ...]] = {}
@@ -161,21 +183,28 @@ def _cards(
         for example in gallery.examples:
             example_shots, panel = shots.get(example.id, ()), panels[example.id]
             boxes = example_pictures[example.id][0].boxes if example_shots else None
-            cards.append(card(recipe, gallery, example, panel, example_shots, boxes))
+            example_card = card(recipe, gallery, example, panel, example_shots, boxes)
+            alone = not example_shots or example_card["outlines"] or example_card["objects"]
+            keys = None if alone else tuple(picture.key for picture in example_pictures[example.id])
+            cards.setdefault((gallery.number, keys or example.id), []).append(example_card)
             data[gallery.key(example)] = compact(panel, Frame(example_shots) if example_shots else None)
         renderer_notes = [note for renderer in gallery.renderers.values() for note in renderer.notes]
         notes += [note for note in (pictures_note, unreadable_note, attention_note, *renderer_notes) if note]
-    return cards, data, [*dict.fromkeys(notes)]
+    return [*cards.values()], data, [*dict.fromkeys(notes)]
 
 
-def _scores(folder: RunFolder, datasets: ScoredOn, gallery: Gallery) -> dict[str, dict[str, dict[str, float]]]:
-    """Card -> step -> metric -> value."""
+def _scores(
+    folder: RunFolder, datasets: ScoredOn, gallery: Gallery, left_out: Collection[str]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Card -> step -> metric -> value, without the columns in `left_out`."""
     split = datasets.scored_by(gallery.steps[0])
     places = {example.id: place for place, example in enumerate(split)}
     scores: dict[str, dict[str, dict[str, float]]] = {gallery.key(example): {} for example in gallery.examples}
     for step in gallery.steps:
         per_example = score.read(folder.step(step)).per_example
-        complete_columns = {name: values for name, values in per_example.items() if len(values) == len(split)}
+        complete_columns = {
+            name: values for name, values in per_example.items() if len(values) == len(split) and name not in left_out
+        }
         for example in gallery.examples:
             values = {name: column[places[example.id]] for name, column in complete_columns.items()}
             known = {name: round(value, 1) for name, value in values.items() if value is not None}
@@ -183,7 +212,9 @@ def _scores(folder: RunFolder, datasets: ScoredOn, gallery: Gallery) -> dict[str
     return scores
 
 
-def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int) -> list[dict[str, Any]]:
+def _metrics(
+    scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int, lower: Collection[str]
+) -> list[dict[str, Any]]:
     """Metrics with values for examples of a gallery; yes-or-no metrics with both values come first."""
     values: dict[str, set[float]] = {}
     for card_scores in scores.values():
@@ -191,7 +222,12 @@ def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: i
             for name, value in step_scores.items():
                 values.setdefault(name, set()).add(value)
     metrics = [
-        {"name": name, "gallery": gallery, "binary": seen <= {0.0, 100.0} and bool(seen)}
+        {
+            "name": name,
+            "gallery": gallery,
+            "binary": seen <= {0.0, 100.0} and bool(seen),
+            "lower": name in lower,
+        }
         for name, seen in values.items()
     ]
     return sorted(metrics, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])

@@ -1,4 +1,4 @@
-"""The table on the page: rows in groups, 95 % intervals under the values, the highest value of a column in bold."""
+"""The table on the page: rows in groups, 95 % intervals under the values, the best value of a column in bold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..tensors import Example, Scores
 from .table import Spread, Table, Values, cell
 
 RESAMPLES = 1000  # of the bootstrap
-HIGHEST = "Bold: the highest value of any step. If intervals overlap, the order may be due to chance"
+BEST = "Bold: the best value of any step, {which}. If intervals overlap, the order may be due to chance"
 
 Intervals = Mapping[str, Mapping[str, Interval]]
 
@@ -43,7 +43,7 @@ def _intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
 
 def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
     """The template's data of a table. A published row follows the step of the same name."""
-    highest = _highest(table)
+    best = _best(table)
 
     def row(label: str, values: Values, kind: str) -> dict[str, Any]:
         row_spans, cells = intervals.get(label, {}), []
@@ -53,7 +53,7 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
                 {
                     "text": cell(value),
                     "interval": f"{row_spans[column][0]:.1f}–{row_spans[column][1]:.1f}" if column in row_spans else "",
-                    "highest": kind in ("step", "again") and column in highest and cell(value) == highest[column],
+                    "best": kind in ("step", "again") and column in best and cell(value) == best[column],
                 }
             )
         return {"label": label, "kind": kind, "cells": cells}
@@ -74,19 +74,28 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
     return {
         "title": table.title,
         "columns": table.columns,
+        "lower": table.lower,
         "groups": [group for group in (ours, references, published_rows) if group],
-        "notes": [*table.notes, *_interval_notes(table, intervals), *([HIGHEST] if highest else [])],
+        "notes": [*table.notes, *_interval_notes(table, intervals), *_best_note(table, best)],
     }
 
 
-def _highest(table: Table) -> dict[str, str]:
-    """Column -> the highest formatted value among the rows of steps, if several rows have values and these differ."""
-    rows, highest = table.rows().values(), {}
+def _best(table: Table) -> dict[str, str]:
+    """Column -> the best formatted value among the rows of steps, if several rows have values and these differ."""
+    rows, best = table.rows().values(), {}
     for column in table.columns:
         known = [value for values in rows if (value := values.get(column)) is not None]
         if len({cell(value) for value in known}) > 1:
-            highest[column] = cell(max(known, key=lambda value: value.mean if isinstance(value, Spread) else value))
-    return highest
+            choose = min if column in table.lower else max
+            best[column] = cell(choose(known, key=lambda value: value.mean if isinstance(value, Spread) else value))
+    return best
+
+
+def _best_note(table: Table, best: Mapping[str, str]) -> list[str]:
+    """A note on what is bold; lists the columns whose lowest value is bold."""
+    lowest = [column for column in best if column in table.lower]
+    which = "the highest" + (f" (of {', '.join(lowest)} the lowest)" if lowest else "")
+    return [BEST.format(which=which)] if best else []
 
 
 def _interval_notes(table: Table, intervals: Intervals) -> list[str]:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
@@ -41,7 +41,8 @@ Values = Mapping[str, "float | Spread | None"]
 @dataclass(frozen=True)
 class Table:
     """Rows by label, each column -> value, with notes on the method. `again`: step -> decoding -> the scores of texts
-    that the step generated again with that decoding. `averaged`: whether the steps' rows are over several seeds."""
+    that the step generated again with that decoding. `averaged`: whether the steps' rows are over several seeds.
+    `lower`: the columns whose lowest value is the best."""
 
     columns: tuple[str, ...]
     steps: Mapping[str, Values]
@@ -51,6 +52,7 @@ class Table:
     again: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
     averaged: bool = False
     title: str = ""  # kind of prediction and data set; empty for texts about the recipe's [data]
+    lower: frozenset[str] = frozenset()
 
     def rows(self) -> dict[str, Values]:
         """The rows of steps, each followed by its other decodings."""
@@ -120,7 +122,8 @@ def _gather(
     references = _references(metrics, examples, notes, columns)
     published = _published_rows(dataset, notes)
     notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}))))
-    return Table(columns, steps, references, published, tuple(notes), again)
+    lower = columns_with(metrics, "lower_is_better")
+    return Table(columns, steps, references, published, tuple(notes), again, lower=lower)
 
 
 def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], datasets: ScoredOn) -> list[Table]:
@@ -140,6 +143,14 @@ def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], d
             title = _title(recipe, steps[0], dataset)
             tables.append(Table(columns, values, references, published, tuple(notes), title=title))
     return tables
+
+
+def columns_with(
+    metrics: Mapping[str, MetricConfig], quality: Literal["lower_is_better", "of_all_texts"]
+) -> frozenset[str]:
+    """The columns of these metrics with a quality, by both names that a column may have: "column", "METRIC.column"."""
+    named = [(metric, column) for metric, config in metrics.items() for column in getattr(config, quality)]
+    return frozenset(name for metric, column in named for name in (column, f"{metric}.{column}"))
 
 
 def _published_rows(dataset: Dataset, notes: dict[str, None]) -> Mapping[str, Values]:
@@ -215,6 +226,7 @@ def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
         again,
         averaged=True,
         title=run_table.title,
+        lower=run_table.lower,
     )
 
 

@@ -29,6 +29,8 @@ class Diversity(mmgen.MetricConfig):
     """Diversity of texts in percent: distinct-1 and -2, share of unique texts, self-BLEU."""
 
     type: Literal["diversity"] = "diversity"
+    lower_is_better = frozenset({"self-BLEU"})
+    of_all_texts = frozenset({"self-BLEU"})
 
     def build(self):
         from .diversity import DiversityMetric

@@ -10,7 +10,7 @@ from mmgen.report import curves
 def test_curves_are_thinned_and_a_truncated_line_is_ignored(tmp_path):
     lines = [json.dumps({"update": n, "epoch": n / 100, "loss": float(n)}) for n in range(1000)]
     (tmp_path / "log.jsonl").write_text(
-        "\n".join([*lines, '{"update": 1000, "epoch": 10, "loss": 1, "validation_loss": 3.5}', '{"upda'])
+        "\n".join([*lines, '{"update": 1000, "epoch": 9.99, "loss": 1, "validation_loss": 3.5}', '{"upda'])
     )
     curve = curves.read(tmp_path / "log.jsonl")
     assert len(curve.learning) == curves.POINTS and curve.learning[0] == pytest.approx((0.035, 3.5))

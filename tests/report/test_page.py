@@ -181,7 +181,7 @@ def test_the_command_writes_the_page_with_the_requested_number_of_pictures(done,
     result = CliRunner().invoke(main, ["report", str(tmp_path / "default/seed-0"), "--pictures", "2"])
     assert result.exit_code == 0 and result.output.splitlines()[-1] == f"{tmp_path}/default/seed-0/report.html"
     page = (tmp_path / "default/seed-0/report.html").read_text(encoding="utf-8")
-    assert re.findall(r'data-id="(.*?)"', page) == ["test-00000", "test-00003"]
+    assert re.findall(r'<article [^>]*data-id="(.*?)"', page) == ["test-00000", "test-00003"]
     assert "No attention" not in page
     assert f'<p class="lede">{ABOUT}</p>' in page  # from the run's recipe
 
@@ -357,3 +357,55 @@ def test_in_a_browser_more_cards_are_shown_on_demand_and_links_work(done, tmp_pa
     assert seen["none"] == "No example contains “no such thing” in its id or texts."
     assert seen["visible"] == 0 and seen["again"] == 2
     assert seen["linked"] == "test-00004" and seen["away"] <= 1
+
+
+ANSWERS_AS_TEXTS = toys.recipe(
+    inputs={"image": {"type": "regions", "extractor": toys.ROI}, "question": {"type": "text"}},
+    steps={"first": {"inputs": ["image", "question"], "train": ["image", "backbone"]}},
+    data={"type": "scene_answers", "train_size": 4, "val_size": 1, "test_size": 2, "questions": 3, "image_size": 64},
+    metrics={"diversity": {"type": "diversity"}, "accuracy": {"type": "vqa_accuracy"}},
+)
+
+
+@pytest.fixture(scope="module")
+def answers_page(tmp_path_factory) -> str:
+    """The page of a step that writes answers to three questions about each of two pictures."""
+    folder = tmp_path_factory.mktemp("answers")
+    (folder / "toy.toml").write_text(ANSWERS_AS_TEXTS)
+    done = toys.mmgen_here(folder, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    return (folder / toys.PLACE / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_examples_of_one_picture_share_a_card(answers_page):
+    articles = answers_page.split("<article ")[1:]
+    assert [len(re.findall(r'<div class="say"[^>]* data-id="', article)) for article in articles] == [3, 3]
+    assert [article.count("<img ") for article in articles] == [1, 1]
+    ids = re.findall(r' id="x-(.*?)"', answers_page)
+    assert len(ids) == len(set(ids)) == 6 and "6 of 6 test examples, with the text of each step." in answers_page
+
+
+def test_a_score_of_all_texts_is_no_score_of_one_text_and_lower_is_better(answers_page):
+    assert '<th scope="col">self-BLEU <span title="lower is better">↓</span></th>' in answers_page
+    assert re.findall(r'data-name="(.*?)"', answers_page) == ["accuracy"]
+    scores = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', answers_page)[1])[
+        "scores"
+    ]
+    assert len(scores) == 6 and all("self-BLEU" not in columns["first"] for columns in scores.values())
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser")
+def test_the_words_of_every_example_point_at_the_shared_picture(answers_page, tmp_path):
+    script = """
+        const card = document.querySelector(".card"), seen = { id: "seen" };
+        const result = [...card.querySelectorAll(".say")].map((part) => {
+            part.querySelector(".word").dispatchEvent(new Event("pointerover", { bubbles: true }));
+            return [card.querySelectorAll(".frame .looks").length, card.querySelector(".attention").textContent !== ""];
+        });
+        const shown = document.createElement("pre");
+        shown.id = "seen";
+        shown.textContent = JSON.stringify({ result });
+        document.body.append(shown);
+    """
+    seen = browse(answers_page, f"addEventListener('load', () => {{ {script} }})", tmp_path)
+    assert seen["result"] == [[1, True]] * 3

@@ -12,7 +12,9 @@ const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share /
 
 // --- attention: the page highlights what a selected generated word attends to, or the generated words that attend to a
 // selected region or input word
-let on = null; // the selection: { card, word } or { card, input, unit }
+let on = null; // the selection: { card, word } or { card, input, unit }; `card` is the example's part of the picture's card
+const around = (card) => card.closest(".card"); // with the picture, and the picture's examples
+const partOf = (frame) => (on && around(on.card) === around(frame) ? on.card : around(frame).querySelector(".say"));
 const layers = document.getElementById("layers");
 layers?.addEventListener("change", () => { const before = on; clear(); if (before) (before.word ? selectWord(before.word) : selectUnit(before.card, before.input, before.unit)); });
 
@@ -20,15 +22,15 @@ function clear() {
   if (!on) return;
   const card = on.card;
   on = null;
-  card.querySelector(".frame .looks")?.remove();
-  card.querySelector(".attention").textContent = "";
+  around(card).querySelector(".frame .looks")?.remove();
+  around(card).querySelector(".attention").textContent = "";
   for (const element of card.querySelectorAll(".unit, .word")) { element.style.background = ""; element.classList.remove("on"); }
 }
 
 function selectWord(word) {
   if (word === on?.word) return;
   clear();
-  const card = word.closest(".card"), step = word.closest("li").dataset.step;
+  const card = word.closest(".say"), step = word.closest("li").dataset.step;
   on = { card, word };
   word.classList.add("on");
   const looks = data.looks[card.dataset.id];
@@ -86,7 +88,7 @@ function regionsOf(card) {
 }
 
 function pointAt(frame, event) {
-  const card = frame.closest(".card"), { left, top, width, height } = frame.getBoundingClientRect();
+  const card = partOf(frame), { left, top, width, height } = frame.getBoundingClientRect();
   const x = (event.clientX - left) / width, y = (event.clientY - top) / height;
   const region = regionsOf(card).find(([, , [x0, y0, x1, y1]]) => x >= x0 && x <= x1 && y >= y0 && y <= y1);
   if (region) selectUnit(card, region[0], region[1]);
@@ -95,7 +97,7 @@ function pointAt(frame, event) {
 
 // From region to region, then to the words of the input texts.
 function walk(frame, by) {
-  const card = frame.closest(".card"), looks = data.looks[card.dataset.id];
+  const card = partOf(frame), looks = data.looks[card.dataset.id];
   const inputs = Object.keys(looks.units).sort((a, b) => !!looks.boxes[b] - !!looks.boxes[a]);
   const all = inputs.flatMap((input) => looks.units[input].map((_, i) => [input, i]));
   const now = on?.card === card ? all.findIndex(([input, i]) => input === on.input && i === on.unit) : -1;
@@ -116,11 +118,11 @@ function describeWord(card, word, shares) {
 function describe(card, subject, predicate) {
   const bold = document.createElement("b");
   bold.textContent = subject;
-  card.querySelector(".attention").replaceChildren(bold, predicate);
+  around(card).querySelector(".attention").replaceChildren(bold, predicate);
 }
 
 function drawBoxes(card, boxes, weights) {
-  const frame = card.querySelector(".frame");
+  const frame = around(card).querySelector(".frame");
   if (!frame) return;
   const drawing = svg("svg", { class: "looks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
   boxes.forEach(([x0, y0, x1, y1], i) => {
@@ -147,13 +149,13 @@ function selectAt(event) {
   const word = wordOf(event), unit = event.target instanceof Element ? event.target.closest(".read .unit") : null;
   if (word) selectWord(word);
   else if (unit) {
-    const card = unit.closest(".card"), input = unit.closest(".read").dataset.input;
+    const card = unit.closest(".say"), input = unit.closest(".read").dataset.input;
     if (data.looks[card.dataset.id].units[input]) selectUnit(card, input, [...unitsOf(card, input)].indexOf(unit));
   }
 }
 for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, selectAt);
 for (const kind of ["pointermove", "click"]) gallery.addEventListener(kind, (event) => { const frame = frameOf(event); if (frame) pointAt(frame, event); });
-gallery.addEventListener("focusin", (event) => { const frame = frameOf(event); if (frame && !frame.matches(":hover") && on?.card !== frame.closest(".card")) walk(frame, 1); });
+gallery.addEventListener("focusin", (event) => { const frame = frameOf(event); if (frame && !frame.matches(":hover") && (!on || around(on.card) !== around(frame))) walk(frame, 1); });
 gallery.addEventListener("keydown", (event) => {
   const word = wordOf(event), frame = frameOf(event);
   if (event.key === "Escape") return clear();
@@ -182,7 +184,7 @@ const at = (id) => document.getElementById(id);
 const find = at("find"), metric = at("metric"), order = at("order"), dataset = at("gallery"), AT_ONCE = Number(gallery.dataset.atOnce);
 at("choose").hidden = false;
 at("choose").addEventListener("submit", (event) => event.preventDefault());
-const texts = new Map(cards.map((card) => [card, card.querySelector(".say").textContent.toLowerCase()]));
+const texts = new Map(cards.map((card) => [card, card.querySelector(".examples").textContent.toLowerCase()]));
 const metricName = () => metric.selectedOptions[0].dataset.name; // undefined for "none"
 const ofGallery = (element) => !dataset || element.dataset.gallery === dataset.value;
 let ordered = cards, most = AT_ONCE;
@@ -213,7 +215,7 @@ at("more").addEventListener("click", () => {
 });
 
 function reveal() { // a link may point to a hidden card
-  const card = gallery.querySelector(".card:target");
+  const card = gallery.querySelector(":target")?.closest(".card");
   if (!card?.hidden) return;
   find.value = "";
   if (dataset && !ofGallery(card)) { dataset.value = card.dataset.gallery; updateOptions(); }
@@ -223,19 +225,18 @@ function reveal() { // a link may point to a hidden card
 }
 
 function score() {
-  const name = metricName(), binary = "binary" in metric.selectedOptions[0].dataset;
-  for (const card of cards) {
-    for (const line of card.querySelectorAll(".wrote > li")) {
-      const value = data.scores[card.dataset.id][line.dataset.step][name], shown = line.querySelector(".score");
-      shown.textContent = value === undefined ? "" : binary ? (value ? `${name} \u2713` : `${name} \u2717`) : value.toFixed(1);
-      shown.classList.toggle("no", binary && value === 0);
-    }
+  const name = metricName(), { binary, lower } = metric.selectedOptions[0].dataset;
+  for (const line of gallery.querySelectorAll(".wrote > li")) {
+    const value = data.scores[line.closest(".say").dataset.id][line.dataset.step][name], shown = line.querySelector(".score");
+    const wrong = binary !== undefined && (value === 0) === (lower === undefined);
+    shown.textContent = value === undefined ? "" : binary === undefined ? value.toFixed(1) : `${name} ${wrong ? "\u2717" : "\u2713"}`;
+    shown.classList.toggle("no", value !== undefined && wrong);
   }
   sort();
 }
 
 function updateOptions() { // the metrics of the selected data set, and the choice of attention layers
-  if (layers) layers.parentNode.hidden = !cards.some((card) => ofGallery(card) && data.looks[card.dataset.id].weights.last);
+  if (layers) layers.parentNode.hidden = !cards.some((card) => ofGallery(card) && [...card.querySelectorAll(".say")].some((part) => data.looks[part.dataset.id].weights.last));
   if (!metric) return;
   for (const option of metric.options) option.hidden = option.disabled = option.value !== "" && !ofGallery(option);
   metric.value = [...metric.options].find((option) => option.value !== "" && !option.disabled)?.value ?? "";
@@ -245,7 +246,8 @@ function updateOptions() { // the metrics of the selected data set, and the choi
 function sort() {
   const sign = { low: 1, high: -1 }[order.value];
   const rank = (card) => { // cards without a score come last
-    const values = Object.values(data.scores[card.dataset.id]).map((scores) => scores[metricName()]).filter((value) => value !== undefined);
+    const scores = [...card.querySelectorAll(".say")].flatMap((part) => Object.values(data.scores[part.dataset.id]));
+    const values = scores.map((columns) => columns[metricName()]).filter((value) => value !== undefined);
     return values.length ? sign * values.reduce((a, b) => a + b, 0) / values.length : Number.MAX_VALUE;
   };
   ordered = sign ? cards.map((card) => [rank(card), card]).sort((a, b) => a[0] - b[0]).map(([, card]) => card) : cards;
