@@ -1,11 +1,8 @@
 """Caption metrics: equal to pycocoevalcap, with Java and without."""
 
-import gzip
 import io
-import json
 import shutil
 import subprocess
-from collections import defaultdict
 from importlib.metadata import version
 from types import SimpleNamespace
 
@@ -35,16 +32,6 @@ def pairs(*rows):
 
 def score(*rows, **settings):
     return CaptionScores(**{"meteor": False, "tokenizer": "own", **settings}).build().score(*pairs(*rows))
-
-
-@pytest.fixture(scope="module")
-def captions(real_data):
-    """COCO's captions by image: 10,131 lists of five or more."""
-    images = defaultdict(list)
-    with gzip.open(real_data / "coco/captions.json.gz", "rt", encoding="utf-8") as file:
-        for row in json.load(file)["annotations"]:
-            images[row["image_id"]].append(row["caption"])
-    return list(images.values())
 
 
 def test_bleu_from_the_published_counts_of_the_coco_caption_demo():

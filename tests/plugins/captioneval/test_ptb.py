@@ -1,10 +1,8 @@
 """Words of the caption evaluation: our own tokeniser equals Java's on real texts."""
 
 import csv
-import gzip
 import json
 import shutil
-from collections import defaultdict
 
 import pytest
 from hypothesis import given
@@ -15,16 +13,6 @@ from mmgen_captioneval.ptb import PUNCTUATION, tokenise
 pytestmark = pytest.mark.slow
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, which is not on this machine")
-
-
-@pytest.fixture(scope="module")
-def captions(real_data):
-    """COCO's captions by image: 10,131 lists of five or more."""
-    images = defaultdict(list)
-    with gzip.open(real_data / "coco/captions.json.gz", "rt", encoding="utf-8") as file:
-        for row in json.load(file)["annotations"]:
-            images[row["image_id"]].append(row["caption"])
-    return list(images.values())
 
 
 @pytest.fixture(scope="module")

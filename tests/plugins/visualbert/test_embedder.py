@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 import torch
 from kit.visualbert import D, build_model, examples, record
 from mmgen_text import Text
@@ -10,7 +9,6 @@ from mmgen_visualbert import VisualBert, VisualBertRegions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.errors import DataError
 from mmgen.tensors import All, Example
 
 
@@ -69,19 +67,6 @@ def test_the_type_of_a_single_picture_does_not_depend_on_the_batch():
     slots = model.prefix(Collator(model, model.inputs, ())([pair, single])).slots
     types = [row[image_slots].tolist() for row, image_slots in zip(slots.types, slots.of("image"), strict=True)]
     assert types == [[2, 2, 3], [3, 3]]
-
-
-def test_mentions_without_an_input_are_refused_before_training():
-    reader = build_model(inputs={"caption": Text()}, mentions=("caption",)).embedders["image"].reader
-    example = examples()[0]
-    reader.find_gaps([example])
-    with_mentions = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
-    with pytest.raises(DataError) as error:
-        reader.find_gaps([example, with_mentions])
-    assert str(error.value) == (
-        "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
-        "and name the input that reads this field 'question'"
-    )
 
 
 @torch.no_grad()

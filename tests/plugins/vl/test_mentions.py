@@ -1,12 +1,14 @@
 """Optional fields of an input (which words mean which region): given by queries, and checked."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from kit import toys
 from mmgen_visualbert import VisualBertRegions
+from mmgen_vl.mentions import MentionedReader, Mentions
 
 from mmgen.errors import DataError
 from mmgen.inference.predictor import Predictor
@@ -15,6 +17,7 @@ from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.tensors import All, Example
 
 pytestmark = pytest.mark.slow
 
@@ -130,3 +133,17 @@ def test_a_step_that_does_not_read_mentions_says_so(predictor):
     words = Predictor(predictor.model, predictor.recipe, "words")
     with pytest.raises(DataError, match="step 'words' does not read 'question_mentions'"):
         words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])
+
+
+def test_mentions_without_an_input_are_refused_before_training():
+    regions = VisualBertRegions(width=6, fingerprint={}, fields=("image",), mentions=("caption",))
+    example = Example("e0", {"caption": "a cat", "image": Record("p", np.zeros((2, 6), np.float32))})
+    reader = MentionedReader(regions, 36, Mentions(("caption",), 0, None))
+    reader.find_gaps([example])
+    with_mentions = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
+    with pytest.raises(DataError) as error:
+        reader.find_gaps([example, with_mentions])
+    assert str(error.value) == (
+        "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
+        "and name the input that reads this field 'question'"
+    )

@@ -11,7 +11,6 @@ from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.errors import DataError
 from mmgen.tensors import All, Example
 
 
@@ -118,19 +117,6 @@ def test_the_description_of_two_pictures_has_a_line_per_slot(whole_image):
         [False] * (len(whole_label) or 1) + [True] * bool(whole_label),
     )
     assert described["regions"] == [*expected[0], *expected[1], False]
-
-
-def test_mentions_without_an_input_are_refused_before_training():
-    reader = build_model(inputs={"caption": Text(), "image": regions(mentions=("caption",))}).embedders["image"].reader
-    example = examples()[0]
-    reader.find_gaps([example])
-    with_mentions = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
-    with pytest.raises(DataError) as error:
-        reader.find_gaps([example, with_mentions])
-    assert str(error.value) == (
-        "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
-        "and name the input that reads this field 'question'"
-    )
 
 
 @torch.no_grad()
