@@ -35,7 +35,7 @@ def test_a_step_that_writes_nothing_or_one_text_has_a_note_below_the_table(tmp_p
     lines = [json.dumps([asdict(Generation(str(n), text, (), 0.0))]) + "\n" for n, text in enumerate(texts)]
     folder.step("second").mkdir(parents=True)
     (folder.step("second") / "generations.jsonl").write_text("".join(lines))
-    write_scores(folder.step("second"), Scores({"relevance": 0.0}, notes=("a note",)))
+    write_scores(folder.step("second"), Scores({"relevance": 100.0}, notes=("a note",)))
     notes = report.gather_tables(recipe, folder, Datasets(recipe))[0].notes
     assert "a note" in notes and any("second: " in note for note in notes) == bool(remark)
     assert not remark or any(note.startswith(f"second: {remark}the texts say little about the input") for note in notes)

@@ -76,7 +76,7 @@ def test_texts_are_on_one_line_and_of_limited_length(monkeypatch):
     assert tidy(" a\n dog\t", "caption") == "a dog"
     assert refused(tidy, 3, "caption") == "caption must be a text, not a number"
     assert refused(tidy, "a\0b", "caption") == (
-        "caption holds '\\x00', which is not a valid character; the file is damaged"
+        "caption contains '\\x00', which is not a valid character; the file is damaged"
     )
     monkeypatch.setattr(text, "LONGEST", 3)
     assert refused(tidy, "abcd", "caption") == "caption has 4 characters; the limit is 3; the file is damaged"

@@ -21,6 +21,8 @@ class TwoWeights(nn.Module):
 
     inputs: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+    has_generator = True
 
     def __init__(self) -> None:
         super().__init__()
