@@ -130,7 +130,7 @@ class Qualified:
 def part_calls(part: Qualified, method: str) -> Iterator[None]:
     """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
     the exception's type and text; a note has the place in the plugin. With MMGEN_TRACEBACK=1 the traceback is printed.
-    Lack of memory stays what it is, since smaller batches are tried then."""
+    Out-of-memory errors pass through, since smaller batches are tried then."""
     try:
         yield
     except MmgenError:

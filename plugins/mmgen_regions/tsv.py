@@ -75,7 +75,7 @@ class TsvFile(Extractor):
         if boxes.size != 4 * count:
             raise ValueError(f"boxes has {boxes.size} numbers; expected {count} x 4")
         if not count or not features.size or features.size % count:
-            raise ValueError(f"features has {features.size} numbers, which {count} boxes do not divide")
+            raise ValueError(f"features has {features.size} numbers, which is not a multiple of {count} boxes")
         scores = decode(values["objects_conf"], "<f4", "objects_conf") if "objects_conf" in values else None
         classes = decode(values["objects_id"], "<i8", "objects_id") if "objects_id" in values else None
         return Record(

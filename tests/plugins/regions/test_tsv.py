@@ -97,12 +97,12 @@ def test_tsv_with_a_header(tmp_path):
         (row("2", image_w=0), "the image size is 0 x 80 pixels; it must be positive"),
         (row("2", image_w="nan"), "the image size is nan x 80 pixels; it must be positive"),
         (row("2", boxes=b64(PIXELS)[:-3]), "boxes: not base64, or truncated"),
-        (row("2", FEATURES.ravel()[:13]), "features has 13 numbers, which 3 boxes do not divide"),
+        (row("2", FEATURES.ravel()[:13]), "features has 13 numbers, which is not a multiple of 3 boxes"),
         (
             row("2", encoded=base64.b64encode(b"12345").decode()),
             "features: 5 bytes are not a whole number of 4-byte values",
         ),
-        (row("2", encoded=""), "features has 0 numbers, which 3 boxes do not divide"),
+        (row("2", encoded=""), "features has 0 numbers, which is not a multiple of 3 boxes"),
     ],
 )
 def test_damaged_lines_cost_their_image_only(tmp_path, bad, message):

@@ -31,7 +31,7 @@ from .little_memory import Memory
 from .synthetic import Arguments, arguments, examples, model, tell, tidy
 
 CLOSE = 1e-5
-SHARES = (0.7, 0.4, 0.2)  # of what comes and goes without cuts
+SHARES = (0.7, 0.4, 0.2)  # of the temporary memory without splits
 SEARCHES = {"greedy": Decoding(), "4 beams": Decoding(num_beams=4)}
 UNTAUGHT = "key.bias"  # the gradient of keys' biases is rounding alone, which Adam blows up
 QUESTIONS = 5

@@ -37,8 +37,8 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
             case = f"{what}, {precision}, {result['case']}"
             cells = (case, result["system"], f"{1000 * result['median']:.3f}", share(result["spread"]), compared)
             rows.append((*cells, f"{rate:.1f}", share(of_peak(rate, precision, peaks))))
-    header = ("case", "system", "ms a question", "spread", "times ours (counted)", "TFLOP/s", "share of peak")
-    peak = f"Peak: {peaks.bf16:g} TFLOP/s in bf16, {peaks.fp32:g} in fp32 (no TF32 is used)" if peaks else ""
+    header = ("case", "system", "ms per question", "spread", "times ours (counted)", "TFLOP/s", "share of peak")
+    peak = f"Peak: {peaks.bf16:g} TFLOP/s in bf16, {peaks.fp32:g} in fp32 (without TF32)" if peaks else ""
     source = f"{peak}; source: datasheet." if peaks else "Unknown device: its peak rate is not known."
     return [source, "", *table(header, rows)]
 

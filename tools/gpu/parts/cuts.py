@@ -25,11 +25,11 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
         memory = f"{case['limit'] / 1e9:.2f} of {case['peak'] / 1e9:.2f}" if case["peak"] else "-"
         cells = (case["work"], share(case["share"]), memory, case["ended"], case["halved"])
         rows.append((*cells, differences + texts, moved, "yes" if case["good"] else "NO"))
-    header = ("work", "share of what comes and goes", "GB", "times it ended", "cuts", "differences", "weights moved")
+    header = ("work", "share of temporary memory", "GB", "out of memory", "splits", "differences", "weights moved")
     note = (
         "fp32 without dropout. Passed: memory ran out, and nothing differs by more than 1e-5 (keys' biases left out)."
     )
-    return [note, "", *table((*header, "good"), rows)]
+    return [note, "", *table((*header, "passed"), rows)]
 
 
 CUTS = Part("cuts", "Out of memory", steps, lines)

@@ -44,7 +44,7 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
         for r in result["rates"]
     ]
     texts = [f"The last start of this job took {result['minutes']} minutes.", ""] if result["minutes"] else []
-    header = ("step", "pairs or texts", "a second", "s", "waiting for data")
+    header = ("step", "pairs or texts", "per second", "s", "waiting for data")
     return [*texts, *table(header, rows), "", *result["table"]]
 
 

@@ -52,7 +52,7 @@ def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
     for name, result in figures.items():
         counts = [result[kind] for kind in ("passed", "failed", "skipped", "on_gpu")]
         rows.append((name, *counts, "; ".join(result["failures"][:5]) or "-"))
-    header = ("suite", "passed", "failed", "skipped", "of those that ran, on the GPU", "failures")
+    header = ("suite", "passed", "failed", "skipped", "run on the GPU", "failures")
     return [
         *table(header, rows),
         "",
