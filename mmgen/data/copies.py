@@ -29,7 +29,7 @@ class Copy:
                 self._file.close()
 
     def chunks(self) -> Iterator[Sequence[Example]]:
-        """The examples, as many at a time as were added."""
+        """The examples in the chunks in which they were added."""
         position = 0
         while True:
             self._file.seek(position)

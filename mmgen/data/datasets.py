@@ -86,7 +86,7 @@ class Datasets:
         self._sources[step] = {name: replace(sources[name], measures=measures[name]) for name in sources}
 
     def chunks(self, examples: Sequence[Example], size: int = CHUNK) -> Iterator[Sequence[Example]]:
-        """The examples of a split, some at a time: from the copy where their data set would make them again."""
+        """The examples of a split in chunks, from the copy if the data set would create them again."""
         copy = self._copies.get(id(examples))
         return copy.chunks() if copy and copy.complete else chunks(examples, size)
 
