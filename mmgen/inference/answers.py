@@ -23,7 +23,8 @@ class Answer:
     id          the id of the query
     texts       the texts of a step that writes, best first
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
-    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself
+    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, a picture unlike all
+                pictures of the run
     error       why the query could not be read; such an answer has no texts and no prediction
     """
 

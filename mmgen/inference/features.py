@@ -4,7 +4,7 @@ the features of a query's pictures."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +15,15 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference
+from ..features.measures import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..registry import built
-from ..tensors import All
+from ..tensors import All, ResolvedExample
 from .pictures import as_picture, as_record
 from .query import Query
+
+MARGIN = 1.3  # a picture farther than this times the farthest known picture is unlike all of them
 
 
 class QueryFeatures:
@@ -41,6 +44,7 @@ class QueryFeatures:
         }
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
+        self._ranges: dict[str, FeatureRange | None] = {}
         self._lock = threading.Lock()
 
     def __contains__(self, name: str) -> bool:
@@ -128,6 +132,28 @@ class QueryFeatures:
                 "use the same extractor and settings"
             )
         return extractor
+
+    def remarks(self, example: ResolvedExample) -> Iterator[str]:
+        """A remark for every picture of a query that differs from all pictures of the run's feature store. Without the
+        store there are none."""
+        for name, embedder in self.embedders.items():
+            for value in example.seen_by(name).shown(embedder.reader.field):
+                if isinstance(value, Record) and (known := self._range(name)) is not None:
+                    distance = known.distance(value.features[: embedder.reader.limit])
+                    if distance > MARGIN * known.farthest:
+                        yield (
+                            f"{name}: the picture is unlike the pictures that the model knows (its features are "
+                            f"{distance:.1f} deviations from their mean, those of known pictures at most "
+                            f"{known.farthest:.1f}); expect no sensible answer"
+                        )
+
+    def _range(self, name: str) -> FeatureRange | None:
+        with self._lock:
+            if name not in self._ranges:
+                reader = self.embedders[name].reader
+                known = reader.path is not None and reader.path.exists()
+                self._ranges[name] = FeatureRange.of(reader.store, reader.limit) if known else None
+            return self._ranges[name]
 
     def warm(self, name: str) -> Record:
         """Features of a blank picture, so that the extractor is built; zeros if the input takes no pictures."""

@@ -219,6 +219,7 @@ class Predictor:
             for row in read.rows[:1]
             for remark in remarks(name, config, self.model.backbone, row.example.seen_by(name))
         ]
+        query_remarks += [remark for row in read.rows[:1] for remark in self.features.remarks(row.example)]
         return Prepared(Answer(query.id, remarks=tuple(query_remarks)), read)
 
     @torch.inference_mode()
