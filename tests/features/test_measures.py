@@ -1,4 +1,4 @@
-"""Statistics that initialise W: its outputs have mean 0 and the size of word embeddings. The range of known pictures."""
+"""Statistics that initialise W: its outputs have mean 0 and the size of word embeddings. Ranges of known pictures."""
 
 import numpy as np
 import pytest
