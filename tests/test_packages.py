@@ -7,7 +7,7 @@ from mmgen_masked import Masked
 from packages.any_order import AnyOrder, Ordered
 from packages.diffusion import Denoising, Diffusion
 from packages.distillation import Distillation
-from packages.encoders import DebertaV2, EuroBert
+from packages.encoders import CachedEuroBert, DebertaV2, EuroBert
 from packages.pixels import Pixels
 from packages.recurrent import Alone, Gru
 from PIL import Image
@@ -44,6 +44,12 @@ class FromSource(BackboneSuite):
 class TestEuroBert(FromSource):
     def config(self):
         return EuroBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=100)
+
+
+@pytest.mark.exhaustive
+class TestCachedEuroBert(FromSource):
+    def config(self):
+        return CachedEuroBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=100)
 
 
 @pytest.mark.exhaustive

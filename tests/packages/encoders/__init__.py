@@ -20,6 +20,19 @@ class EuroBert(Encoder):
         return {"num_key_value_heads": heads, "head_dim": self.hidden_size // heads}
 
 
+class CachedEuroBert(EuroBert):
+    """EuroBERT with a cache, which transformers' code of it does not have."""
+
+    type: Literal["euro-bert-cached"] = "euro-bert-cached"
+    caches: ClassVar[bool] = True
+    attention: ClassVar[str] = "cached_sdpa"
+
+    def backbone_class(self):
+        from .cached import register
+
+        return register(self.attention)
+
+
 class DebertaV2(Encoder):
     """DeBERTa-v2 and v3 (He et al., 2021); encodes without a cache."""
 
@@ -39,4 +52,4 @@ class DebertaV2(Encoder):
 
 @mmgen.hookimpl
 def register_backbones():
-    return [EuroBert, DebertaV2]
+    return [EuroBert, CachedEuroBert, DebertaV2]

@@ -6,10 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from mmgen_encoders import Bert
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from mmgen.errors import MmgenError
+from mmgen.errors import DataError, MmgenError, PluginError
 from mmgen.inference.load import load_run
+from mmgen.testing import TEXTS
 from tools.fuzz import folders
 
 pytestmark = pytest.mark.slow
@@ -109,3 +112,41 @@ def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
     (folder / "config.json").write_text(json.dumps({**config, "chunk_size_feed_forward": 7}))
     words = torch.ones(1, 5, dtype=torch.long)
     assert Bert(weights=str(folder)).build().model(words).logits.shape[:2] == (1, 5)
+
+
+def of_family(family: str, **members) -> Bert:
+    """A small config of an encoder of another family, by name."""
+
+    class Other(Bert):
+        """Another family."""
+
+        model_type = family
+        narrows = False
+        caches = False
+
+    return Other(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=60, **members)
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        ("bertt", "transformers has no family 'bertt'; did you mean 'bert'?; set model_type of the config class"),
+        ("bart", "transformers' 'bart' has a decoder; choose an encoder"),
+        ("llama", "transformers' 'llama' has no masked-language model; choose an encoder"),
+    ],
+)
+def test_a_family_that_is_no_encoder_is_a_line(family, words):
+    with pytest.raises(DataError) as error:
+        of_family(family).build(texts=TEXTS)
+    assert str(error.value) == f"backbone 'bert': {words}"
+
+
+def test_lists_with_one_value_for_each_layer_follow_the_number_of_layers():
+    """ModernBERT's layer_types have 22 values as published. Its head is not found by name."""
+    with pytest.raises(PluginError) as error:
+        of_family("modernbert").build(texts=TEXTS).logits(torch.zeros(1, 32))
+    assert "no masked-language-model head found in ModernBertForMaskedLM; override EncoderBackbone.logits" in str(
+        error.value
+    )
+    sizes = of_family("modernbert").build(texts=TEXTS).model.config
+    assert sizes.layer_types == ["full_attention", "sliding_attention"] and sizes.num_hidden_layers == 2
