@@ -110,7 +110,7 @@ def test_every_method_of_a_contract_is_on_its_page(part):
 def test_the_page_of_plugins_names_what_an_author_must_write(part):
     text = (DOCS / "plugins.md").read_text(encoding="utf-8")
     assert f"](contract.md#{part.__name__.lower()})" in text, part.__name__
-    written = {name for name in part.__abstractmethods__ if name in vars(part)}
+    written = {name for name in getattr(part, "__abstractmethods__", ()) if name in vars(part)}
     assert [name for name in sorted(written) if not re.search(rf"`(\w+\.)?{name}`", text)] == []
 
 
