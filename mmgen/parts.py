@@ -356,7 +356,7 @@ class ShownExample:
     pictures: tuple[Picture, ...] = ()
 
 
-class Callback(abc.ABC):  # noqa: B024 (every method is optional)
+class Callback:
     """Watches a run. A method that is not overridden does nothing. All methods are called in one thread, with copies;
     an exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a record."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,14 @@ from .answer_output import answer_all
     help="Number of steps that may train at the same time, each in its own process; by default the recipe's value. The "
     "weights do not depend on this option.",
 )
+@click.option(
+    "--track",
+    "trackers",
+    multiple=True,
+    metavar="NAME",
+    help="Shorthand for --set callbacks.NAME.type=NAME: tensorboard, wandb, trackio, mlflow, or another callback. May "
+    "be repeated.",
+)
 @goes_on("run the same command again to resume from the last checkpoint")
 def run(
     recipe: Path,
@@ -61,9 +70,12 @@ def run(
     fresh: bool,
     threads: int | None,
     jobs: int | None,
+    trackers: tuple[str, ...],
 ) -> None:
     """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped."""
-    loaded_recipe, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
+    shorthands = [f"callbacks.{name}.type={json.dumps(name)}" for name in trackers]
+    shorthands += [f"seed={seed}"] if seed is not None else []
+    loaded_recipe, layers = load(recipe, profile, (*sets, *shorthands))
     loaded_recipe.check_steps([step] if step is not None else [])
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)

@@ -1,0 +1,58 @@
+"""Trackers: a run's losses, scores, examples and table in TensorBoard, W&B, Trackio or MLflow."""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+import mmgen
+
+
+class Tracker(mmgen.CallbackConfig):
+    """What all trackers have in common: one tracker run for each step, in which a resumed step goes on."""
+
+    package: ClassVar[str]  # that does the work
+
+    num_examples: int = Field(5, ge=0, le=1000, description="validation examples shown after every epoch")
+    every: int = Field(1, ge=1, description="updates between two that are sent; ends of epochs always are")
+    project: str = Field("", description="the project of the tracker; by default the recipe's name")
+
+    def build(self):
+        from .tracker import TrackerCallback
+
+        return TrackerCallback(self)
+
+
+class TensorBoard(Tracker):
+    """Sends a run to TensorBoard: `tensorboard --logdir RUN/tensorboard`. Shows pictures of examples."""
+
+    type: Literal["tensorboard"] = "tensorboard"
+    package: ClassVar[str] = "tensorboard"
+
+    folder: Path | None = Field(None, description="folder of the files; by default `tensorboard` in the run's folder")
+
+
+class WandB(Tracker):
+    """Sends a run to Weights & Biases, online or as WANDB_MODE says. Shows pictures of examples."""
+
+    type: Literal["wandb"] = "wandb"
+    package: ClassVar[str] = "wandb"
+
+
+class Trackio(Tracker):
+    """Sends a run to Trackio, a local database with a page."""
+
+    type: Literal["trackio"] = "trackio"
+    package: ClassVar[str] = "trackio"
+
+
+class MLflow(Tracker):
+    """Sends a run to MLflow, where MLFLOW_TRACKING_URI says."""
+
+    type: Literal["mlflow"] = "mlflow"
+    package: ClassVar[str] = "mlflow"
+
+
+@mmgen.hookimpl
+def register_callbacks():
+    return [TensorBoard, WandB, Trackio, MLflow]

@@ -1,0 +1,122 @@
+"""One callback for all trackers, over the tracker classes of accelerate. (Its `Accelerator.log` skips a tracker whose
+package is missing, and `end_training` ends the process group, which a run needs for its next step.)"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mmgen.errors import DataError
+from mmgen.files import read_table, write_json
+from mmgen.parts import Callback, RunInfo, ShownExample
+
+from . import TensorBoard, Tracker
+from .services import SERVICES, Opening, Service
+
+if TYPE_CHECKING:
+    from accelerate.tracking import GeneralTracker
+
+LONGEST = 500  # characters of a setting; MLflow refuses longer ones
+
+
+class TrackerCallback(Callback):
+    """Opens a tracker run for each step. The ids are kept in the run's folder, `trackers/NAME.json`, so that a resumed
+    step goes on in the same tracker run."""
+
+    def __init__(self, config: Tracker) -> None:
+        if importlib.util.find_spec(config.package) is None:
+            raise DataError(
+                f"the package '{config.package}' is not installed; install it with: pip install "
+                f"'mmgen-framework[{config.type}]'"
+            )
+        self.config = config
+        self.service: Service = SERVICES[config.type]
+        self.trackers: dict[str, GeneralTracker] = {}  # of the steps that train
+        self.last: dict[str, int] = {}  # update of a step's last values; trackers want increasing ones
+
+    def on_run_begin(self, run: RunInfo) -> None:
+        self.info = run
+
+    def on_step_begin(self, step: str, done: int, updates: int) -> None:
+        self._open(step, done)
+
+    def on_update(self, step: str, record: Mapping[str, Any]) -> None:
+        if record["update"] % self.config.every == 0:
+            self._log(step, record, record["update"])
+
+    def on_epoch_end(self, step: str, record: Mapping[str, Any]) -> None:
+        new = ("validation_", "epoch_") if record["update"] % self.config.every == 0 else ("",)
+        self._log(step, {key: value for key, value in record.items() if key.startswith(new)}, record["update"])
+
+    def on_examples(self, step: str, update: int, examples: Sequence[ShownExample]) -> None:
+        self.last[step] = update
+        self.service.show(self.trackers[step], update, [_row(shown) for shown in examples])
+
+    def on_step_end(self, step: str, scores: Mapping[str, float | None]) -> None:
+        if step not in self.trackers:  # an earlier session has trained it
+            self._open(step, None)
+        self._log(step, {"score": scores}, self.last.get(step, 0))
+        self.trackers.pop(step).finish()
+
+    def on_run_end(self, tables: Sequence[str]) -> None:
+        if tables:
+            step = self.info.steps[-1]
+            tracker = self._open(step, None)
+            self.service.text(tracker, "table", "\n\n".join(tables), self.last.get(step, 0))
+
+    def close(self) -> None:
+        for tracker in self.trackers.values():
+            tracker.finish()
+        self.trackers.clear()
+
+    def _open(self, step: str, done: int | None) -> GeneralTracker:
+        """Start the tracker run of a step, or go on in it. `done`: updates before those that follow; None if none
+        follows."""
+        path = self.info.folder / "trackers" / f"{self.config.type}.json"
+        ids = read_table(path) if path.exists() else {}
+        folder = self.config.folder if isinstance(self.config, TensorBoard) else None
+        project = self.config.project or self.info.name
+        name = "-".join([self.info.name, self.info.profile, f"seed{self.info.seed}", step])
+        opening = Opening(project, name, ids.get(step), done, folder or self.info.folder / "tensorboard")
+        tracker = self.trackers[step] = self.service.open(opening)
+        tracker.start()
+        if (id_ := self.service.id_of(tracker, name)) != ids.get(step):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {**ids, step: id_})
+            self.service.configure(tracker, dict(_flat(self.info.recipe, ".")))
+        return tracker
+
+    def _log(self, step: str, values: Mapping[str, Any], update: int) -> None:
+        numbers = {
+            re.sub(r"[^\w./ -]", "_", name): float(value)
+            for name, value in _flat(values, "/")
+            if isinstance(value, int | float) and name != "update"
+        }
+        if numbers:
+            self.last[step] = update
+            self.trackers[step].log(numbers, step=update)
+
+
+def _row(shown: ShownExample) -> tuple[str, str, list[Any]]:
+    """The id, what is shown of the inputs, references and prediction, and the pictures of an example."""
+    inputs = [f"{name}: {value}" for name, value in shown.example.inputs.items()]
+    lines = [
+        *inputs,
+        *(f"reference: {text}" for text in shown.example.targets),
+        f"prediction: {shown.prediction.value}",
+    ]
+    return shown.example.id, "\n\n".join(lines), [picture.load() for picture in shown.pictures]
+
+
+def _flat(table: Mapping[str, Any], separator: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables by path ("training.batch_size"): numbers, and texts for everything else."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, separator, f"{prefix}{name}{separator}")
+        elif isinstance(value, bool) or (isinstance(value, int | float) and math.isfinite(value)):
+            yield f"{prefix}{name}", value
+        elif value is not None:
+            yield f"{prefix}{name}", str(value)[:LONGEST]

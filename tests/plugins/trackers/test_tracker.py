@@ -1,0 +1,204 @@
+"""Trackers: what each service gets of a run, with stand-ins of their packages; the real TensorBoard if it is there."""
+
+import importlib.util
+import json
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from kit import toys
+from mmgen_trackers import MLflow, TensorBoard, Trackio, WandB
+from PIL import Image
+
+from mmgen.errors import DataError
+from mmgen.parts import Picture, RunInfo, ShownExample
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.run import run
+from mmgen.tensors import Generation, ResolvedExample
+from mmgen.testing import CallbackSuite
+
+CONFIGS = {"tensorboard": TensorBoard, "wandb": WandB, "trackio": Trackio, "mlflow": MLflow}
+REAL = importlib.util.find_spec("tensorboard") is not None
+
+
+class Calls(list):
+    """The calls of a stand-in: (name, arguments, options)."""
+
+    def __getattr__(self, name):
+        return lambda *arguments, **options: self.append((name, arguments, options))
+
+    def named(self, name):
+        return [(arguments, options) for called, arguments, options in self if called == name]
+
+
+@pytest.fixture
+def services(monkeypatch):
+    """Stand-ins of all four packages: their calls, by package."""
+    calls = {name: Calls() for name in CONFIGS}
+
+    def install(name, **members):
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+
+    class SummaryWriter:
+        def __init__(self, *arguments, **options):
+            calls["tensorboard"].append(("open", arguments, options))
+
+        def __getattr__(self, name):
+            return getattr(calls["tensorboard"], name)
+
+    def init(name):
+        def start(**options):
+            calls[name].append(("init", (), options))
+            return SimpleNamespace(id="id-7", log=calls[name].log, finish=calls[name].finish)
+
+        return start
+
+    def start_run(**options):
+        calls["mlflow"].append(("start_run", (), options))
+        return SimpleNamespace(info=SimpleNamespace(run_id=options["run_id"] or "id-7"))
+
+    install("tensorboard")
+    install("torch.utils.tensorboard", SummaryWriter=SummaryWriter)
+    monkeypatch.setattr("torch.utils.tensorboard", sys.modules["torch.utils.tensorboard"], raising=False)
+    shapes = {"Image": lambda image: ("image", image.size), "Table": lambda **options: options["data"]}
+    install("wandb", init=init("wandb"), config=SimpleNamespace(update=calls["wandb"].config), **shapes)
+    install("trackio", init=init("trackio"), config=SimpleNamespace(update=calls["trackio"].config))
+    limits = SimpleNamespace(validation=SimpleNamespace(MAX_PARAM_VAL_LENGTH=500, MAX_PARAMS_TAGS_PER_BATCH=100))
+    names = ("create_experiment", "log_params", "log_metrics", "log_text", "log_image", "end_run")
+    recorded = {name: getattr(calls["mlflow"], name) for name in names}
+    install("mlflow", search_experiments=lambda **_: [], start_run=start_run, utils=limits, **recorded)
+    return calls
+
+
+@pytest.mark.usefixtures("services")
+class TestTensorBoard(CallbackSuite):
+    def config(self):
+        return TensorBoard()
+
+
+@pytest.mark.usefixtures("services")
+class TestWandB(CallbackSuite):
+    def config(self):
+        return WandB()
+
+
+@pytest.mark.usefixtures("services")
+class TestTrackio(CallbackSuite):
+    def config(self):
+        return Trackio()
+
+
+@pytest.mark.usefixtures("services")
+class TestMLflow(CallbackSuite):
+    def config(self):
+        return MLflow()
+
+
+def play(config, folder, done=0):
+    """The events of one step with a picture among its examples, from update `done` on."""
+    callback = config.build()
+    recipe = {"name": "toy", "training": {"batch_size": 16, "betas": [0.9, 0.999]}, "long": "x" * 900}
+    callback.on_run_begin(RunInfo("toy", "default", 0, folder, recipe, ("first",)))
+    callback.on_step_begin("first", done, 2)
+    record = {"update": 1, "loss": 2.5, "losses": {"words.loss": 2.0}, "learning_rates": {"*.bias": 0.1}}
+    for number in range(done, 2):
+        callback.on_update("first", {**record, "update": number})
+    picture = Picture("one", lambda: Image.new("RGB", (4, 3), "red"))
+    example = ResolvedExample("one", {"caption": "a ball"}, ("what ?",))
+    callback.on_validation("first", {"update": 1, "validation_loss": 2.0})
+    callback.on_examples("first", 1, [ShownExample(example, Generation("one", "why ?", (), -1.0), (picture,))])
+    callback.on_epoch_end("first", {**record, "validation_loss": 2.0})
+    callback.on_step_end("first", {"cider": 0.5, "none": None})
+    callback.on_run_end(["| table |"])
+    callback.close()
+
+
+TEXT = "one\n\ncaption: a ball\n\nreference: what ?\n\nprediction: why ?"
+
+
+def test_tensorboard_gets_every_number_by_name_examples_and_the_table(services, tmp_path):
+    play(TensorBoard(), tmp_path)
+    calls = services["tensorboard"]
+    numbers = [(name, value, options["global_step"]) for (name, value), options in calls.named("add_scalar")]
+    assert ("loss", 2.5, 0) in numbers and ("losses/words.loss", 2.0, 1) in numbers
+    assert ("learning_rates/_.bias", 0.1, 1) in numbers
+    assert ("validation_loss", 2.0, 1) in numbers and ("score/cider", 0.5, 1) in numbers
+    assert not any("none" in name or name == "update" for name, *_ in numbers)
+    texts = dict(arguments for arguments, _ in calls.named("add_text"))
+    assert texts["examples/0"] == TEXT and texts["table"] == "| table |"
+    assert "    training.batch_size = 16" in texts["recipe"]
+    ((name, image), options) = calls.named("add_images")[0]
+    assert name == "pictures/0.0" and image.shape == (1, 3, 4, 3) and options["dataformats"] == "NHWC"
+    ((settings,), _) = calls.named("add_hparams")[0]
+    assert settings["training.betas"] == "[0.9, 0.999]" and len(settings["long"]) == 500
+    folder = str(tmp_path / "tensorboard" / "toy-default-seed0-first")
+    assert calls.named("open")[0] == ((folder,), {})
+
+
+def test_a_resumed_step_goes_on_in_the_same_tracker_run(services, tmp_path):
+    for name, config in CONFIGS.items():
+        play(config(), tmp_path)
+        services[name].clear()
+        play(config(), tmp_path, done=1)
+    assert services["tensorboard"].named("open")[0][1] == {"purge_step": 1}
+    assert services["wandb"].named("init")[0][1]["id"] == "id-7"
+    assert services["trackio"].named("init")[0][1]["resume"] == "allow"
+    assert services["mlflow"].named("start_run")[0][1]["run_id"] == "id-7"
+    for calls, settings in zip(services.values(), ("add_hparams", "config", "config", "log_params"), strict=True):
+        assert not calls.named(settings)  # of a new run only
+    assert json.loads((tmp_path / "trackers" / "wandb.json").read_text()) == {"first": "id-7"}
+
+
+def test_the_other_services_get_what_they_can_show(services, tmp_path):
+    for config in (WandB, Trackio, MLflow):
+        play(config(project="mine"), tmp_path)
+    logged = [(arguments[0], options["step"]) for arguments, options in services["wandb"].named("log")]
+    assert ({"loss": 2.5, "losses/words.loss": 2.0, "learning_rates/_.bias": 0.1}, 0) in logged
+    assert ({"examples": [["one", TEXT.removeprefix("one\n\n")]]}, 1) in logged
+    assert ({"pictures/0": [("image", (4, 3))]}, 1) in logged and ({"table": [["| table |"]]}, 1) in logged
+    first = services["wandb"].named("init")[0][1]
+    assert first["project"] == "mine" and first["resume"] == "allow"
+    steps = [options["step"] for _, options in services["wandb"].named("log")]
+    assert steps == sorted(steps)  # W&B ignores what goes back
+    assert services["trackio"].named("init")[0][1]["name"] == "toy-default-seed0-first"
+    texts = dict(reversed(arguments) for arguments, _ in services["mlflow"].named("log_text"))
+    assert texts == {"examples/0-1.txt": TEXT, "table-1.txt": "| table |"}
+    metrics = [arguments[0] for arguments, _ in services["mlflow"].named("log_metrics")]
+    assert {"score/cider": 0.5} in metrics
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(DataError) as error:
+        WandB().build()
+    message = "the package 'wandb' is not installed; install it with: pip install 'mmgen-framework[wandb]'"
+    assert str(error.value) == message
+
+
+def test_a_run_is_tracked_with_pictures(services, tmp_path, no_page):
+    image = {"image": {"type": "regions", "extractor": toys.ROI}}
+    step = {"first": {"inputs": ["image"], "train": ["image", "backbone"]}}
+    (tmp_path / "toy.toml").write_text(toys.recipe(output=str(tmp_path), inputs=image, steps=step))
+    recipe = load(tmp_path / "toy.toml", installed(), None, ['callbacks.tensorboard.type="tensorboard"'])[0]
+    run(recipe)
+    calls = services["tensorboard"]
+    assert len(calls.named("add_images")) == 4  # the validation examples, after the one epoch
+    assert any(name == "score/relevance" for (name, _), _ in calls.named("add_scalar")), calls.named("add_scalar")
+
+
+@pytest.mark.skipif(not REAL, reason="the package 'tensorboard' is not installed")
+def test_the_real_tensorboard_reads_back_what_was_sent(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    play(TensorBoard(), tmp_path)
+    play(TensorBoard(), tmp_path, done=1)
+    events = EventAccumulator(str(tmp_path / "tensorboard" / "toy-default-seed0-first")).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("loss")] == [(0, 2.5), (1, 2.5)]
+    assert np.isclose(events.Scalars("score/cider")[-1].value, 0.5)
+    assert "pictures/0.0" in events.Tags()["images"] and "table/text_summary" in events.Tags()["tensors"]
