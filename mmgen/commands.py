@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from .configs import CommandConfig
+from .errors import PluginError
+
 Decorator = Callable[[Any], Any]
 
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
@@ -55,6 +58,14 @@ query_arguments = together(  # of the commands that query a finished run
 jsonl_option = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers to this file, as JSONL."
 )
+
+
+def build_command(config: CommandConfig) -> click.Command:
+    """The command of a config. Raises PluginError if `build` returns anything else."""
+    command: Any = config.build()
+    if not isinstance(command, click.Command):
+        raise PluginError(f"build() of {type(config).__name__} returned {command!r}; it must return a click.Command")
+    return command
 
 
 @contextlib.contextmanager

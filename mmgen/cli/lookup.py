@@ -6,10 +6,10 @@ import contextlib
 import difflib
 import importlib
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
+from ..commands import build_command
 from ..configs import CommandConfig
 from ..discovery.loading import calling, reason
 from ..errors import MmgenError, PluginError
@@ -125,17 +125,13 @@ def plugin_command(registry: Registry, name: str) -> click.Command | None:
     assert issubclass(part.config, CommandConfig)
     try:
         with calling(f"the command '{name}' ({part.source})"):
-            command: Any = part.config.model_validate({}).build()
+            return build_command(part.config.model_validate({}))
+    except PluginError as error:
+        raise PluginError(f"the command '{name}' ({part.source}) cannot be called: {error}") from error
     except (KeyboardInterrupt, MmgenError):
         raise
     except BaseException as error:  # a stranger's import may raise anything
         raise PluginError(f"the command '{name}' ({part.source}) failed to load: {reason(error)}") from error
-    if not isinstance(command, click.Command):
-        raise PluginError(
-            f"the command '{name}' ({part.source}) cannot be called: build() of {part.config.__name__} returned "
-            f"{command!r}; it must return a click.Command"
-        )
-    return command
 
 
 @contextlib.contextmanager

@@ -196,6 +196,6 @@ def test_the_suite_says_what_is_wrong():
         "a docstring",
     }
     assert failures(suite(Wrong())) == {
-        name: "build() returned <built-in function print>; expected a click.Command"
+        name: "build() of Wrong returned <built-in function print>; it must return a click.Command"
         for name in ("test_help_describes_the_command", "test_it_builds_a_command")
     }
