@@ -192,6 +192,7 @@ class ObjectiveConfig(PartConfig):
     required_labels  names of the labels that examples must have
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
+    over_batch       whether its loss compares the rows of a whole batch (`objectives.BatchObjective`)
     exports_weights  whether another objective, with the key `init_from`, may start from its
                      `Objective.hidden_layer`
     """
@@ -201,6 +202,7 @@ class ObjectiveConfig(PartConfig):
     required_labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    over_batch: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="factor of its losses")

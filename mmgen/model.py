@@ -19,7 +19,17 @@ from torch import Tensor, nn
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
 from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
-from .objectives import EncodedInputs, Generator, Objective, declaration_problem, gradient_problem, loss_problem
+from .objectives import (
+    BatchObjective,
+    EncodedInputs,
+    Generator,
+    Objective,
+    Sequencer,
+    declaration_problem,
+    feature_problem,
+    gradient_problem,
+    loss_problem,
+)
 from .parts import Backbone, Embedder
 from .registry import Qualified, built, part_calls
 from .sequence import (
@@ -34,6 +44,8 @@ from .sequence import (
     unmet,
 )
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
+
+Gradients = Mapping[str, Mapping[str, Tensor]]  # objective -> name of a feature -> (B, ...)
 
 
 class Embedders(nn.ModuleDict):
@@ -117,16 +129,26 @@ class Model(nn.Module):
         """The dtype of the weights; mixed precision keeps them in float32."""
         return next(self.parameters()).dtype
 
-    def forward(self, batch: Batch) -> Loss:
+    def forward(self, batch: Batch, through: Gradients | None = None) -> Loss:
+        """The losses of a batch. `through`: gradients of losses over the whole batch by the features of these rows;
+        such losses are then left out of the sums."""
         sums: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
         slots = None
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
+        features = self._features(cached, batch)  # first, so that random draws do not depend on other objectives
         for name, targets in batch.targets.items():
-            objective = self.objective(name)
-            part = Qualified(name, "generator" if name == "generator" else "objective", objective)
+            objective, part = self.objective(name), self._qualified(name)
+            if through is not None and name in features:
+                if name not in self._traced and (floating := _floating(features[name])):
+                    if problem := gradient_problem(objective, floating, self.parameters()):
+                        raise PluginError(f"{part}: {problem}")
+                    self._traced.add(name)
+                continue
             with part_calls(part, "forward"):
-                loss = objective(cached, batch, targets)
+                loss = (
+                    self._compare(objective, features[name]) if name in features else objective(cached, batch, targets)
+                )
             if problem := loss_problem(loss, objective.reader.losses):
                 raise PluginError(f"{part}: {problem}")
             if self.check_gradients and torch.is_grad_enabled() and name not in self._traced:
@@ -135,9 +157,45 @@ class Model(nn.Module):
                     raise PluginError(f"{part}: {problem}")
                 self._traced |= {name} if counted else set()
             sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
-            weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
             slots = loss.slots if slots is None else slots
-        return Loss(sums, slots, batch.counts, weights)
+        for name in batch.targets:
+            losses = self.objective(name).reader.losses
+            weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in losses}
+        return Loss(sums, slots, batch.counts, weights, None if through is None else _through(features, through))
+
+    def features(self, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
+        """The features of the batch's objectives that compare rows: objective -> name -> (B, ...). Random draws are
+        those of `forward`."""
+        return self._features(_EncodeOnce(self) if len(batch.targets) > 1 else self, batch)
+
+    def compare(self, name: str, features: Mapping[str, Tensor]) -> Loss:
+        """The losses of an objective that compares rows, over these features. `sums` have the reader's names."""
+        objective, part = self.objective(name), self._qualified(name)
+        with part_calls(part, "compare"):
+            loss = self._compare(objective, features)
+        if problem := loss_problem(loss, objective.reader.losses):
+            raise PluginError(f"{part}: {problem}")
+        return loss
+
+    def _features(self, model: Sequencer, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
+        features: dict[str, Mapping[str, Tensor]] = {}
+        for name, targets in batch.targets.items():
+            if isinstance(objective := self.objective(name), BatchObjective):
+                part = self._qualified(name)
+                with part_calls(part, "features"):
+                    values = objective.features(model, batch, targets)
+                if problem := feature_problem(values, batch.size):
+                    raise PluginError(f"{part}: {problem}")
+                features[name] = {key: v.float() if v.is_floating_point() else v for key, v in values.items()}
+        return features
+
+    @staticmethod
+    def _compare(objective: Objective, features: Mapping[str, Tensor]) -> Loss:
+        assert isinstance(objective, BatchObjective)  # the only ones with features
+        return Loss(objective.compare(features))
+
+    def _qualified(self, name: str) -> Qualified:
+        return Qualified(name, "generator" if name == "generator" else "objective", self.objective(name))
 
     def objective(self, name: str) -> Objective:
         """The objective with this name; "generator" is the generator."""
@@ -309,6 +367,19 @@ def compose(
     model.vocabularies = objectives.vocabularies if objectives else {}
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model
+
+
+def _floating(features: Mapping[str, Tensor]) -> list[Tensor]:
+    """Those of the features that may have a gradient."""
+    return [value for value in features.values() if value.is_floating_point()]
+
+
+def _through(features: Mapping[str, Mapping[str, Tensor]], gradients: Gradients) -> Tensor:
+    """() a term whose gradient is that of the losses whose gradients by these features are given."""
+    products = [
+        (features[name][key] * gradient).sum() for name, by_key in gradients.items() for key, gradient in by_key.items()
+    ]
+    return torch.stack(products).sum() if products else torch.zeros(())
 
 
 class _EncodeOnce:

@@ -232,12 +232,15 @@ class Loss:
     slots    (2,) `Slots.counts` of the encoded rows, from which the share of padding follows
     counts   name -> number of items in the sum (`Batch.counts`); set by the model, like `weights`
     weights  name -> factor of the loss, if it is not 1
+    through  () a term whose gradient is that of losses over the whole batch (`objectives.BatchObjective`); its value
+             means nothing
     """
 
     sums: Mapping[str, Tensor]
     slots: Tensor | None = None
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    through: Tensor | None = None
 
     @property
     def mean(self) -> Tensor:

@@ -124,8 +124,21 @@ def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def unsupported_training(built: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Training settings that the backbone does not support, once for [training] and once for each step's own."""
+    """Training settings that an objective or the backbone does not support, once for [training] and once for each
+    step's own."""
     backbone, base = built.get("backbone"), built["training"]
+    for name, step in (built["steps"] or {}).items():
+        over_batch = [
+            objective
+            for objective in (step.objectives if step is not None and step.training.shard else ())
+            if getattr((built["objectives"] or {}).get(objective), "over_batch", False)
+        ]
+        if over_batch:
+            yield (
+                ("steps", name, "objectives"),
+                f"'{over_batch[0]}' compares the rows of a whole batch, which training.shard does not support; set "
+                f"steps.{name}.training.shard = false",
+            )
     if backbone is None or base is None:
         return
     for key, verb in (("gradient_checkpointing", "recompute"), ("torch_compile", "compile")):

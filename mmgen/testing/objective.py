@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
+from torch import distributed
 
 from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..data.collate import Collator
-from ..data.part_checks import predict_with
+from ..data.part_checks import CollectiveError, NoCollectives, predict_with
 from ..data.seeds import RngKey
+from ..errors import PluginError
 from ..model import Objectives, compose
 from ..tensors import Batch, Example, Loss
 from .greedy import Greedy
@@ -88,6 +90,8 @@ class LearningSuite(Suite[Tried]):
                 f"number "
                 "of predictions"
             )
+            if model.features(self.batch(model, examples)):  # compares rows: see `test_features`
+                continue
             total = torch.stack([loss.sums[name] for loss in alone]).sum()
             message = f"the loss of a batch must be the sum of its examples' losses ({name})"
             assert_close(batch_loss.sums[name], total, message, 1e-2)
@@ -169,6 +173,43 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         hides = sorted(reader.hides({name: embedder.reader for name, embedder in model.embedders.items()}))
         assert declared == hides, f"the config hides {declared}, but the reader hides {hides}"
         assert config.makes_rows == reader.makes_rows, "makes_rows differs between the config and its reader"
+
+    def test_features(self) -> None:
+        """Of an objective that compares the rows of a whole batch: a row's features do not depend on other rows, so
+        that an update may be cut anywhere."""
+        if not self.config().over_batch:
+            skip("its loss does not compare rows")
+        model, examples = self.model(), self.examples()
+        together = model.features(self.batch(model, examples))[self.name]
+        alone = [model.features(self.batch(model, [example]))[self.name] for example in examples]
+        for name, value in together.items():
+            message = f"the feature '{name}' of a row must not depend on other rows, and have one shape in all batches"
+            with explained(message):
+                pieces = torch.cat([features[name] for features in alone])
+            assert_close(value, pieces, message, 1e-3)
+        losses, expected = model.compare(self.name, together).sums, model(self.batch(model, examples)).sums
+        for name, total in losses.items():
+            message = "forward must be compare(features(...)); leave it as it is in BatchObjective"
+            assert_close(total, expected[f"{self.name}.{name}"], message, 1e-3)
+
+    def test_calls_no_collective(self) -> None:
+        """Processes have different numbers of micro-batches, so a collective operation of torch.distributed would wait
+        for ever. Tried in a process group of two, whose second process is a stand-in."""
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        if distributed.is_initialized():
+            skip("there is a process group")
+        model = self.model()
+        batch = self.batch(model, self.examples())
+        distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+        try:
+            with NoCollectives():
+                model(batch)
+        except PluginError as error:
+            assert not isinstance(error.__cause__, CollectiveError), str(error)
+            raise
+        finally:
+            distributed.destroy_process_group()
 
     def test_training_lowers_the_loss(self) -> None:
         """Sixty updates on one batch."""

@@ -13,6 +13,7 @@ the checkpoint record it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache
 from torch import Tensor, nn
 
+from ..data.part_checks import NoCollectives
 from ..data.plan import DataStream, Plan
 from ..data.seeds import draw_from
 from ..errors import RunError
@@ -29,6 +31,7 @@ from .checkpoint import Cursor
 from .context import StepContext
 from .distributed import all_reduce_sum, any_rank
 from .fsdp import too_large
+from .whole_batch import Compared, Rows, WholeBatch, compare, gather
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
 Cell = tuple[int, str]  # (number of a source, name of one of its losses)
@@ -93,7 +96,7 @@ class Material:
 class Accumulator:
     """Adds up the gradients of a step's updates.
 
-    loss      the losses of a batch on this process's device
+    loss      the losses of a batch on this process's device; its second argument is that of `Model.forward`
     learning  the trainable parameters, by name
     sharded   whether processes hold slices of them, whose gradients FSDP sums (see `fsdp`)
     slots     (2,) real slots of the rows so far, and slots encoded with padding; 0 for generators that do not count
@@ -105,13 +108,15 @@ class Accumulator:
         context: StepContext,
         material: Material,
         cursor: Cursor,
-        loss: Callable[[Batch], Loss],
+        loss: Callable[..., Loss],
         learning: Mapping[str, nn.Parameter],
         sharded: bool,
+        whole_batch: WholeBatch | None = None,
     ) -> None:
         self.context, self.material, self.cursor = context, material, cursor
-        self.loss, self.learning, self.sharded = loss, learning, sharded
+        self.loss, self.learning, self.sharded, self.whole_batch = loss, learning, sharded, whole_batch
         self.accelerator = context.accelerator
+        self.unchecked = self.accelerator.num_processes > 1 and not sharded  # whether a loss may call a collective
         self.slots = torch.zeros(2, dtype=torch.int64, device=self.accelerator.device)
 
     def gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[Losses, Means, bool]:
@@ -129,6 +134,7 @@ class Accumulator:
             if result is not None and not again:
                 break
             self._halve(number, micros, failed=result is None)
+        self.unchecked = False
         losses, totals = result
         reached = [
             parameter
@@ -178,18 +184,28 @@ class Accumulator:
         # `fully_shard` averages gradients over processes; the sum is needed
         scale = self.accelerator.num_processes if self.sharded else 1
         slots, whole_counts = self.slots.clone(), _by_name(counts)
+        compared = self._compared(number, micros, whole_counts)
+        if compared is None:
+            return None
+        if self.accelerator.is_main_process:
+            values = [compared.mean, *(float(compared.sums.get(cell, 0.0)) for cell in counts)]
+            totals += torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
         try:
             for micro, full_batch in micros:
-                for place, batch in self.material.pieces(number, micro, full_batch, self.cursor.halved):
-                    batch = batch.to(self.accelerator.device)
-                    draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
-                    loss = self.loss(batch)
+                for place, batch in self._pieces(number, micro, full_batch):
+                    with self._no_collectives():
+                        loss = (
+                            self.loss(batch, compared.gradients.get(place, {}))
+                            if compared.gradients
+                            else self.loss(batch)
+                        )
                     mean = loss.over(whole_counts).to(self.accelerator.device)
-                    if mean.requires_grad:  # a batch without any count has no gradient
-                        self.accelerator.backward(mean * scale if self.sharded else mean)
+                    descent = mean if loss.through is None else mean + loss.through
+                    if descent.requires_grad:  # a batch without any count has no gradient
+                        self.accelerator.backward(descent * scale if self.sharded else descent)
                     losses.append((batch, mean.detach()))
-                    batch_source = self.material.source(number, micro)
-                    sums = [loss.sums[name] if of == batch_source else torch.zeros_like(mean) for of, name in counts]
+                    batch_source, zero = self.material.source(number, micro), torch.zeros_like(mean)
+                    sums = [loss.sums.get(name, zero) if of == batch_source else zero for of, name in counts]
                     totals += torch.stack([value.detach().double() for value in (mean, *sums)])
                     slots += 0 if loss.slots is None else loss.slots
             self._keep_up(number, spare, len(losses), whole_counts)
@@ -201,6 +217,48 @@ class Accumulator:
             return None
         self.slots = slots
         return losses, totals
+
+    def _pieces(self, number: int, micro: int, full_batch: Batch) -> Iterator[Piece]:
+        """A micro-batch or its pieces on this process's device. Random draws are those of the piece."""
+        for place, batch in self.material.pieces(number, micro, full_batch, self.cursor.halved):
+            draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
+            yield place, batch.to(self.accelerator.device)
+
+    def _compared(self, number: int, micros: Micros, counts: Mapping[str, float]) -> Compared | None:
+        """The losses that compare the rows of the whole update, without the gradients of features; nothing for an
+        update of one pass, whose loss needs no features of others. None if memory runs out in any process."""
+        whole_batch, rows, failed = self.whole_batch, list[Rows](), False
+        single = self.material.plan.updates.micro_batches(number) == 1 and not self.cursor.halved
+        if whole_batch is None or single:
+            return Compared()
+        try:
+            with torch.no_grad(), self._no_collectives():
+                for micro, full_batch in micros:
+                    source = self.material.source(number, micro)
+                    for place, batch in self._pieces(number, micro, full_batch):
+                        features = whole_batch.features(batch)
+                        rows += [Rows((source, name), place, values) for name, values in features.items()]
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            failed = True
+        if any_rank(self.accelerator, [failed])[0]:
+            return None
+        rows = gather(self.accelerator, rows)
+        factors = {
+            name: whole_batch.weights[name] / n for name, n in counts.items() if n and name in whole_batch.weights
+        }
+        try:
+            with self._no_collectives():
+                return compare(rows, whole_batch.compare, factors, keeps=self.accelerator.is_main_process)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            return None
+
+    def _no_collectives(self) -> contextlib.AbstractContextManager[object]:
+        """In the first update of several processes, refuse losses that call collective operations."""
+        return NoCollectives() if self.unchecked else contextlib.nullcontext()
 
     def _keep_up(self, number: int, spare: tuple[int, Batch], completed: int, counts: Mapping[str, float]) -> None:
         """Make as many passes as the other processes, through the same layers: losses without counts in the update are

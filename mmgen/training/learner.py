@@ -7,6 +7,7 @@ With `training.shard` processes hold slices of the weights (see `fsdp`); files h
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import RunError
-from ..model import Model
+from ..model import Gradients, Model
+from ..objectives import BatchObjective
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..parts import Backbone
 from ..recipe.tables import Training
@@ -27,6 +29,7 @@ from .distributed import broadcast, gather_texts
 from .fsdp import Sharded, shards
 from .optimizer import clip, make_optimizer, rates, schedule, set_learning
 from .precision import precision
+from .whole_batch import WholeBatch
 
 ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
 
@@ -62,7 +65,10 @@ class Learner:
         self.learning = {name: p for name, p in parameters.items() if p.requires_grad}
         self.optimizer = make_optimizer(self.learning, context.step)
         self._load_moments(moments)
-        self.accumulator = Accumulator(context, material, self.cursor, self.loss, self.learning, sharded)
+        self.whole_batch = self._whole_batch()
+        self.accumulator = Accumulator(
+            context, material, self.cursor, self.loss, self.learning, sharded, self.whole_batch
+        )
 
     @property
     def training(self) -> Training:
@@ -77,10 +83,32 @@ class Learner:
         value = float(record["validation_scores"][metric])
         return -value if self.training.greater_is_better else value
 
-    def loss(self, batch: Batch) -> Loss:
-        """The losses of a batch on this process's device, in the step's precision."""
-        with precision(self.training.precision, self.accelerator.device):
-            return self.sharded.loss(batch) if self.sharded else self.model(batch)
+    def loss(self, batch: Batch, through: Gradients | None = None) -> Loss:
+        """The losses of a batch on this process's device, in the step's precision. `through`: see `Model.forward`."""
+        with self._precision():
+            if self.sharded:
+                return self.sharded.loss(batch)
+            return self.model(batch) if through is None else self.model(batch, through)
+
+    def _precision(self) -> contextlib.AbstractContextManager[object]:
+        return precision(self.training.precision, self.accelerator.device)
+
+    def _whole_batch(self) -> WholeBatch | None:
+        """The step's objectives that compare the rows of a whole batch; None if no objective does."""
+        model, weights = self.model, dict[str, float]()
+        for name in self.context.step.objectives:
+            if isinstance(objective := model.objective(name), BatchObjective):
+                weights |= {f"{name}.{loss}": model.weights.get(name, 1.0) for loss in objective.reader.losses}
+
+        def features(batch: Batch) -> Mapping[str, Mapping[str, Tensor]]:
+            with self._precision():
+                return model.features(batch)
+
+        def compare(name: str, rows: Mapping[str, Tensor]) -> Loss:
+            with self._precision():
+                return model.compare(name, rows)
+
+        return WholeBatch(features, compare, weights) if weights else None
 
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any]:
         """One optimiser update from this process's micro-batches. Returns its record for the log. `stop`: called after

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,10 +18,11 @@ from ..data.plan import DataStream
 from ..errors import RunError, did_you_mean
 from ..model import Model
 from ..oom import ADVICE_SMALLER, out_of_memory
-from ..tensors import Example
+from ..tensors import Batch, Example
 from .distributed import all_reduce_sum
 from .fsdp import too_large
 from .learner import Learner
+from .whole_batch import Rows, WholeBatch, compare
 
 Result = TypeVar("Result")
 
@@ -83,6 +86,10 @@ def _total(learner: Learner, pool: DataStream) -> Tensor:
     examples = pool.source.validation
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, len(learner.material.losses), dtype=torch.float64, device=accelerator.device)
+    if learner.whole_batch is not None:
+        total += _total_compared(learner, pool, learner.whole_batch)
+        if learner.whole_batch.objectives >= {*pool.collate.targets}:
+            return total
     retry = learner.context.retry(
         "validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=pool.collate.halves
     )
@@ -100,12 +107,68 @@ def _total(learner: Learner, pool: DataStream) -> Tensor:
 def _measure(learner: Learner, pool: DataStream, examples: Sequence[Example]) -> Tensor:
     """(2, losses) of some examples. Raises RunError if a sharded model runs out of memory, since the other processes
     wait in the middle of a pass."""
+    compared = learner.whole_batch.objectives if learner.whole_batch is not None else set()
+    batch = pool.collate(examples).to(learner.accelerator.device)
+    batch = replace(batch, targets={name: targets for name, targets in batch.targets.items() if name not in compared})
     try:
-        loss = learner.loss(pool.collate(examples).to(learner.accelerator.device))
+        loss = learner.loss(batch)
     except Exception as error:
         if learner.sharded and out_of_memory(error):
             raise too_large(f"step '{learner.context.name}', validation") from None
         raise
+    return _as_row(learner, loss.sums, loss.weights, loss.counts)
+
+
+def _as_row(
+    learner: Learner, sums: Mapping[str, Tensor], weights: Mapping[str, float], counts: Mapping[str, float]
+) -> Tensor:
+    """(2, losses) weighted sums and counts, in the order of all losses."""
     names, none = learner.material.losses, torch.zeros((), dtype=torch.float64, device=learner.accelerator.device)
-    sums = [loss.sums[name].double() * loss.weights.get(name, 1.0) if name in loss.sums else none for name in names]
-    return torch.stack([torch.stack(sums), none.new_tensor([loss.counts.get(name, 0) for name in names])])
+    weighted = [sums[name].double() * weights.get(name, 1.0) if name in sums else none for name in names]
+    return torch.stack([torch.stack(weighted), none.new_tensor([counts.get(name, 0) for name in names])])
+
+
+def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch) -> Tensor:
+    """(2, losses) of objectives that compare rows, over groups of `batch_size` pairs in the order of the data, divided
+    among processes."""
+    accelerator = learner.accelerator
+    total = torch.zeros(2, len(learner.material.losses), dtype=torch.float64, device=accelerator.device)
+    retry = learner.context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept")
+
+    def read(examples: Sequence[Example]) -> Batch:
+        batch = pool.collate(examples).to(accelerator.device)
+        kept = {name: targets for name, targets in batch.targets.items() if name in whole_batch.objectives}
+        return replace(batch, targets=kept)
+
+    def features(examples: Sequence[Example]) -> tuple[dict[str, float], list[Rows]]:
+        batch = read(examples)
+        by_name = whole_batch.features(batch).items()
+        return batch.counts, [Rows((0, name), (), values) for name, values in by_name]
+
+    for number, group in enumerate(_groups(pool, learner.training.batch_size)):
+        if number % accelerator.num_processes != accelerator.process_index:
+            continue
+        counts, rows = Counter[str](), list[Rows]()
+        for first in range(0, len(group), 32):
+            for _, (piece_counts, piece_rows) in retry.over(group[first : first + 32], features):
+                counts.update(piece_counts)
+                rows += [replace(row, place=(len(rows),)) for row in piece_rows]
+        compared = compare(rows, whole_batch.compare, {}, keeps=False)
+        total += _as_row(
+            learner, {name: value for (_, name), value in compared.sums.items()}, whole_batch.weights, counts
+        )
+    return total
+
+
+def _groups(pool: DataStream, batch_size: int) -> Iterator[list[Example]]:
+    """The validation examples in groups that end once their pairs reach `batch_size`."""
+    group: list[Example] = []
+    pairs = 0
+    for example in pool.source.validation:
+        group.append(example)
+        pairs += pool.collate.pairs(example)
+        if pairs >= batch_size:
+            yield group
+            group, pairs = [], 0
+    if group:
+        yield group

@@ -30,14 +30,14 @@ class LimitedMemory:
         self.forward = model.forward
         model.forward = self
 
-    def __call__(self, batch):
+    def __call__(self, batch, *through):
         pairs = int((batch.tail.layout.group.amax(1)).sum())
         self.tried.append(pairs)
         if pairs > (self.later if self.later and len(self.seen) >= self.after else self.pairs):
-            self.forward(batch)  # half-way through, so that there is something to throw away
+            self.forward(batch, *through)  # half-way through, so that there is something to throw away
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         self.seen.append(pairs)
-        return self.forward(batch)
+        return self.forward(batch, *through)
 
 
 def step(**training):
