@@ -102,8 +102,8 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 
 def test_their_recipes_hold(environment, folder):
-    others = ["../mmgen_lora/recipe.toml", "../mmgen_modernbert/recipe.toml"]
-    done = environment.mmgen("check", *RECIPES, *others, cwd=folder / AUDIO.name)
+    more_recipes = ["../mmgen_lora/recipe.toml", "../mmgen_modernbert/recipe.toml"]
+    done = environment.mmgen("check", *RECIPES, *more_recipes, cwd=folder / AUDIO.name)
     assert done.stdout == "5 configurations in 4 recipes: no errors\n", done.stderr
 
 

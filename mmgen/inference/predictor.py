@@ -170,9 +170,9 @@ class Predictor:
                     f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
                     "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
                 )
-        wanted = type(self.recipe.decoding)
-        if options is not None and not isinstance(options, wanted):
-            raise DataError(f"options must be a {wanted.__name__}, not {options!r:.60}")
+        options_class = type(self.recipe.decoding)
+        if options is not None and not isinstance(options, options_class):
+            raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
         queries = queries_of(query, inputs)
         if not is_many(query):
             (answer,) = self.answers(queries, options, batch_size)

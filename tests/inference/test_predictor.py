@@ -183,8 +183,8 @@ def test_a_picture_unlike_all_known_ones_is_remarked(predictor, tmp_path):
     image = Regions(features=tmp_path / "known.h5", width=3, fingerprint={"extractor": "drawn"}, fields=("image",))
     recipe = predictor.recipe
     model = compose(recipe.backbone, {**recipe.inputs, "image": image}, recipe.generator, texts=["a red dog"] * 3)
-    asked = Predictor(model, recipe, "both")
-    like, unlike, key = asked.ask(
+    predictor_of_step = Predictor(model, recipe, "both")
+    like, unlike, key = predictor_of_step.ask(
         [
             Record("like", np.full((2, 3), 0.3, np.float32), BOXES),
             Record("unlike", np.full((2, 3), 9, np.float32), BOXES),
