@@ -48,14 +48,6 @@ def test_files_of_every_kind_give_the_same(tmp_path):
     assert same(read_published(str(tmp_path / "shards/model.safetensors.index.json")))
 
 
-def test_a_folder_prefers_safetensors_and_knows_a_single_file(tmp_path):
-    torch.save(TENSORS, tmp_path / "only.model")
-    assert [*read_published(str(tmp_path)).files] == ["only.model"]
-    torch.save({"x": torch.zeros(1)}, tmp_path / "pytorch_model.bin")
-    save_file(TENSORS, tmp_path / "model.safetensors")
-    assert [*read_published(str(tmp_path)).files] == ["model.safetensors"]
-
-
 def test_what_is_looked_at_is_taken_and_a_look_at_names_takes_nothing(tmp_path):
     save_file(TENSORS, tmp_path / "a.safetensors")
     weights = read_published(str(tmp_path / "a.safetensors"))
