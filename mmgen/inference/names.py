@@ -59,7 +59,8 @@ class StepNames:
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.labels = tuple(name for name in objective.required_labels if name not in fields) if objective else ()
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
-        self.pictures = [name for name, config in self.inputs.items() if isinstance(config, FeaturesConfig)]
+        inputs = self.inputs.items()
+        self.pictures = [name for name, config in inputs if isinstance(config, FeaturesConfig) or config.takes_picture]
         objectives = filter(None, (_objective(recipe, name) for name in recipe.steps))
         labels = [label for objective in objectives for label in objective.required_labels if label not in fields]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, overload
 
 import torch
+from PIL import Image
 from pydantic import ValidationError
 
 from ..data.collate import Collator, ReadExample
@@ -30,6 +31,7 @@ from ..tensors import All, Example, Generation, Prediction, ResolvedExample
 from .answers import Answer
 from .features import QueryFeatures
 from .names import Bound, StepNames
+from .pictures import as_picture
 from .query import Query, from_json, is_many, queries_of
 
 MOST_TEXTS = 100  # per query
@@ -260,10 +262,7 @@ class Predictor:
     def _example(self, query: Query, bound: Bound) -> ResolvedExample:
         """The example of a query, for the readers. Raises DataError."""
         by_input = {
-            name: {
-                field: self.features.of(name, value, query) if name in self.features else self._parse(field, value)
-                for field, value in fields.items()
-            }
+            name: {field: self._value(name, field, value, query) for field, value in fields.items()}
             for name, fields in bound.inputs.items()
         }
         inputs = {field: value for fields in reversed(by_input.values()) for field, value in fields.items()}
@@ -279,6 +278,20 @@ class Predictor:
                 raise DataError(f"{name}: {error}") from None
         overrides = {name: fields for name, fields in overrides.items() if fields}
         return ResolvedExample(query.id, inputs, labels=labels, overrides=overrides)
+
+    def _value(self, name: str, field: str, value: Any, query: Query) -> Any:
+        """The value of a field for the reader of an input. Raises DataError."""
+        if name in self.features:
+            return self.features.of(name, value, query)
+        if not self.names.inputs[name].takes_picture:
+            return self._parse(field, value)
+        if isinstance(value, All | list | tuple):
+            elements = value.values if isinstance(value, All) else value
+            return All(tuple(self._value(name, field, element, query) for element in elements))
+        try:
+            return as_picture(value, query.id, query.folder) or value
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{name}: {error}") from None
 
     def _add_optional(self, name: str, value: Any, inputs: dict[str, Any], labels: dict[str, Any]) -> None:
         """Add an optional field to the inputs, or, if each row has its own value, to the labels. Raises ValueError."""
@@ -360,8 +373,10 @@ class Predictor:
         """Build the extractors and answer a dummy query, so that the first real query is fast."""
         values: dict[str, Any] = dict.fromkeys(self.names.labels, ["a", "a"] if self.names.filled else "a")
         for name in self.names.required:
-            if name in self.names.pictures:
+            if name in self.features:
                 values[name] = self.features.warm(name)
+            elif name in self.names.pictures:
+                values[name] = Image.new("RGB", (64, 64))
             else:
                 reads = self.names.inputs[name].fields
                 values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
