@@ -102,7 +102,10 @@ def _print(line: Mapping[str, Any], kind: str) -> None:
         return
     value, score = line["value"], line["score"]
     try:
-        lines = FORMATS[kind](value, score)
+        if names := line.get("choices"):
+            lines = _format_probabilities(zip(names, value["probabilities"], strict=True))
+        else:
+            lines = FORMATS[kind](value, score)
     except (LookupError, TypeError, ValueError, AttributeError):  # a plugin's own kind, or its own form of value
         lines = [f"{score:6.1%}  {json.dumps(value)}"]
     for text in lines:

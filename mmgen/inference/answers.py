@@ -25,6 +25,7 @@ class Answer:
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
     remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, a picture unlike all
                 pictures of the run
+    choices     of a step that predicts a choice: the texts to choose from, if the query has them
     error       why the query could not be read; such an answer has no texts and no prediction
     """
 
@@ -32,6 +33,7 @@ class Answer:
     texts: tuple[Generation, ...] = ()
     prediction: Prediction | None = None
     remarks: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     error: str = ""
 
     @property
@@ -60,6 +62,7 @@ class Answer:
             line["error"] = self.error
         elif self.prediction is not None:
             line |= {"value": self.prediction.value, "score": round(self.prediction.score, 4)}
+            line |= {"choices": list(self.choices)} if self.choices else {}
         else:
             line["texts"] = [
                 {"text": text.text, "score": round(text.score, 4)}

@@ -222,7 +222,8 @@ class Predictor:
             for remark in remarks(name, config, self.model.backbone, row.example.seen_by(name))
         ]
         query_remarks += [remark for row in read.rows[:1] for remark in self.features.remarks(row.example)]
-        return Prepared(Answer(query.id, remarks=tuple(query_remarks)), read)
+        labels = read.rows[0].example.labels if self.kind == "choice" and read.rows else {}
+        return Prepared(Answer(query.id, remarks=tuple(query_remarks), choices=tuple(labels.get("choices", ()))), read)
 
     @torch.inference_mode()
     def _outcomes(

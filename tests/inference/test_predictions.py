@@ -76,7 +76,8 @@ def test_a_statement_is_judged_about_two_pictures(ask):
 
 def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     done = ask("ball.png", *input_options("question=why ?", "choices=it is red", "choices=it is big", "choices=no"))
-    assert done.returncode == 0 and sorted(line.split()[1] for line in done.stdout.splitlines()[1:]) == ["0", "1", "2"]
+    shown = sorted(line.split("%  ")[1] for line in done.stdout.splitlines()[1:])
+    assert done.returncode == 0 and shown == ["it is big", "it is red", "no"]
     for name in ("choices", "choice"):  # as the label is called, and as the input
         typed = ask("ball.png", *input_options("question=why ?", f'{name}=["it is red", "it is big", "no"]'))
         assert (typed.returncode, typed.stdout) == (0, done.stdout), typed.stderr
@@ -171,6 +172,7 @@ def test_every_kind_is_predicted_in_python(finished, monkeypatch):
     pair = predict("pairs", All(("ball.png", "sky.jpg")), statement="both are red")
     assert set(pair.value["probabilities"]) == {"False", "True"}
     choice = predict("choices", "ball.png", question="why ?", choices=["it is red", "it is big"])
+    assert choice.as_json()["choices"] == ["it is red", "it is big"]
     assert len(choice.value["probabilities"]) == 2 and choice.value["choice"] in (0, 1)
     region = predict("expressions", image=boxed, expression="red ball")
     assert region.value["box"] == pytest.approx(BOXES[region.value["index"]])
