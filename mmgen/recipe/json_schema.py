@@ -98,7 +98,8 @@ def _kind_definitions(kind: str, parts: Mapping[str, Part], more: Schema | None 
         for name in parts
     ]
     types = {"type": "string", "anyOf": choices or [{}]}
-    definitions: dict[str, Schema] = {kind: {"type": "object", "properties": {"type": types}, "allOf": handed}}
+    conditions: Schema = {"allOf": handed} if handed else {}  # JSON schema allows no empty list
+    definitions: dict[str, Schema] = {kind: {"type": "object", "properties": {"type": types}, **conditions}}
     for name, part in parts.items():
         part_schema = optional_schema(part.config)
         definitions[f"{kind}.{name}"] = {**part_schema, "properties": {**part_schema["properties"], **(more or {})}}
