@@ -222,8 +222,10 @@ class Predictor:
             for remark in remarks(name, config, self.model.backbone, row.example.seen_by(name))
         ]
         query_remarks += [remark for row in read.rows[:1] for remark in self.features.remarks(row.example)]
-        labels = read.rows[0].example.labels if self.kind == "choice" and read.rows else {}
-        return Prepared(Answer(query.id, remarks=tuple(query_remarks), choices=tuple(labels.get("choices", ()))), read)
+        field = next(iter(self.names.filled), "") if self.kind == "choice" else ""
+        values = [row.example.inputs.get(field) for row in read.rows]  # each choice is a row
+        choices = tuple(value for value in values if isinstance(value, str))
+        return Prepared(Answer(query.id, remarks=tuple(query_remarks), choices=choices), read)
 
     @torch.inference_mode()
     def _outcomes(
