@@ -355,8 +355,8 @@ def declaration_problem(
     if isinstance(config, GeneratorConfig) or isinstance(objective, Generator):
         return ""
     if config.over_batch != isinstance(objective, BatchObjective):
-        other = "not a" if config.over_batch else "a"
-        return f"over_batch is {config.over_batch}, but {name} is {other} BatchObjective; change one of the two"
+        article = "not a" if config.over_batch else "a"
+        return f"over_batch is {config.over_batch}, but {name} is {article} BatchObjective; change one of the two"
     return (
         _prediction_problem(config, name, type(objective).predict is not Objective.predict)
         or _rows_problem(config, reader)

@@ -137,8 +137,8 @@ def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch)
 
     def read(examples: Sequence[Example]) -> Batch:
         batch = pool.collate(examples).to(accelerator.device)
-        kept = {name: targets for name, targets in batch.targets.items() if name in whole_batch.objectives}
-        return replace(batch, targets=kept)
+        comparing = {name: targets for name, targets in batch.targets.items() if name in whole_batch.objectives}
+        return replace(batch, targets=comparing)
 
     def features(examples: Sequence[Example]) -> tuple[dict[str, float], list[Rows]]:
         batch = read(examples)

@@ -1,0 +1,62 @@
+"""Contrast of two inputs over the whole batch: vectors, a trained temperature, and what counts as a negative."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmgen.objectives import BatchObjective, Rows, Sequencer, TargetReader
+from mmgen.tensors import Batch, Targets
+
+from . import Contrastive
+
+LARGEST_SCALE = math.log(100)  # CLIP's limit
+
+
+class ContrastiveReader(TargetReader):
+    """Notes what each row shows, so that rows with the same picture or the same caption are no negatives."""
+
+    def __init__(self, inputs: tuple[str, str]) -> None:
+        self.inputs = inputs
+
+    def collate(self, rows: Rows) -> Targets:
+        shown = {
+            name: torch.tensor([zlib.crc32(repr(row.inputs.get(name, row.id)).encode()) for row in rows.examples])
+            for name in self.inputs
+        }
+        return Targets({"loss": len(rows.examples)}, shown)
+
+
+class ContrastiveObjective(BatchObjective):
+    """See `Contrastive`. Each input is encoded alone; its vector, of length 1, is a linear layer of [CLS]."""
+
+    def __init__(self, config: Contrastive, width: int) -> None:
+        super().__init__()
+        self.reader, self.inputs = ContrastiveReader(config.inputs), config.inputs
+        self.projections = nn.ModuleList(nn.Linear(width, config.projection_dim, bias=False) for _ in config.inputs)
+        self.logit_scale = nn.Parameter(torch.tensor([config.logit_scale_init_value]))  # FSDP cuts no single number
+
+    def features(self, model: Sequencer, batch: Batch, targets: Targets) -> Mapping[str, Tensor]:
+        features: dict[str, Tensor] = {}
+        for place, (name, projection) in enumerate(zip(self.inputs, self.projections, strict=True)):
+            alone = replace(batch, inputs={name: batch.inputs[name]})
+            features[f"vectors {place}"] = F.normalize(projection(model.encode(alone).first), dim=1)  # (B, W)
+            features[f"shown {place}"] = targets.labels[name]  # (B,)
+        return features
+
+    def compare(self, features: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        scores = features["vectors 0"] @ features["vectors 1"].T  # (n, n)
+        scores = scores * self.logit_scale.clamp(max=LARGEST_SCALE).exp()
+        shown = [features[f"shown {place}"] for place in range(2)]
+        same = torch.stack([ids.unsqueeze(0) == ids.unsqueeze(1) for ids in shown]).any(0)
+        same.fill_diagonal_(False)
+        scores = scores.masked_fill(same, -math.inf)
+        partners = torch.arange(len(scores), device=scores.device)
+        both = [F.cross_entropy(logits, partners, reduction="sum") for logits in (scores, scores.T)]
+        return {"loss": torch.stack(both).mean()}

@@ -1,0 +1,107 @@
+"""Contrast of two inputs: its loss by the definition, what is no negative, and training in micro-batches."""
+
+import math
+
+import pytest
+import torch
+from kit.training import train_step
+from mmgen_masked import Masked
+from mmgen_objectives import Contrastive
+
+import mmgen.testing
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import RngKey
+from mmgen.model import Objectives, compose
+from mmgen.recipe.tables import Step, Training
+from mmgen.tensors import Example
+from mmgen.testing import Tiny, Words
+from mmgen.testing.toy import THINGS
+
+SECOND = ("red", "green", "blue", "black", "near", "water")
+CONFIG = Contrastive(inputs=("caption", "second"), projection_dim=8)
+INPUTS = {"caption": Words(), "second": Words(fields=("second",))}
+EXAMPLES = [Example(a, {"caption": a, "second": b}, (a,)) for a, b in zip(THINGS, SECOND, strict=True)]
+
+
+class TestContrastive(mmgen.testing.ObjectiveSuite):
+    def config(self):
+        # the suite's learning rate is too high for CLIP's scale
+        return Contrastive(inputs=("caption", "second"), projection_dim=8, logit_scale_init_value=1.0)
+
+    def inputs(self):
+        return INPUTS
+
+    def examples(self):
+        return EXAMPLES
+
+    def backbone_config(self):
+        return Tiny(width=32)
+
+
+def model():
+    torch.manual_seed(0)
+    objectives = Objectives({"contrast": CONFIG})
+    return compose(Tiny(width=32), INPUTS, Masked(max_tokens=9), texts=[*THINGS, *SECOND], objectives=objectives).eval()
+
+
+def loss_of(built, examples):
+    batch = Collator(built, built.inputs, ("contrast",), RngKey(0, "x"))(examples, [0] * len(examples))
+    return built(batch).sums["contrast.loss"].item(), built.features(batch)["contrast"]
+
+
+def test_the_loss_is_the_mean_of_both_directions_without_rows_that_show_the_same():
+    built = model()
+    doubled = [*EXAMPLES, Example("again", {"caption": "cat", "second": "water"}, ("cat",))]
+    assert doubled[0].inputs["caption"] == "cat" and doubled[5].inputs["second"] == "water"
+    loss, features = loss_of(built, doubled)
+    left, right = features["vectors 0"], features["vectors 1"]
+    assert left.norm(dim=1).sub(1).abs().max() < 1e-6 and left.shape == (7, 8)
+    expected, scale = 0.0, math.exp(2.6592)
+    for row, example in enumerate(doubled):
+        for queries, keys in ((left.tolist(), right.tolist()), (right.tolist(), left.tolist())):
+            exps = [
+                math.exp(scale * sum(a * b for a, b in zip(queries[row], keys[column], strict=True)))
+                for column, candidate in enumerate(doubled)
+                if column == row or not any(candidate.inputs[n] == example.inputs[n] for n in ("caption", "second"))
+            ]
+            expected -= (
+                math.log(math.exp(scale * sum(a * b for a, b in zip(queries[row], keys[row], strict=True))) / sum(exps))
+                / 2
+            )
+            assert len(exps) == {0: 6, 5: 6, 6: 5}.get(row, 7)
+    assert loss == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_trained_model_finds_every_partner(tmp_path):
+    """Through micro-batches of two; before, at most chance and a little."""
+    built = model()
+    training = Training(
+        batch_size=6,
+        micro_batch_size=2,
+        epochs=60,
+        learning_rate=1e-2,
+        weight_decay=0.0,
+        precision="fp32",
+        length_bucket=1,
+    )
+    chosen = Step(
+        inputs=("caption", "second"), train=("backbone",), objectives=("contrast",), training=training, evaluate=False
+    )
+    before = loss_of(built, EXAMPLES)[0]
+    log = train_step(tmp_path, built, chosen, EXAMPLES)
+    after, features = loss_of(built.eval(), EXAMPLES)
+    scores = features["vectors 0"] @ features["vectors 1"].T
+    assert scores.argmax(0).tolist() == scores.argmax(1).tolist() == [*range(6)]
+    assert after < 0.2 * before and log[0]["loss"] == pytest.approx(before / 6, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "problem"),
+    [
+        (("image", "caption"), "compares 'image' and 'caption', but the step does not read 'image'"),
+        (("caption", "caption"), "compares 'caption' with itself; name two inputs"),
+        (("caption", "second"), ""),
+    ],
+)
+def test_inputs_that_do_not_fit(inputs, problem):
+    assert Contrastive(inputs=inputs).errors(INPUTS) == problem
