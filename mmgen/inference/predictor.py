@@ -222,9 +222,12 @@ class Predictor:
             for remark in remarks(name, config, self.model.backbone, row.example.seen_by(name))
         ]
         query_remarks += [remark for row in read.rows[:1] for remark in self.features.remarks(row.example)]
-        field = next(iter(self.names.filled), "") if self.kind == "choice" else ""
-        values = [row.example.inputs.get(field) for row in read.rows]  # each choice is a row
-        choices = tuple(value for value in values if isinstance(value, str))
+        choices = tuple(
+            value
+            for row in (read.rows if self.kind == "choice" else ())  # each choice is a row
+            for field, value in row.example.inputs.items()
+            if field in self.names.filled and isinstance(value, str)
+        )
         return Prepared(Answer(query.id, remarks=tuple(query_remarks), choices=choices), read)
 
     @torch.inference_mode()
