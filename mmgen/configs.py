@@ -287,6 +287,8 @@ class MetricConfig(PartConfig):
     required_labels  names of the labels that it needs; for data without them the metric is left out
     lower_is_better  columns whose lowest value is the best
     of_all_texts     columns that compare the texts with each other, so that their values say nothing about one text
+    needs_pictures   whether `parts.Metric.prepare` is called with the pictures of the examples
+    needs_device     whether it is called with the run's device
     """
 
     kind: ClassVar[str] = "metric"
@@ -294,6 +296,8 @@ class MetricConfig(PartConfig):
     required_labels: ClassVar[tuple[str, ...]] = ()
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
     of_all_texts: ClassVar[frozenset[str]] = frozenset()
+    needs_pictures: ClassVar[bool] = False
+    needs_device: ClassVar[bool] = False
 
     @classmethod
     def result_files(cls) -> "ResultFiles | None":

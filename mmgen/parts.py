@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+import torch
 from torch import Tensor, nn
 
 from .cards import Card
@@ -272,6 +273,12 @@ class Dataset(abc.ABC):
 
 class Metric(abc.ABC):
     """Scores texts, or the other kinds of predictions that its config `judges`."""
+
+    def prepare(self, pictures: Callable[[Sequence[Example]], Mapping[str, Picture]], device: torch.device) -> None:
+        """Called once after `build`, if the config says `needs_pictures` or `needs_device`. `pictures`: the raw images
+        among the inputs of examples, by key; it raises DataError if the data have none. `device`: where the run's
+        model is, for a metric with a model."""
+        return
 
     @abc.abstractmethod
     def score(self, generations: Sequence[Any], examples: Sequence[Example]) -> Scores:

@@ -4,15 +4,46 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import torch
+
+from ..configs import MetricConfig
+from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import score_with
-from ..errors import RunError
+from ..errors import DataError, RunError
 from ..files import read_table, write_json
-from ..parts import Metric
+from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
+from ..recipe.tables import Recipe
+from ..registry import Qualified, built, part_calls
 from ..tensors import Example, Generation, Prediction, Scores
+
+CPU = torch.device("cpu")
+
+
+def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
+    """A metric of a run, prepared. `data`: data sets with the pictures of its examples. Raises what it raises, and
+    DataError if it needs pictures and `data` is empty."""
+    datasets = list(data)
+    if config.needs_pictures and not datasets:
+        raise DataError(f"metrics.{name}: needs the pictures of a run; use `mmgen score RUN`")
+    metric = built(config, config.build, f"metrics.{name}")
+
+    def pictures(examples: Sequence[Example]) -> dict[str, Picture]:
+        return {key: picture for dataset in datasets for key, picture in pictures_of(dataset, examples).items()}
+
+    if config.needs_pictures or config.needs_device:
+        with part_calls(Qualified(f"metrics.{name}", "metric", type(config)), "prepare"):
+            metric.prepare(pictures, device)
+    return metric
+
+
+def datasets_of(recipe: Recipe, data: ScoredOn) -> list[Dataset]:
+    """The data sets that the steps of a run are scored on, each once."""
+    steps = [step for step, settings in recipe.steps.items() if settings.evaluate]
+    return [*{id(dataset): dataset for dataset in map(data.dataset_of, steps)}.values()]
 
 
 def score(

@@ -99,7 +99,8 @@ def _scores_in_half(predictor: Predictor, evaluation: Evaluation, progress: Prog
         advance(1)
         scores = {}
         for name, config in metrics.items():
-            scores[name] = score_with(name, config.build(), predicted, evaluation.examples)
+            if not config.needs_pictures:
+                scores[name] = score_with(name, config.build(), predicted, evaluation.examples)
             advance(1)
     return score.merge_metrics(scores)
 

@@ -294,7 +294,7 @@ def _references(
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
     for metric_name, config in metrics.items():
-        scores = references_of(metric_name, config.build(), examples)
+        scores = None if config.needs_pictures else references_of(metric_name, config.build(), examples)
         if scores is None:
             continue
         notes.update(dict.fromkeys(scores.notes))

@@ -12,6 +12,7 @@ from accelerate import Accelerator
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.part_checks import references_of
+from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
 from ..features.random_features import random_features
 from ..features.store import FeatureStore
@@ -45,11 +46,12 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
         progress.say(f"{name}: {remark}")
 
 
-def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:
+def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:
     """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
     these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and
     PluginError."""
-    metrics = {name: built(config, config.build) for name, config in recipe.metrics.items()}
+    data = datasets_of(recipe, datasets)
+    metrics = {name: build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
     references: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
     for step in (step for step, settings in recipe.steps.items() if settings.evaluate):
         examples = datasets.scored_by(step)

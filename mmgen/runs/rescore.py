@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from .. import report
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
@@ -15,7 +17,7 @@ from ..parts import Metric
 from ..progress import Progress
 from ..recipe.choice import select_parts
 from ..recipe.tables import Recipe
-from ..registry import built, installed
+from ..registry import installed
 from ..storage import decodings, generations, predictions, scored_examples
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Scores
@@ -48,7 +50,8 @@ def rescore(
         raise RunError(f"{folder.path}: no step has texts or predictions yet; continue with `mmgen run`")
     _check_metrics(recipe, finished_steps, bool(names))
     datasets = _scored_data(recipe, folder)
-    metrics = {metric_name: built(config, config.build) for metric_name, config in recipe.metrics.items()}
+    data, device = score.datasets_of(recipe, datasets), torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    metrics = {name: score.build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
     rows: dict[str, dict[str, Scores]] = {}
     ids: dict[str, tuple[str, ...]] = {}
     for name in finished_steps:

@@ -19,7 +19,7 @@ from ..progress import Progress
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
-from ..registry import built, installed
+from ..registry import installed
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
@@ -70,7 +70,8 @@ def rewrite(
         unwritten = [context for context in contexts if not generations.is_complete(context.folder)]
         _write(recipe, folder, unwritten, datasets, decoding)
         if accelerator.is_main_process:
-            metrics = {metric_name: built(config, config.build) for metric_name, config in recipe.metrics.items()}
+            data, device = score.datasets_of(recipe, datasets), accelerator.device
+            metrics = {key: score.build_metric(key, config, data, device) for key, config in recipe.metrics.items()}
             for context in contexts:
                 judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(context.name)}
                 examples, label = datasets.scored_by(context.name), decodings.label(context.name, name)

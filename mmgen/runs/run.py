@@ -99,7 +99,7 @@ def run(
             with _with_place(layers):
                 model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, model, side_by_side.count))
-            metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
+            metrics = build_metrics(recipe, datasets, accelerator.device) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)

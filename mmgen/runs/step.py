@@ -85,7 +85,9 @@ def _validation_scores(context: StepContext, recipe: Recipe, datasets: Datasets)
     if context.step.training.metric_for_best_model is None:
         return None
     main = context.accelerator.is_main_process
-    metrics = {name: config.build() for name, config in recipe.judging(context.name).items()} if main else {}
+    data, device = [datasets.dataset_of(context.name)], context.accelerator.device
+    judging = recipe.judging(context.name) if main else {}
+    metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
     return ValidationScores(recipe, context, datasets.validation_by(context.name), metrics)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..configs import MetricConfig
 from ..data.part_checks import score_with
 from ..evaluation.collapse import collapsed
-from ..evaluation.score import merge
+from ..evaluation.score import build_metric, merge
 from ..progress import Progress
 from ..recipe.layers import settings_of
 from ..recipe.load import part_from
@@ -80,6 +80,7 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         name
         for name, part in registry.names("metric").items()
         if issubclass(part.config, MetricConfig)
+        and (names or not part.config.needs_pictures)
         and part.config.judges == {"text"}
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
@@ -130,7 +131,7 @@ class _Judge:
     def __init__(
         self, configs: Mapping[str, MetricConfig], examples: Sequence[Example], seen: frozenset[str] | None
     ) -> None:
-        self.built = {name: config.build() for name, config in configs.items()}
+        self.built = {name: build_metric(name, config) for name, config in configs.items()}
         self.of_texts = all(config.judges == {"text"} for config in configs.values())
         self.examples = examples
         self.groups = groups_of(examples)
