@@ -74,13 +74,13 @@ class Uncertainty:
 
 
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
-    """Metrics by name; without names, all installed metrics that judge texts only and need no settings. `sets`:
-    overrides such as "captioneval.meteor=false"."""
+    """Metrics by name; without names, all installed metrics that judge texts only and need no settings or pictures.
+    `sets`: overrides such as "captioneval.meteor=false"."""
     metric_names = list(names) or [
         name
         for name, part in registry.names("metric").items()
         if issubclass(part.config, MetricConfig)
-        and (names or not part.config.needs_pictures)
+        and not part.config.needs_pictures
         and part.config.judges == {"text"}
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
