@@ -24,12 +24,12 @@ def train_with(folder, model, examples=None, **training):
 
 
 def assert_same_losses(log, expected, tolerance=1e-6):
+    """Relative for losses over 1, which are rounded to 24 bits."""
     assert len(log) == len(expected) > 2
     for record, expected_record in zip(log, expected, strict=True):
-        for key in ("loss", "grad_norm", "validation_loss"):
-            assert record.get(key) == pytest.approx(
-                expected_record.get(key), abs=tolerance * 10 if key == "grad_norm" else tolerance
-            )
+        for key, slack in (("loss", 1), ("validation_loss", 1), ("grad_norm", 10)):
+            bound = tolerance * slack
+            assert record.get(key, 0.0) == pytest.approx(expected_record.get(key, 0.0), abs=bound, rel=bound), key
 
 
 @pytest.mark.parametrize("objectives", [("views",), BOTH], ids=["alone", "both"])
