@@ -18,6 +18,7 @@ from kit.broken import (
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
+from mmgen.configs import MetricConfig
 from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
 from mmgen.data.part_checks import check_reads, references_of, score_with
@@ -301,8 +302,8 @@ def test_what_a_metric_raises():
 
 
 def test_a_comparison_names_the_metric_too():
-    class Config:
-        judges = frozenset({"text"})
+    class Config(MetricConfig):
+        type: str = "mine"
 
         def build(self):
             return FixedScores(ValueError("no"))
