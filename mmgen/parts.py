@@ -218,6 +218,7 @@ class Extractor(abc.ABC):
     the features (name, hash of the weights, settings); two stores with equal ones can be mixed."""
 
     fingerprint: Mapping[str, Any]
+    license: str | None = None  # of the network's weights, where known; an export names it
 
     @abc.abstractmethod
     def records(

@@ -56,6 +56,8 @@ def push(folder: Path, where: str, private: bool, revision: str | None, yes: boo
     from ..inference.hub import hub_name, uploads
     from ..inference.hub import push as upload
 
+    if revision and hub_name(where).revision:
+        raise MmgenError(f"--revision {revision}: {where} names a revision already; use one of the two")
     target = f"{where}@{revision}" if revision else where
     name, files = hub_name(target), uploads(folder)
     for file in files:

@@ -43,7 +43,8 @@ class Network:
     fit      "pad" keeps the aspect ratio and pads on the right and at the bottom; "stretch" ignores the aspect ratio
     folder   a folder that `save` wrote; its weights are used instead of `weights`
 
-    Attributes: width (C), digest (of the weights), device. Raises DataError for an unknown model, weights or level.
+    Attributes: width (C), digest (of the weights), device, license (of timm's weights, or None). Raises DataError for
+    an unknown model, weights or level.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Network:
             self.module, self.width = load_saved(model, level, size, folder)
         self.digest = digest(self.module)
         pretrained_cfg: Any = getattr(self.module, "pretrained_cfg", {})
+        self.license: str | None = pretrained_cfg.get("license") if weights == "pretrained" else None
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.module.to(self.device)
         mean = pretrained_cfg.get("mean", (0.485, 0.456, 0.406))

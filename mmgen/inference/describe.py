@@ -24,7 +24,8 @@ def _export(folder: Path) -> Iterator[str]:
     yield f"  reads {' and '.join(config['step_inputs'])}; gives {config['kind']}"
     yield f"  encoder {config['backbone'].get('type')}; {weights:,} weights of {config['dtype']}"
     for name, settings in config["inputs"].items():
-        extractor = settings.get("extractor") or {}
+        extractor = settings.get("extractor")
+        extractor = extractor if isinstance(extractor, dict) else {}
         reads = " ".join(str(extractor[key]) for key in ("type", "model", "weights") if extractor.get(key))
         yield f"  {name}: {settings['type']}" + (f", features of {reads}" if reads else "")
     for distribution, entry in config["plugins"].items():

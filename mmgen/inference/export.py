@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from huggingface_hub import metadata_load, try_to_load_from_cache
+
 from .. import API_VERSION, __version__
-from ..configs import FeaturesConfig, PartConfig
+from ..configs import BackboneConfig, FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
 from ..files import write_folder, write_json
 from ..parts import Embedder, Extractor
@@ -17,9 +20,12 @@ from ..storage.exports import (
     BACKBONE,
     CARD,
     CONFIG,
+    EXAMPLES,
     EXTRACTORS,
     FORMAT_VERSION,
+    SHARD,
     VOCABULARIES,
+    WEIGHTS,
     as_saved,
     is_export,
     without_local_paths,
@@ -46,12 +52,13 @@ def export(
     extractor  include the networks that compute features of pictures
     card       (folder, content of config.json) -> text of the model card; the folder may get the card's pictures
 
-    An existing export is replaced, but its model card is kept. Raises RunError for any other existing folder, and
-    UnavailableError for an extractor that cannot be saved."""
+    An existing export is replaced; its model card with its pictures is kept, as are files of others. Raises RunError
+    for any other existing folder, and UnavailableError for an extractor that cannot be saved."""
     path = Path(folder)
     if path.exists() and not (path.is_dir() and (is_export(path) or not any(path.iterdir()))):
         raise RunError(f"{path}: already exists and is not an export; choose another folder or delete it")
     existing_card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else None
+    others = [file for file in path.iterdir() if not _belongs(file.name)] if path.is_dir() else []
 
     def write(partial: Path) -> None:
         model, config = predictor.model, _config(predictor, extractor)
@@ -72,9 +79,20 @@ def export(
         text = existing_card if existing_card is not None else card(partial, config) if card else None
         if text is not None:
             (partial / CARD).write_text(text, encoding="utf-8")
+        for file in [*others, *([path / EXAMPLES] if existing_card is not None else [])]:
+            if file.is_dir():
+                shutil.copytree(file, partial / file.name, symlinks=True)
+            elif file.exists():
+                shutil.copy2(file, partial / file.name)
 
     write_folder(path, write)
     return path
+
+
+def _belongs(name: str) -> bool:
+    """Whether a name at the top of a folder is one of an export's files, which a second export replaces."""
+    known = (CONFIG, VOCABULARIES, CARD, BACKBONE, EXTRACTORS, EXAMPLES, f"{WEIGHTS}.index.json")
+    return name in known or SHARD.fullmatch(name) is not None
 
 
 def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
@@ -111,8 +129,24 @@ def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         "step_objectives": list(step.objectives),
         **without_local_paths(as_saved(tables)),
         "plugins": _plugins(parts),
-        "licenses": {},
+        "licenses": {
+            **{name: text for name, text in predictor.licenses.items() if name in ("backbone", *inputs)},
+            **_backbone_license(exported.backbone),
+        },
     }
+
+
+def _backbone_license(config: BackboneConfig) -> dict[str, str]:
+    """The licence of pretrained weights, by the metadata of the README.md beside them or in the hub's cache."""
+    weights = getattr(config, "weights", None)
+    if not isinstance(weights, str):
+        return {}
+    try:
+        card = Path(weights) / CARD if Path(weights).is_dir() else try_to_load_from_cache(weights, CARD)
+        license = (metadata_load(card) or {}).get("license") if isinstance(card, str | Path) else None
+    except Exception:  # no such file, or the card of a stranger: the licence is not known then
+        return {}
+    return {"backbone": license} if isinstance(license, str) else {}
 
 
 def _adds_terms(embedder: Embedder) -> bool:
@@ -154,6 +188,6 @@ def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path)
         place = folder / EXTRACTORS / name
         place.mkdir(parents=True)
         extractor.save(place)
-        if license := getattr(extractor, "license", None):
-            licenses[name] = str(license)
+        if extractor.license:
+            licenses[name] = extractor.license
     return licenses

@@ -55,7 +55,11 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     recipe = _recipe(config, path, registry, sets)
     model = _build(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
-    return Predictor(model, recipe, config["step"], where=str(folder), extractors=_extractors(config, recipe, folder))
+    predictor = Predictor(
+        model, recipe, config["step"], where=str(folder), extractors=_extractors(config, recipe, folder)
+    )
+    predictor.licenses = dict(config["licenses"])
+    return predictor
 
 
 def _extractors(config: Mapping[str, Any], recipe: Recipe, folder: Path) -> dict[str, Path]:
@@ -85,7 +89,11 @@ def _recipe(config: Mapping[str, Any], path: Path, registry: Registry, sets: Seq
     try:
         return resolve(layers, registry, None, str(path), stored=True, data=NoData())
     except MmgenError as error:
-        raise RunError(f"{error}; the export is damaged, or was written with another version of a plugin") from None
+        first, _, rest = str(error).partition("\n")
+        more = f" (and {rest.count(chr(10)) + 1} more)" if rest else ""
+        raise RunError(
+            f"{first}{more}; the export is damaged, or was written with another version of a plugin"
+        ) from None
 
 
 def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) -> None:
@@ -101,9 +109,9 @@ def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) ->
         if name in registry.names(kind):
             continue
         claimed = [
-            f"{distribution} {entry.get('version')}"
+            f"{distribution} {entry['version']}"
             for distribution, entry in config["plugins"].items()
-            if isinstance(entry, dict) and f"{kind} {name}" in (entry.get("parts") or ())
+            if f"{kind} {name}" in entry["parts"]
         ]
         by = f"; the folder names {claimed[0]:.80} for it: install that only if you trust its source" if claimed else ""
         raise PluginError(f"{path}: needs the {kind} '{name}', which no installed plugin provides{by}")
@@ -114,6 +122,8 @@ def _build(recipe: Recipe, folder: Path, prefix: str) -> Model:
     vocabularies: dict[str, tuple[str, ...]] = {}
     if (folder / VOCABULARIES).exists():
         saved = read_table(folder / VOCABULARIES, vocabularies=dict)["vocabularies"]
+        if not all(isinstance(classes, list) for classes in saved.values()):
+            raise RunError(f"{folder / VOCABULARIES}: damaged: 'vocabularies' must be lists; {COMPLETE}")
         vocabularies = {name: tuple(map(str, classes)) for name, classes in saved.items()}
 
     def build() -> Model:

@@ -56,7 +56,7 @@ def find_folder(
     if text.startswith(HUB):
         return _download(hub_name(text), token, cache_dir, local_files_only)
     path = Path(where)
-    if not path.exists() and isinstance(where, str) and REPOSITORY.fullmatch(text.partition(REVISION)[0]):
+    if not path.exists() and REPOSITORY.fullmatch(text.partition(REVISION)[0]):
         raise RunError(
             f"{text}: no such folder; for a model on the Hugging Face Hub write hf:{text}, for a folder ./{text}"
         )

@@ -82,6 +82,7 @@ class Predictor:
         objectives = () if self.kind == "text" else (self.objective,)
         self._collator = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
+        self.licenses: Mapping[str, str] = {}  # part or input -> the licence of its weights, as an export names it
 
     def __repr__(self) -> str:
         return f"<{self.where}: step '{self.step}', reads {self.names.reads}, gives {self.kind}>"

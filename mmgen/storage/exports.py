@@ -31,8 +31,8 @@ CONFIG, VOCABULARIES, CARD = "config.json", "vocabularies.json", "README.md"
 BACKBONE, EXTRACTORS, EXAMPLES = "backbone", "extractor", "examples"
 WEIGHTS = "model.safetensors"
 KINDS: Mapping[str, type | tuple[type, ...]] = {  # key of config.json -> its type
-    **dict.fromkeys(("name", "step", "kind", "encoder_prefix"), str),
-    **dict.fromkeys(("backbone", "inputs", "objectives", "plugins"), dict),
+    **dict.fromkeys(("name", "step", "kind", "encoder_prefix", "mmgen_version", "dtype"), str),
+    **dict.fromkeys(("backbone", "inputs", "objectives", "plugins", "licenses"), dict),
     "generator": (dict, type(None)),  # none in a recipe whose steps only predict
     **dict.fromkeys(("step_inputs", "step_objectives"), list),
 }
@@ -56,7 +56,29 @@ def read_config(path: Path) -> dict[str, Any]:
         raise RunError(
             f"{path / CONFIG}: has format_version {version}, but this mmgen reads up to {FORMAT_VERSION}; upgrade mmgen"
         )
-    return read_table(path / CONFIG, **KINDS)
+    config = read_table(path / CONFIG, **KINDS)
+    if problem := next(_problems(config), None):
+        raise RunError(f"{path / CONFIG}: damaged: {problem[:200]}; {COMPLETE}")
+    return config
+
+
+def _problems(config: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong inside the tables and lists of a config.json, which may come from a stranger."""
+    for key in ("step_inputs", "step_objectives"):
+        if not config[key] or not all(isinstance(name, str) for name in config[key]):
+            yield f"'{key}' must be a list of names"
+    for key in ("inputs", "objectives"):
+        for name, settings in config[key].items():
+            if not isinstance(settings, dict) or not isinstance(settings.get("type"), str):
+                yield f"{key}.{name}: must be a table with a 'type'"
+            elif settings.get("features") is not None:
+                yield f"{key}.{name}.features: must be null, because an export reads no files outside of its folder"
+    for name, entry in config["plugins"].items():
+        parts = entry.get("parts") if isinstance(entry, dict) else None
+        if not isinstance(parts, list) or not all(isinstance(text, str) for text in (entry.get("version"), *parts)):
+            yield f"plugins.{name}: must be a table with 'version' and a list of 'parts'"
+    if not all(isinstance(license, str) for license in config["licenses"].values()):
+        yield "'licenses' must be names"
 
 
 def write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:

@@ -22,6 +22,7 @@ class GridFeatures(Extractor):
     def __init__(self, config: TimmGrid, folder: Path | None = None) -> None:
         level, self.pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch", folder=folder)
+        self.license = self.network.license
         self.batch_size, self.grid = config.batch_size, config.grid
         edges = torch.linspace(0, 1, config.grid + 1)
         rows, columns = torch.meshgrid(torch.arange(config.grid), torch.arange(config.grid), indexing="ij")

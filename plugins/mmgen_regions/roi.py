@@ -25,6 +25,7 @@ class RoiFeatures(Extractor):
     def __init__(self, config: Roi, folder: Path | None = None) -> None:
         level, self.pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, folder=folder)
+        self.license = self.network.license
         self.batch_size, self.default_boxes = config.batch_size, spread(config.spread)
         self.detector = None
         if config.detector:

@@ -1,5 +1,6 @@
 """Exports: the answers of the run, to the bit, from one folder; the content of the folder, and refusals."""
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from transformers import AutoModelForMaskedLM
 
 import mmgen
 from mmgen.errors import PluginError, RunError
+from mmgen.inference.describe import describe
 from mmgen.inference.export import export
 from mmgen.inference.load import load_run
 from mmgen.inference.predictor import Predictor
@@ -225,6 +227,37 @@ def test_an_export_can_be_exported(exported, tmp_path):
         assert (again / name).read_bytes() == (exported / name).read_bytes()
 
 
+def test_a_second_export_keeps_what_others_added(both, tmp_path):
+    folder = export(both, tmp_path / "export", card=lambda *_: "![](examples/1.jpg)")
+    (folder / "examples").mkdir()
+    for name in ("examples/1.jpg", "LICENSE", "extractor/old.txt"):
+        (folder / name).write_text("mine")
+    export(both, folder)
+    assert (folder / "examples" / "1.jpg").read_text() == (folder / "LICENSE").read_text() == "mine"
+    assert not (folder / "extractor" / "old.txt").exists()
+
+
+def test_licences(both, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "README.md").write_text("---\nlicense: mit\n---\n# A model\n")
+    recipe = both.recipe.model_copy(
+        update={"backbone": both.recipe.backbone.model_copy(update={"weights": str(source)})}
+    )
+    run = Predictor(both.model, recipe, "both")
+    run.features.extractor("image").license = "apache-2.0"
+    folder = export(run, tmp_path / "export")
+    assert json.loads((folder / "config.json").read_text())["licenses"] == {"backbone": "mit", "image": "apache-2.0"}
+    (source / "README.md").write_text("---\nlicense: [a\n---\n")
+    assert json.loads((export(run, folder) / "config.json").read_text())["licenses"] == {"image": "apache-2.0"}
+
+
+def test_an_export_of_an_export_names_the_licences(copy, tmp_path):
+    change(copy, licenses={"backbone": "mit"})
+    again = export(mmgen.load(copy, device="cpu"), tmp_path / "again")
+    assert json.loads((again / "config.json").read_text())["licenses"] == {"backbone": "mit"}
+
+
 def test_other_folders_are_not_replaced(both, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(RunError) as error:
@@ -309,3 +342,55 @@ def test_another_step(exported):
     with pytest.raises(RunError) as error:
         mmgen.load(exported, step="image")
     assert str(error.value) == f"{exported}: has no step 'image', because it is an export of step 'both'"
+
+
+HOSTILE = {  # changes of config.json -> the error after its place
+    "a path as step": ({"step": "../x"}, "steps.../x: "),
+    "a path as input": ({"inputs": {"../x": {"type": "text"}}}, "inputs.../x: "),
+    "inputs of another type": ({"step_inputs": [["caption"]]}, "damaged: 'step_inputs' must be a list of names"),
+    "no inputs": ({"step_inputs": []}, "damaged: 'step_inputs' must be a list of names"),
+    "an input without a table": ({"inputs": {"image": 5}}, "damaged: inputs.image: must be a table with a 'type'"),
+    "a file of features": (
+        {"inputs": {"image": {"type": "regions", "features": "/etc/passwd"}}},
+        "damaged: inputs.image.features: must be null, because an export reads no files outside of its folder",
+    ),
+    "plugins of another type": (
+        {"plugins": {"x": {"version": "1", "parts": "all"}}},
+        "damaged: plugins.x: must be a table with 'version' and a list of 'parts'",
+    ),
+    "licences of another type": ({"licenses": {"backbone": {}}}, "damaged: 'licenses' must be names"),
+    "a huge encoder": ({"encoder_prefix": "../../"}, ""),
+    "several mistakes": ({"step_objectives": [5], "generator": {"type": "masked", "x": 1}}, "damaged: "),
+    "no version": ({"mmgen_version": None}, "damaged: 'mmgen_version' is null"),
+    "a version of another type": ({"format_version": "1"}, "damaged: 'format_version' is "),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_config_gets_one_line(copy, photo, name):
+    changes, message = HOSTILE[name]
+    change(copy, **changes)
+    with pytest.raises(mmgen.MmgenError) as error:
+        mmgen.load(copy).ask(photo, caption="a dog")
+    text = str(error.value).replace(str(copy), "FOLDER")
+    assert "\n" not in text and text.startswith(f"FOLDER/config.json: {message}" if message else "FOLDER")
+    with contextlib.suppress(mmgen.MmgenError):
+        describe(copy)
+
+
+def test_a_network_of_another_size_takes_no_memory(copy, photo):
+    config = json.loads((copy / "config.json").read_text())
+    config["inputs"]["image"]["extractor"] |= {"model": "vit_giant_patch14_dinov2", "image_size": 4096}
+    change(copy, inputs=config["inputs"])
+    with pytest.raises(mmgen.DataError) as error:
+        mmgen.load(copy).ask(photo, caption="a dog")
+    assert str(error.value).startswith(f"{copy}/extractor/image") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("[" * 100_000, "damaged: nested too deeply"), ('{"format_version": 1' + "0" * 5000 + "}", "damaged: a number")],
+)
+def test_a_config_that_python_cannot_read(copy, text, message):
+    (copy / "config.json").write_text(text)
+    assert refused(copy).startswith(f"FOLDER/config.json: {message}")

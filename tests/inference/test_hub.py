@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from kit import hub
 from PIL import Image
 
 import mmgen
+from mmgen.cli import main
 from mmgen.errors import RunError
 from mmgen.inference.export import export
 from mmgen.inference.hub import find_folder, hub_name, uploads
@@ -41,8 +43,17 @@ def test_a_bare_name_is_refused(tmp_path, monkeypatch):
     assert str(error.value) == (
         "user/name: no such folder; for a model on the Hugging Face Hub write hf:user/name, for a folder ./user/name"
     )
+    assert find_folder(Path("user/name/x")) == Path("user/name/x")
+    with pytest.raises(RunError, match="no such folder"):
+        find_folder(Path("user/name"))  # as a command passes it
     (tmp_path / "user" / "name").mkdir(parents=True)
     assert find_folder("user/name") == Path("user/name")
+
+
+def test_two_revisions_are_refused(exported):
+    refused = CliRunner().invoke(main, ["push", str(exported), "hf:me/toy@a", "--revision", "b", "--yes"])
+    message = "--revision b: hf:me/toy@a names a revision already; use one of the two"
+    assert str(refused.exception) == message or message in refused.output
 
 
 def test_only_files_of_the_export_are_uploaded(exported, tmp_path):
