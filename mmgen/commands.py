@@ -17,6 +17,12 @@ Decorator = Callable[[Any], Any]
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 run_argument = click.argument("run", type=click.Path(path_type=Path))
 model_argument = click.argument("where")  # a run, an export or hf:user/name
+data_option = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="RECIPE",
+    help="For an export, which has no data: the recipe whose data to use, with its default profile.",
+)
 profile_option = click.option("--profile", help="The profile of the recipe to apply.")
 
 

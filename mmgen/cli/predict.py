@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..commands import jsonl_option, query_arguments, quiet, settings_option
+from ..commands import data_option, jsonl_option, query_arguments, quiet, settings_option
 from ..errors import MmgenError
 from ..progress import tell
 from .answer_output import answer_all
@@ -36,6 +36,7 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
     "form",
     help="Predict for a split of the data, and write the result file of a task to --out; the name of the format.",
 )
+@data_option
 @click.option("--split", help="With --as: the split; by default the split on which the step is scored.")
 @jsonl_option
 def predict(
@@ -45,23 +46,28 @@ def predict(
     sets: tuple[str, ...],
     steps: tuple[str, ...],
     form: str | None,
+    data: Path | None,
     split: str | None,
     out: Path | None,
 ) -> None:
     """Predict labels, choices, regions or boxes with the model in the run folder RUN. SOURCES are images, folders of
     images, or JSONL files whose fields are inputs. --input also gives inputs.
 
-    With --as, predict for a full split of RUN's data, and write the result file that the task's evaluation reads.
+    With --as, predict for a full split of RUN's data, or for an export of --data RECIPE, and write the result file that
+    the task's evaluation reads.
     """
     if form:
         if out is None:
             raise MmgenError(f"--as {form}: requires --out FILE")
         if sources or pairs:
             raise MmgenError(f"--as {form}: predicts for a split of the data; leave out pictures and --input")
-        _write_result_file(run, form, steps, split, sets, out)
+        if data:
+            _write_result_file_of_export(run, form, data, split, sets, out)
+        else:
+            _write_result_file(run, form, steps, split, sets, out)
         return
-    if split or len(steps) > 1:
-        raise MmgenError("--split, and --step more than once, require --as; without --as, give one --step")
+    if data or split or len(steps) > 1:
+        raise MmgenError("--data, --split, and --step more than once, require --as; without --as, give one --step")
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, or --input NAME=VALUE")
     quiet()
@@ -91,6 +97,21 @@ def _write_result_file(
 
     refuse_overwriting(out)
     write_text(out, result_file(run, form, steps, split, sets, Bars()))
+    tell(f"{out}: written")
+
+
+def _write_result_file_of_export(
+    where: Path, form: str, data: Path, split: str | None, sets: Sequence[str], out: Path
+) -> None:
+    quiet()
+    from ..files import write_text
+    from ..inference.query import refuse_overwriting
+    from ..inference.result_file import result_file_of_export
+    from ..inference.with_data import DataSource
+    from ..progress import Bars
+
+    refuse_overwriting(out)
+    write_text(out, result_file_of_export(where, form, DataSource(data, split=split), sets, Bars()))
     tell(f"{out}: written")
 
 

@@ -13,6 +13,7 @@ class ScoreRequest:
 
     predictions: Path
     references: Path | None
+    data: Path | None
     per: Literal["image", "question"]
     profile: str | None
     split: str | None

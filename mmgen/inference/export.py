@@ -58,7 +58,7 @@ def export(
     if path.exists() and not (path.is_dir() and (is_export(path) or not any(path.iterdir()))):
         raise RunError(f"{path}: already exists and is not an export; choose another folder or delete it")
     existing_card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else None
-    others = [file for file in path.iterdir() if not _belongs(file.name)] if path.is_dir() else []
+    extra_files = [file for file in path.iterdir() if not _belongs(file.name)] if path.is_dir() else []
 
     def write(partial: Path) -> None:
         model, config = predictor.model, _config(predictor, extractor)
@@ -79,7 +79,7 @@ def export(
         text = existing_card if existing_card is not None else card(partial, config) if card else None
         if text is not None:
             (partial / CARD).write_text(text, encoding="utf-8")
-        for file in [*others, *([path / EXAMPLES] if existing_card is not None else [])]:
+        for file in [*extra_files, *([path / EXAMPLES] if existing_card is not None else [])]:
             if file.is_dir():
                 shutil.copytree(file, partial / file.name, symlinks=True)
             elif file.exists():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..configs import MetricConfig
 from ..data.datasets import build_split
 from ..errors import DataError, RunError, did_you_mean
-from ..evaluation.predict import predict
 from ..progress import Progress
 from ..reading.results import ResultFiles
 from ..recipe.layers import setting_table
@@ -19,9 +19,7 @@ from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
 from .load import load_run
-from .predictor import Predictor
-
-AT_ONCE = 512  # examples
+from .with_data import DataSource, predictions_of, with_data
 
 
 def result_file(
@@ -56,8 +54,23 @@ def result_file(
         scored = build_split(config, split).split(split or config.test_split)
         examples = [example for example in scored if example.id not in values]
         predicted_examples |= {example.id: example for example in examples}
-        values |= _predict(run, examples, progress)
+        values |= {outcome.id: outcome.value for outcome in predictions_of(run, examples, progress)}
     return files.write(values, [*predicted_examples.values()])
+
+
+def result_file_of_export(
+    where: str | Path, form: str, source: DataSource, sets: Sequence[str] = (), progress: Progress | None = None
+) -> str:
+    """The content of the result file of an export for the data of a recipe. `sets`: see `result_file`."""
+    progress = progress or Progress()
+    judge, files = _find_format(form, installed())
+    data_settings = tuple(setting for setting in sets if _is_data_setting(setting))
+    source = replace(source, sets=(*source.sets, *data_settings))
+    with with_data(where, source, [setting for setting in sets if setting not in data_settings], progress) as export:
+        if reason := mismatch(export.recipe, export.step, judge, form):
+            raise RunError(f"{where}: {reason}; choose another recipe with --data, or another export")
+        outcomes = predictions_of(export.load(), export.examples, progress)
+        return files.write({outcome.id: outcome.value for outcome in outcomes}, [*export.examples])
 
 
 def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], ResultFiles]:
@@ -102,25 +115,3 @@ def mismatch(recipe: Recipe, step: str, judge: type[MetricConfig], form: str) ->
         if label not in (recipe.scored_data(step) or recipe.data).labels:
             return f"the data of step '{step}' have no label '{label}', which {form} needs"
     return ""
-
-
-def _predict(run: Predictor, examples: Sequence[Example], progress: Progress) -> Iterator[tuple[str, Any]]:
-    """(id, value) of every example. Raises DataError if an input of an example is missing."""
-    writes, inputs = run.kind == "text", tuple(run.names.inputs)
-    for name in inputs:
-        if name in run.features and run.features.embedders[name].reader.path is None:
-            raise DataError(
-                f"{run.where}: the run has no features of this extractor of '{name}'; give the features with --set "
-                f"inputs.{name}.features=FILE"
-            )
-        run.model.embedders[name].reader.find_gaps(examples)
-    with progress.task(f"{run.step}: predicting", len(examples), "examples") as advance:
-        for first in range(0, len(examples), AT_ONCE):
-            batch = examples[first : first + AT_ONCE]
-            best = (
-                [texts[0] for texts in run.generate(batch)]
-                if writes
-                else predict(run.model, batch, run.objective, inputs)
-            )
-            yield from ((outcome.id, outcome.value) for outcome in best)
-            advance(len(batch))

@@ -16,6 +16,7 @@ from ..evaluation import probes as probing
 from ..evaluation.generate import generate
 from ..inference.load import load_run
 from ..inference.predictor import Predictor
+from ..inference.with_data import DataSource, predictions_of, with_data
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
@@ -23,8 +24,9 @@ from ..recipe import choice
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
+from ..storage.exports import BACKBONE
 from ..storage.run_folder import RunFolder
-from ..tensors import Example
+from ..tensors import Example, Generation
 
 
 def probe(
@@ -43,6 +45,42 @@ def probe(
     probe_data = probe_input(folder, recipe, steps, progress or Progress())
     with folder.locked():
         return probing.probe(probes, probe_data, folder.path / "probes", recipe.seed)
+
+
+def probe_export(
+    where: str | Path,
+    source: DataSource,
+    folder: Path,
+    names: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> dict[str, ProbeResult | MmgenError]:
+    """Run probes on an export with the data of a recipe, by default the probes of that recipe; files are in
+    `folder`/NAME/. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError, DataError."""
+    progress = progress or Progress()
+    with with_data(where, source, progress=progress) as export:
+        probes = select_probes(export.recipe, names, sets, installed())
+        predictor, step = export.load(), export.step
+        inputs, texts = tuple(predictor.names.inputs), {}
+        if predictor.kind == "text":
+            outcomes = predictions_of(predictor, export.examples, progress)
+            texts = {outcome.id: outcome for outcome in outcomes if isinstance(outcome, Generation)}
+        trained = TrainedStep(
+            step,
+            lambda: _to_device(predictor.model),
+            inputs,
+            texts,
+            0,
+            lambda model, examples: generate(model, examples, inputs=inputs),
+        )
+        probe_data = ProbeInput(
+            [trained],
+            [resolve(example) for example in export.examples],
+            lambda: untrained_model(export.load(), export.folder / BACKBONE),
+            _pictures(export.datasets.dataset_of(step), export.examples),
+            progress,
+        )
+        return probing.probe(probes, probe_data, folder, export.recipe.seed)
 
 
 def select_probes(
@@ -75,7 +113,7 @@ def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progres
     return ProbeInput(
         trained,
         examples,
-        lambda: untrained_model(load_run(folder.path, finished_steps[-1])),
+        lambda: untrained_model(load_run(folder.path, finished_steps[-1]), folder.backbone),
         _pictures(dataset, examples),
         progress,
     )
@@ -100,13 +138,12 @@ def _to_device(model: Model) -> Model:
     return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def untrained_model(run: Predictor) -> Model:
+def untrained_model(run: Predictor, backbone: Path) -> Model:
     """The run's model without training: the encoder in its initial state, and the embedders' layers reinitialised. The
-    statistics of the features (mean, deviation) stay."""
-    assert run.folder is not None  # load_run sets the folder
+    statistics of the features (mean, deviation) stay. `backbone`: the folder with the encoder's sizes."""
     run.model.cpu()  # a GPU draws different random numbers
     with seeded(run.recipe.seed, "untaught"):
-        run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())
+        run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=backbone).state_dict())
         for embedder in run.model.embedders.values():
             for module in embedder.modules():
                 reset = getattr(module, "reset_parameters", None)

@@ -13,6 +13,7 @@ from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
 from ..errors import DataError, RecipeError, RunError
 from ..evaluation import score
+from ..inference.with_data import DataSource, predictions_of, with_data
 from ..parts import Metric
 from ..progress import Progress
 from ..recipe.choice import select_parts
@@ -62,6 +63,32 @@ def rescore(
             ids |= {label: tuple(example.id for example in examples) for label in rows[name]}
     tables = "\n\n".join(map(report.markdown, report.tables_of_scores(recipe, rows, datasets)))
     return Rescored({label: scores for step_rows in rows.values() for label, scores in step_rows.items()}, ids, tables)
+
+
+def score_export(
+    where: str | Path,
+    source: DataSource,
+    names: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Rescored:
+    """Write or predict the examples of a recipe with an export, and score them. `names`, `sets`: see `rescore`; by
+    default the metrics of that recipe. Raises RunError, RecipeError, DataError."""
+    progress = progress or Progress()
+    with with_data(where, source, progress=progress) as export:
+        metrics = select_parts(MetricConfig, export.recipe.metrics, names, sets, installed())
+        recipe, step, examples = export.recipe.model_copy(update={"metrics": metrics}), export.step, export.examples
+        _check_metrics(recipe, [step], bool(names))
+        predictor = export.load()
+        data, device = score.datasets_of(recipe, export.datasets), predictor.model.device
+        judging = {
+            name: score.build_metric(name, config, data, device) for name, config in recipe.judging(step).items()
+        }
+        outcomes = predictions_of(predictor, examples, progress)
+        scores = score.score_predictions(step, outcomes, examples, judging, Path(where), progress)
+        rows = {step: {step: scores}}
+        tables = "\n\n".join(map(report.markdown, report.tables_of_scores(recipe, rows, export.datasets)))
+        return Rescored(rows[step], {step: tuple(example.id for example in examples)}, tables)
 
 
 def _has_results(recipe: Recipe, folder: RunFolder, step: str) -> bool:

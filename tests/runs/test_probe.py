@@ -187,7 +187,7 @@ def test_a_report_does_without_the_plugin_of_a_probe(done):
 def test_untrained_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untrained_model
 
-    trained, fresh = load_run(done, "both").model, untrained_model(load_run(done, "both"))
+    trained, fresh = load_run(done, "both").model, untrained_model(load_run(done, "both"), done / "backbone")
     assert {name: tensor.shape for name, tensor in trained.state_dict().items()} == {
         name: tensor.shape for name, tensor in fresh.state_dict().items()
     }
