@@ -25,7 +25,7 @@ from .decoding import Decoding, DecodingConfig
 from .settings import Config
 
 Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
-Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
+Gives = Literal["text", "label", "choice", "region", "boxes", "vectors"]  # kinds of predictions
 
 if TYPE_CHECKING:
     import click

@@ -281,8 +281,9 @@ class Prediction:
     choice  {"choice": index, "probabilities": [the probability of each choice]}
     region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": region}; of several pictures also "picture"
     boxes   a list of such boxes, the most probable first
+    vectors {input: vector of length 1} for the two inputs that are compared
 
-    score   confidence: the probability of the prediction
+    score   confidence: the probability of the prediction; of vectors, their cosine similarity
     """
 
     id: str

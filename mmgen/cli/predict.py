@@ -1,4 +1,4 @@
-"""The command `mmgen predict`: predict a label, a choice, a region or boxes."""
+"""The command `mmgen predict`: predict a label, a choice, a region, boxes or vectors."""
 
 from __future__ import annotations
 
@@ -50,8 +50,11 @@ def predict(
     split: str | None,
     out: Path | None,
 ) -> None:
-    """Predict labels, choices, regions or boxes with the model in the run folder RUN. SOURCES are images, folders of
-    images, or JSONL files whose fields are inputs. --input also gives inputs.
+    """Predict labels, choices, regions, boxes or vectors with the model in the run folder RUN. SOURCES are images,
+    folders of images, or JSONL files whose fields are inputs. --input also gives inputs.
+
+    A step that compares pictures and texts ranks the queries, the most similar first: give a folder of pictures, and
+    the text as --input.
 
     With --as, predict for a full split of RUN's data, or for an export of --data RECIPE, and write the result file that
     the task's evaluation reads.
@@ -83,7 +86,17 @@ def predict(
         predictor = load_for(run, queries, step, sets, writes=False)
         return predictor, predictor.answers(queries, batch_size=batch_size)
 
-    answer_all(queries, begin, ("predicting", "predicted"), _print, out)
+    compared: list[Mapping[str, Any]] = []  # answers that are ranked once all are there
+
+    def show(line: Mapping[str, Any], kind: str) -> None:
+        if kind == "vectors" and "error" not in line:
+            compared.append(line)
+        else:
+            _print(line, kind)
+
+    answer_all(queries, begin, ("predicting", "predicted"), show, out)
+    for line in sorted(compared, key=lambda line: -line["score"]):
+        tell(f"{line['score']:7.4f}  {line['id']}")
 
 
 def _write_result_file(

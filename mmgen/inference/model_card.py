@@ -278,4 +278,11 @@ def _licenses(config: Mapping[str, Any]) -> list[str]:
     return known or ["mmgen does not know the licences of the weights; check their sources before publishing."]
 
 
-KINDS = {"text": "texts", "label": "a label", "choice": "a choice", "region": "a region", "boxes": "boxes"}
+KINDS = {
+    "text": "texts",
+    "label": "a label",
+    "choice": "a choice",
+    "region": "a region",
+    "boxes": "boxes",
+    "vectors": "vectors of its inputs",
+}

@@ -160,7 +160,7 @@ class Predictor:
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer: ...
 
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer | list[Answer]:
-        """Predict a label, a choice, a region or boxes (a step that writes gives one text): `Answer.value` and
+        """Predict a label, a choice, a region, boxes or vectors (a step that writes gives one text): `Answer.value` and
         `Answer.score`. Parameters and errors are those of `ask`."""
         return self._call(query, inputs, None, batch_size)
 

@@ -23,7 +23,14 @@ from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import LOG_PROBABILITY, Example, Scores
 
-PLURAL = {"text": "texts", "label": "labels", "choice": "choices", "region": "regions", "boxes": "boxes"}
+PLURAL = {
+    "text": "texts",
+    "label": "labels",
+    "choice": "choices",
+    "region": "regions",
+    "boxes": "boxes",
+    "vectors": "vectors",
+}
 log = logging.getLogger("mmgen")
 
 

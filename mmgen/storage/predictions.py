@@ -19,6 +19,7 @@ FILE = "predictions.jsonl"
 LINE = TypeAdapter(Prediction)
 
 Box = Annotated[list[float], Field(min_length=4, max_length=4)]
+Vectors = Annotated[dict[str, Annotated[list[float], Field(min_length=1)]], Field(min_length=2, max_length=2)]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ VALUES: dict[str, TypeAdapter[Any]] = {
     "choice": TypeAdapter(Choice),
     "region": TypeAdapter(Region),
     "boxes": TypeAdapter(list[Box]),
+    "vectors": TypeAdapter(Vectors),
 }  # kind of prediction -> its values, as `mmgen.tensors.Prediction` has them
 
 

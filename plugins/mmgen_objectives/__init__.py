@@ -80,12 +80,9 @@ class SentenceImage(mmgen.ObjectiveConfig):
         return ""
 
 
-class Contrastive(mmgen.ObjectiveConfig):
-    """Image-text contrast: each picture must fit its own caption better than all other captions of the batch, and the
-    other way round (Radford et al., 2021, "CLIP"; as a loss of a model that also fuses them: Li et al., 2021,
-    "ALBEF")."""
+class Contrast(mmgen.ObjectiveConfig):
+    """Keys of the objectives that compare two inputs."""
 
-    type: Literal["contrastive"] = "contrastive"
     over_batch = True
 
     inputs: tuple[str, str] = Field(("image", "caption"), description="the two inputs that are compared")
@@ -94,17 +91,37 @@ class Contrastive(mmgen.ObjectiveConfig):
         2.6592, ge=0, le=4.6, description="logarithm of the initial inverse temperature, which is trained"
     )
 
-    def build(self, backbone, vocabularies):
-        from .contrastive import ContrastiveObjective
-
-        return ContrastiveObjective(self, backbone.hidden_size)
-
     def errors(self, inputs):
         if self.inputs[0] == self.inputs[1]:
             return f"compares '{self.inputs[0]}' with itself; name two inputs"
         if absent := [name for name in self.inputs if name not in inputs]:
             return f"compares {' and '.join(map(repr, self.inputs))}, but the step does not read '{absent[0]}'"
         return ""
+
+
+class Contrastive(Contrast):
+    """Image-text contrast: each picture must fit its own caption better than all other captions of the batch, and the
+    other way round (Radford et al., 2021, "CLIP"). It predicts a vector of length 1 for each of the two inputs."""
+
+    type: Literal["contrastive"] = "contrastive"
+    gives = "vectors"
+
+    def build(self, backbone, vocabularies):
+        from .contrastive import ContrastiveObjective
+
+        return ContrastiveObjective(self, backbone.hidden_size)
+
+
+class ContrastiveLoss(Contrast):
+    """The loss of `contrastive` without predictions: for a step that also writes or predicts (Li et al., 2021,
+    "ALBEF")."""
+
+    type: Literal["contrastive_loss"] = "contrastive_loss"
+
+    def build(self, backbone, vocabularies):
+        from .contrastive import ContrastiveLossObjective
+
+        return ContrastiveLossObjective(self, backbone.hidden_size)
 
 
 class MaskedRegions(mmgen.ObjectiveConfig):
@@ -139,4 +156,4 @@ class MaskedRegions(mmgen.ObjectiveConfig):
 
 @mmgen.hookimpl
 def register_objectives():
-    return [MaskedWords, SentenceImage, MaskedRegions, RegionClasses, Contrastive]
+    return [MaskedWords, SentenceImage, MaskedRegions, RegionClasses, Contrastive, ContrastiveLoss]

@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.objectives import BatchObjective, Rows, Sequencer, TargetReader
-from mmgen.tensors import Batch, Targets
+from mmgen.tensors import Batch, Prediction, Targets
 
-from . import Contrastive
+from . import Contrast
 
 LARGEST_SCALE = math.log(100)  # CLIP's limit
+DIGITS = 6  # of the numbers of predicted vectors, as exact as single precision
 
 
 class ContrastiveReader(TargetReader):
@@ -33,10 +34,10 @@ class ContrastiveReader(TargetReader):
         return Targets({"loss": len(rows.examples)}, shown)
 
 
-class ContrastiveObjective(BatchObjective):
-    """See `Contrastive`. Each input is encoded alone; its vector, of length 1, is a linear layer of [CLS]."""
+class ContrastiveLossObjective(BatchObjective):
+    """See `ContrastiveLoss`. Each input is encoded alone; its vector, of length 1, is a linear layer of [CLS]."""
 
-    def __init__(self, config: Contrastive, width: int) -> None:
+    def __init__(self, config: Contrast, width: int) -> None:
         super().__init__()
         self.reader, self.inputs = ContrastiveReader(config.inputs), config.inputs
         self.projections = nn.ModuleList(nn.Linear(width, config.projection_dim, bias=False) for _ in config.inputs)
@@ -44,11 +45,18 @@ class ContrastiveObjective(BatchObjective):
 
     def features(self, model: Sequencer, batch: Batch, targets: Targets) -> Mapping[str, Tensor]:
         features: dict[str, Tensor] = {}
-        for place, (name, projection) in enumerate(zip(self.inputs, self.projections, strict=True)):
-            alone = replace(batch, inputs={name: batch.inputs[name]})
-            features[f"vectors {place}"] = F.normalize(projection(model.encode(alone).first), dim=1)  # (B, W)
+        for place, (name, vectors) in enumerate(self.vectors(model, batch).items()):
+            features[f"vectors {place}"] = vectors
             features[f"shown {place}"] = targets.labels[name]  # (B,)
         return features
+
+    def vectors(self, model: Sequencer, batch: Batch) -> dict[str, Tensor]:
+        """(B, W) for each of the two inputs, of length 1."""
+        encoded = (model.encode(replace(batch, inputs={name: batch.inputs[name]})) for name in self.inputs)
+        return {
+            name: F.normalize(projection(rows.first), dim=1)
+            for name, projection, rows in zip(self.inputs, self.projections, encoded, strict=True)
+        }
 
     def compare(self, features: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         scores = features["vectors 0"] @ features["vectors 1"].T  # (n, n)
@@ -60,3 +68,22 @@ class ContrastiveObjective(BatchObjective):
         partners = torch.arange(len(scores), device=scores.device)
         both = [F.cross_entropy(logits, partners, reduction="sum") for logits in (scores, scores.T)]
         return {"loss": torch.stack(both).mean()}
+
+
+class ContrastiveObjective(ContrastiveLossObjective):
+    """See `Contrastive`."""
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        """Both vectors, to DIGITS decimals, and their cosine similarity."""
+        both = {name: vectors.float() for name, vectors in self.vectors(model, batch).items()}
+        left, right = both.values()
+        similarities = (left * right).sum(1).tolist()
+        rows = zip(*(vectors.tolist() for vectors in both.values()), strict=True)
+        return [
+            Prediction(
+                id_,
+                {name: [round(number, DIGITS) for number in row] for name, row in zip(both, pair, strict=True)},
+                similarity,
+            )
+            for id_, pair, similarity in zip(batch.ids, rows, similarities, strict=True)
+        ]

@@ -1,6 +1,6 @@
 """The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities,
-and COCO's captions. Each folder has everything about one: the configs, the published files read and written, the
-objective, the metric, the result file, the card, and the drawn version."""
+COCO's captions, and finding pictures for captions. Each folder has everything about one: the configs, the published
+files read and written, the objective, the metric, the result file, the card, and the drawn version."""
 
 import mmgen
 
@@ -8,13 +8,14 @@ from .captions.config import CocoCaptions
 from .flickr30k.config import Flickr30kEntities, PhraseBoxes, PhraseRecall, PhraseRegions, ScenePhrases
 from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, TrueOrFalse, TruthBars
 from .refcoco.config import BoxAccuracy, ChosenRegion, Refcoco, RegionChoice, SceneExpressions
+from .retrieval.config import Retrieval, Similarity
 from .vcr.config import ChoiceAccuracy, Choices, MultipleChoice, NamedTexts, SceneChoices, Vcr, VcrTexts
 from .vqa.config import AnswerBars, AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
 
 
 @mmgen.hookimpl
 def register_metrics():
-    return [VqaAccuracy, PairAccuracy, ChoiceAccuracy, BoxAccuracy, PhraseRecall]
+    return [VqaAccuracy, PairAccuracy, ChoiceAccuracy, BoxAccuracy, PhraseRecall, Retrieval]
 
 
 @mmgen.hookimpl
@@ -30,4 +31,4 @@ def register_datasets():
 
 @mmgen.hookimpl
 def register_renderers():
-    return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes]
+    return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes, Similarity]

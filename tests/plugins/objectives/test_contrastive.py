@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from kit import toys
 from kit.training import train_step
 from mmgen_masked import Masked
 from mmgen_objectives import Contrastive
@@ -11,8 +12,13 @@ from mmgen_objectives import Contrastive
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
+from mmgen.errors import RecipeError
+from mmgen.evaluation.predict import predict
 from mmgen.model import Objectives, compose
+from mmgen.objectives import declaration_problem
+from mmgen.recipe.load import load
 from mmgen.recipe.tables import Step, Training
+from mmgen.registry import installed
 from mmgen.tensors import Example
 from mmgen.testing import Tiny, Words
 from mmgen.testing.toy import THINGS
@@ -105,3 +111,45 @@ def test_a_trained_model_finds_every_partner(tmp_path):
 )
 def test_inputs_that_do_not_fit(inputs, problem):
     assert Contrastive(inputs=inputs).errors(INPUTS) == problem
+
+
+def test_predictions_are_the_vectors_that_the_loss_compares():
+    built = model()
+    features = loss_of(built, EXAMPLES)[1]
+    predictions = predict(built, EXAMPLES, "contrast", batch_size=4)
+    assert [prediction.id for prediction in predictions] == [example.id for example in EXAMPLES]
+    for row, prediction in enumerate(predictions):
+        assert [*prediction.value] == ["caption", "second"]
+        left, right = prediction.value.values()
+        assert left == pytest.approx(features["vectors 0"][row].tolist(), abs=2e-6)
+        assert right == pytest.approx(features["vectors 1"][row].tolist(), abs=2e-6)
+        assert prediction.score == pytest.approx(sum(a * b for a, b in zip(left, right, strict=True)), abs=1e-5)
+
+
+def test_only_the_loss_may_stand_beside_writing(tmp_path):
+    def resolve(kind):
+        (tmp_path / "toy.toml").write_text(
+            toys.recipe(
+                inputs={"caption": {"type": "text"}, "second": {"type": "text"}},
+                objectives={"contrast": {"type": kind, "inputs": ["caption", "second"]}},
+                steps={
+                    "one": {
+                        "inputs": ["caption", "second"],
+                        "train": ["backbone"],
+                        "objectives": ["generator", "contrast"],
+                    }
+                },
+            )
+        )
+        return load(tmp_path / "toy.toml", installed())[0]
+
+    with pytest.raises(RecipeError, match="'generator' and 'contrast' both make predictions, but only one objective"):
+        resolve("contrastive")
+    recipe = resolve("contrastive_loss")
+    assert recipe.predicts("one") == ("generator", "text")
+    config, built = recipe.objectives["contrast"], model()
+    objective = config.build(built.backbone, {})
+    assert declaration_problem(config, objective, INPUTS, {}) == ""
+    examples = Collator(built, built.inputs, ("contrast",), RngKey(0, "x"))(EXAMPLES, [0] * 6)
+    objective.load_state_dict(Contrastive(inputs=CONFIG.inputs).build(built.backbone, {}).state_dict())
+    assert objective(built, examples, examples.targets["contrast"]).sums["loss"].isfinite()

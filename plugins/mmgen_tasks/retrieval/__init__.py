@@ -1,0 +1,1 @@
+"""Pictures for captions and captions for pictures: the metric and the card."""

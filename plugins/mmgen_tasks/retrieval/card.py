@@ -1,0 +1,17 @@
+"""The card of vectors: the similarity of an example's two inputs."""
+
+from __future__ import annotations
+
+from mmgen.cards import Card
+from mmgen.parts import Renderer
+from mmgen.tensors import Prediction, ResolvedExample
+
+
+class SimilarityCard(Renderer):
+    """Shows the cosine similarity, and not the vectors."""
+
+    def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
+        return Card(line=self.line(example, prediction))
+
+    def line(self, example: ResolvedExample, prediction: Prediction) -> str:
+        return f"similarity of {' and '.join(prediction.value)}: {prediction.score:.3f}"
