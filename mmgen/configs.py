@@ -54,10 +54,10 @@ class RelativeTo:
 
 class PathOrName:
     """Marks a string that is a path if such a file or folder exists, and otherwise a name (of a hub model):
-    `weights: Annotated[str, PathOrName()]`. `behind`: a prefix, after which the path or name begins; a string
-    without the prefix is neither."""
+    `weights: Annotated[str, PathOrName()]`. `behind`: prefixes, after which the path or name begins; a string
+    without one of them is neither."""
 
-    def __init__(self, behind: str = "") -> None:
+    def __init__(self, *behind: str) -> None:
         self.behind = behind
 
 

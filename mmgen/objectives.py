@@ -248,8 +248,9 @@ class Objective(Part, abc.ABC):
 
     def on_train_begin(self, model: Sequencer) -> None:
         """Called before the first update of every step that trains the objective, and again when a stopped step
-        resumes, always with the weights that the step starts from: the place for a teacher (`model.frozen_copy`). What
-        it makes is not saved; it must not change parameters. By default nothing happens."""
+        resumes, always with the weights that the step starts from: the place for a teacher (`model.frozen_copy`, or
+        `mmgen.load(WHERE).model.frozen_copy` of an exported model). What it makes is not saved; it must not change
+        parameters. By default nothing happens."""
         return
 
     def hidden_layer(self) -> nn.Linear | None:

@@ -11,7 +11,6 @@ import torch
 from ..configs import DatasetConfig
 from ..data.seeds import seeded
 from ..errors import DataError, MmgenError, PluginError, RunError
-from ..files import read_table
 from ..model import Model, Objectives, compose
 from ..parts import Dataset
 from ..recipe.layers import Layered, setting_table
@@ -23,10 +22,10 @@ from ..storage.exports import (
     COMPLETE,
     CONFIG,
     EXTRACTORS,
-    VOCABULARIES,
     WEIGHTS,
     as_saved,
     read_config,
+    read_vocabularies,
     read_weights,
     shapes,
 )
@@ -119,12 +118,7 @@ def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) ->
 
 def _build(recipe: Recipe, folder: Path, prefix: str) -> Model:
     """The model, with fresh weights. Names and shapes are compared with the files before memory is taken."""
-    vocabularies: dict[str, tuple[str, ...]] = {}
-    if (folder / VOCABULARIES).exists():
-        saved = read_table(folder / VOCABULARIES, vocabularies=dict)["vocabularies"]
-        if not all(isinstance(classes, list) for classes in saved.values()):
-            raise RunError(f"{folder / VOCABULARIES}: damaged: 'vocabularies' must be lists; {COMPLETE}")
-        vocabularies = {name: tuple(map(str, classes)) for name, classes in saved.items()}
+    vocabularies = read_vocabularies(folder)
 
     def build() -> Model:
         with seeded(recipe.seed, "model"):

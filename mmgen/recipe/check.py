@@ -18,7 +18,7 @@ from .messages import describe_mistake
 from .paths import resolve_paths
 from .renamed_keys import new_name, with_new_names
 from .step_objectives import objective_errors, unscored_metrics, unsupported_training
-from .tables import GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
+from .tables import EXPORT, GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training
 
@@ -231,8 +231,9 @@ class _Check:
                 )
             if len(set(step.inputs)) < len(step.inputs):
                 self.problem(("steps", name, "inputs"), "an input is listed twice; list each input once")
-            if step.weights is not None and not step.weights.strip():
-                self.problem(("steps", name, "start"), f'write a file, a folder or a hub name after "{WEIGHTS}"')
+            if step.weights is not None and not step.weights.removeprefix(EXPORT).strip():
+                prefix = EXPORT if step.weights.startswith(EXPORT) else WEIGHTS
+                self.problem(("steps", name, "start"), f'write a file, a folder or a hub name after "{prefix}"')
             if step.before is not None and step.before not in steps:
                 self.problem(
                     ("steps", name, "start"),

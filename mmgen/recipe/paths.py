@@ -96,8 +96,8 @@ def _exists(path: Path) -> bool:
 def _map_paths(value: Any, mark: PathOrName | None, change: Callable[[Any], Any]) -> Any:
     """Apply `change` to a path, or to each path of a list or table; a prefix that the mark names is kept."""
     if isinstance(value, str) and mark and mark.behind:
-        path = value.removeprefix(mark.behind)
-        return value if path == value else mark.behind + change(path)
+        prefix = next((prefix for prefix in mark.behind if value.startswith(prefix)), None)
+        return value if prefix is None else prefix + change(value.removeprefix(prefix))
     if isinstance(value, str | Path):
         return change(value)
     if isinstance(value, list | tuple):

@@ -33,6 +33,7 @@ NAME_IN_WORDS = "a name must start with a letter, a digit or '_', and contain on
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
 WEIGHTS = "weights:"  # prefix of a `start` from published weights
+EXPORT = "export:"  # prefix of a `start` from an exported model
 
 
 class SourceConfig(Config):
@@ -79,10 +80,11 @@ class Step(Config):
     train: tuple[str, ...] = Field(
         min_length=1, description='what to train: names of inputs, or "backbone" (including its masked-LM head)'
     )
-    start: Annotated[str, PathOrName(behind=WEIGHTS)] = Field(
+    start: Annotated[str, PathOrName(WEIGHTS, EXPORT)] = Field(
         PRETRAINED,
         description='initial weights: "pretrained", or the name of a step, or "weights:" and a file, a folder or a hub '
-        "name of published weights, from which the step's parts load theirs",
+        'name of published weights, or "export:" and an exported model (a folder or hf:user/name), from which the '
+        "step's parts load theirs",
     )
     objectives: tuple[str, ...] = Field(
         (GENERATOR,),
@@ -102,7 +104,9 @@ class Step(Config):
 
     @property
     def weights(self) -> str | None:
-        """The path or hub name of the published weights that the step starts from."""
+        """The path or hub name of the published weights that the step starts from; "export:..." for an export."""
+        if self.start.startswith(EXPORT):
+            return self.start
         return self.start.removeprefix(WEIGHTS) if self.start.startswith(WEIGHTS) else None
 
     @property

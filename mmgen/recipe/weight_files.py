@@ -8,7 +8,7 @@ from ..errors import DataError, RunError
 from ..files import read_table
 from .layers import Layered
 from .paths import WEIGHT_FILES
-from .tables import Recipe
+from .tables import EXPORT, Recipe
 
 INDEX = ".index.json"  # ending of an index, which lists the files of a sharded checkpoint
 IN_FOLDERS = tuple(f"{stem}{ending}" for stem in ("model.safetensors", "pytorch_model.bin") for ending in ("", INDEX))
@@ -35,6 +35,14 @@ def weight_files(text: str) -> list[Path] | None:
     if not path.is_file():
         raise DataError(f"'{text}': not a regular file; {EXPECTED}")
     return [path]
+
+
+def check_export(text: str) -> None:
+    """Raises DataError for a folder that is not there; names of the hub are not looked up."""
+    if not text.startswith("hf:") and not (Path(text) / "config.json").is_file():
+        raise DataError(
+            f"'{text}': not an export; give a folder that `mmgen export` wrote, or {EXPORT}hf:user/name for the hub"
+        )
 
 
 def files_in_index(index: Path) -> list[Path]:
@@ -91,7 +99,10 @@ def weight_file_errors(recipe: Recipe, layers: Layered) -> list[str]:
         if step.weights is None:
             continue
         try:
-            weight_files(step.weights)
+            if step.weights.startswith(EXPORT):
+                check_export(step.weights.removeprefix(EXPORT))
+            else:
+                weight_files(step.weights)
         except DataError as error:
             problems.append(f"{layers.opening(('steps', name, 'start'))}{error}")
     return problems

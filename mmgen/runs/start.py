@@ -1,4 +1,4 @@
-"""The start of steps from published weights: each part selects its tensors, once, before training.
+"""The start of steps from published weights or an export: each part selects its tensors, once, before training.
 
 The step's folder keeps the selected tensors (`start.safetensors`, until the step is trained), so that a resumed run
 does not need the published files, and a record of their source (`start.json`, permanently).
@@ -6,28 +6,35 @@ does not need the published files, and a record of their source (`start.json`, p
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..errors import DataError, MmgenError, PluginError, RunError
-from ..files import write_json
+from ..files import read_table, write_json
+from ..inference.hub import find_folder
 from ..model import Model
 from ..parts import Part
 from ..progress import Progress
 from ..recipe.layers import Layered
-from ..recipe.tables import GENERATOR, Recipe
+from ..recipe.tables import EXPORT, GENERATOR, Recipe
+from ..recipe.weight_files import check_export
 from ..registry import Qualified, part_calls
 from ..storage import start_weights
-from ..storage.published_weights import PublishedWeights, read_published
+from ..storage.exports import BACKBONE, read_config, read_weights
+from ..storage.exports import read_vocabularies as read_vocabularies_of_export
+from ..storage.published_weights import PublishedWeights, file_digest, read_published
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, state, write_tensors
 
+TOKENIZER = "tokenizer.json"
 MOST_SHOWN = 3  # names in a line
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # not quantised
 
@@ -58,9 +65,11 @@ def save_starts(
         if source is None or started:
             continue
         try:
-            weights = weights_by_source[source] = weights_by_source.get(source) or read_published(source)
+            weights = weights_by_source[source] = weights_by_source.get(source) or _read(source)
             weights.read.clear()
             _check_same_files(weights, recipe, folder)
+            if isinstance(weights, ExportedWeights):
+                _check_tokenizer(weights, model)
             tensors = select_tensors(recipe, name, model, weights)
         except MmgenError as error:
             raise type(error)(f"{layers.opening(('steps', name, 'start'))}{error}") from None
@@ -89,10 +98,17 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
     for owner in parts:
         part_state = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
         parameter_of_key = {key: names[id(tensor)] for key, tensor in part_state.items()}
-        own_tensors = {key: weights[key] for key in parameter_of_key if key in weights}
-        loaded = own_tensors or {
-            f"{owner.prefix}{key}": tensor for key, tensor in _published_tensors(owner, weights).items()
-        }
+        known = [key for key in parameter_of_key if key in weights]
+        if isinstance(weights, ExportedWeights):
+            sizes = {key: weights_of_model[name].shape for key, name in parameter_of_key.items()}
+            fits = _same_meaning(owner, recipe, model, weights) and all(
+                weights.shape(key) == sizes[key] for key in known
+            )
+            loaded = {key: weights[key] for key in known} if fits else {}
+        else:
+            loaded = {key: weights[key] for key in known} or {
+                f"{owner.prefix}{key}": tensor for key, tensor in _published_tensors(owner, weights).items()
+            }
         for key, tensor in loaded.items():
             if key not in parameter_of_key:
                 raise PluginError(
@@ -108,6 +124,59 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             f"({', '.join(owner.name for owner in parts)}); the tensors are named: {first_names}"
         )
     return tensors
+
+
+class ExportedWeights(PublishedWeights):
+    """The weights of an export, by the names of mmgen.
+
+    folder        the export
+    config        its config.json
+    vocabularies  label -> the classes of its heads
+    """
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self.folder, self.config = folder, read_config(folder)
+        self.vocabularies = read_vocabularies_of_export(folder)
+        tensors = read_weights(folder, self.config["encoder_prefix"])
+        paths = sorted({*folder.glob("*.safetensors"), *(folder / BACKBONE).glob("*.safetensors")})
+        super().__init__(source, tensors, {str(path.relative_to(folder)): file_digest(path) for path in paths})
+
+    def shape(self, name: str) -> torch.Size:
+        return self._tensors[name].shape
+
+
+def _read(source: str) -> PublishedWeights:
+    if not source.startswith(EXPORT):
+        return read_published(source)
+    check_export(source.removeprefix(EXPORT))
+    return ExportedWeights(source, find_folder(source.removeprefix(EXPORT)))
+
+
+def _check_tokenizer(weights: ExportedWeights, model: Model) -> None:
+    """Raises DataError if the model's words have other numbers than those of the export."""
+    with TemporaryDirectory() as folder:
+        model.backbone.save(Path(folder))
+        files = [place / TOKENIZER for place in (weights.folder / BACKBONE, Path(folder))]
+        words = [read_table(file).get("model") if file.exists() else None for file in files]
+    if words[0] != words[1]:
+        raise DataError(
+            f"'{weights.source}': its tokenizer differs from that of the recipe's backbone; set backbone.weights = "
+            f'"{weights.folder / BACKBONE}"'
+        )
+
+
+def _same_meaning(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeights) -> bool:
+    """Whether a part's numbers mean the same in an export: an input's features, and the classes of a head."""
+    name = owner.prefix.removesuffix(".").partition(".")[2]
+    if owner.kind == "embedder":
+        saved = weights.config["inputs"].get(name, {}).get("fingerprint")
+        allowed = getattr(recipe.inputs[name], "allow_other_features", False)
+        settings = json.loads(json.dumps(model.embedders[name].inferred_settings()))
+        return saved is None or saved == settings.get("fingerprint") or allowed
+    if owner.kind == "objective":
+        labels = recipe.objectives[name].required_labels
+        return all(model.vocabularies.get(label) == weights.vocabularies.get(label) for label in labels)
+    return True
 
 
 def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:

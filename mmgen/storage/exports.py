@@ -81,6 +81,17 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
         yield "'licenses' must be names"
 
 
+def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:
+    """The classes of an export's heads; empty for a step without heads. Raises RunError for a damaged file."""
+    path = folder / VOCABULARIES
+    if not path.exists():
+        return {}
+    saved = read_table(path, vocabularies=dict)["vocabularies"]
+    if not all(isinstance(classes, list) for classes in saved.values()):
+        raise RunError(f"{path}: damaged: 'vocabularies' must be lists; {COMPLETE}")
+    return {name: tuple(map(str, classes)) for name, classes in saved.items()}
+
+
 def write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:
     """Write the weights of a model: the encoder's into `backbone/`, for the library that it comes from, and all others
     into `model.safetensors`. Returns the prefix of the encoder's weights in the model's names.

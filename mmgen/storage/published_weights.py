@@ -76,10 +76,11 @@ def read_published(source: str) -> PublishedWeights:
         tensors |= _read(path)
     if tensors and all(name.startswith(PARALLEL) for name in tensors):
         tensors = {name.removeprefix(PARALLEL): tensor for name, tensor in tensors.items()}
-    return PublishedWeights(source, tensors, {path.name: _digest(path) for path in paths})
+    return PublishedWeights(source, tensors, {path.name: file_digest(path) for path in paths})
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM
 
 import mmgen
+from mmgen.data.collate import Collator
 from mmgen.errors import PluginError, RunError
 from mmgen.inference.describe import describe
 from mmgen.inference.export import export
@@ -24,6 +25,7 @@ from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.tensors import Example
 
 STORED = Path(__file__).resolve().parents[1] / "kept_runs"
 STEPS = [
@@ -336,6 +338,15 @@ def test_an_index_cannot_name_other_files(copy):
     index = {"weight_map": {"embedders.image.projection.bias": "../../model.safetensors"}}
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
     assert "is missing in FOLDER/model.safetensors" in refused(copy)
+
+
+def test_an_export_is_a_teacher(exported, both):
+    """As `docs/plugins.md` says: a part loads an export, and encodes the batches of its own model with it."""
+    student, teacher = both.model, mmgen.load(exported, device=str(both.model.device)).model.frozen_copy()
+    batch = Collator(student, ("caption",), ())([Example("e", {"caption": "a red dog"}, ("a dog",))]).to(student.device)
+    with torch.no_grad():
+        assert torch.equal(teacher.encode(batch).first, student.encode(batch).first)
+    assert not any(parameter.requires_grad for parameter in teacher.parameters())
 
 
 def test_another_step(exported):

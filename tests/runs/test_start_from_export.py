@@ -1,0 +1,125 @@
+"""Steps that start from an export: what is loaded, what is listed, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from kit import toys
+
+import mmgen
+from mmgen.errors import RecipeError
+from mmgen.inference.export import export
+from mmgen.inference.load import load_run
+from mmgen.recipe.load import load
+from mmgen.recipe.weight_files import weight_file_errors
+from mmgen.registry import installed
+from mmgen.runs.run import run
+from mmgen.storage.weights import read_tensors
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test trains
+
+STORED = Path(__file__).resolve().parents[1] / "kept_runs"
+ROI = {"type": "regions", "max_regions": 4, "extractor": toys.ROI}
+
+
+def recipe(**changes) -> str:
+    """The paper's steps over an exported model that reads captions: pictures, then both."""
+    tables = {
+        "backbone": {"weights": "captions/backbone"},
+        "inputs": {"image": ROI, "caption": {"type": "text"}},
+        "steps": {
+            "image": {"inputs": ["image"], "train": ["image"], "start": "export:captions"},
+            "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "image"},
+        },
+        "data": {"train_size": 8, "val_size": 2, "test_size": 2},
+        "metrics": None,
+    }
+    return toys.recipe(**{**tables, **changes})
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    """The exports of a step that reads captions and of one that reads pictures too."""
+    folder = tmp_path_factory.mktemp("exports")
+    shutil.copytree(STORED / "writes", folder / "writes" / "default")
+    path = folder / "writes" / "default" / "seed-0"
+    export(load_run(path, "words"), folder / "captions")
+    export(load_run(path, "both"), folder / "both")
+    return folder
+
+
+@pytest.fixture
+def place(exports, tmp_path, monkeypatch):
+    for name in ("captions", "both"):
+        shutil.copytree(exports / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def finished(text: str, **options):
+    Path("toy.toml").write_text(text)
+    loaded, layers = load(Path("toy.toml"), installed())
+    return run(loaded, layers=layers, **options)
+
+
+def test_the_papers_steps_over_an_exported_caption_model(place):
+    folder = finished(recipe())
+    record = json.loads((folder.step("image") / "start.json").read_text())
+    assert record["start"] == "export:captions" and record["left over"] == []
+    assert {name.split(".")[1] for name in record["as built"]} == {"image"}
+    exported = mmgen.load("captions", device="cpu").model.state_dict()
+    trained = read_tensors(folder.step("image") / "weights.safetensors")[0]  # trains W only
+    names = [name for name in record["taken"] if name.startswith("backbone.")]
+    assert names and all(torch.equal(trained[name], exported[name]) for name in names)
+    shutil.rmtree("captions")
+    assert finished(recipe(), fresh=False).path == folder.path  # a finished run needs no export
+
+
+def test_what_does_not_fit_is_listed(place):
+    wider = {**ROI, "extractor": {**toys.ROI, "pool": 2}}
+    folder = finished(
+        recipe(
+            inputs={"image": wider, "caption": {"type": "text"}},
+            steps={"image": {"inputs": ["image"], "train": ["image"], "start": "export:both"}},
+            backbone={"weights": "both/backbone"},
+        )
+    )
+    record = json.loads((folder.step("image") / "start.json").read_text())
+    for names in (record["left over"], record["as built"]):
+        assert "embedders.image.projection.weight" in names
+        assert all(name.startswith("embedders.image.") for name in names)
+
+
+def test_another_tokenizer_is_refused(place):
+    text = recipe(backbone={"hidden_size": 16})
+    with pytest.raises(mmgen.DataError) as error:
+        finished(text)
+    line = text.splitlines().index('start = "export:captions"') + 1
+    assert str(error.value) == (
+        f"toy.toml:{line}: steps.image.start: 'export:captions': its tokenizer differs from that of the recipe's "
+        'backbone; set backbone.weights = "captions/backbone"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ("export:nothing", "'nothing': not an export; give a folder that `mmgen export` wrote, or export:hf:user/name"),
+        ("export:hf:user/name", ""),
+    ],
+)
+def test_check_looks_for_the_folder(place, start, message):
+    text = recipe(steps={"image": {"inputs": ["image"], "train": ["image"], "start": start}})
+    Path("toy.toml").write_text(text)
+    errors = weight_file_errors(*load(Path("toy.toml"), installed()))
+    assert len(errors) == bool(message) and all(message in error for error in errors)
+
+
+def test_an_empty_name(place):
+    with pytest.raises(RecipeError, match='write a file, a folder or a hub name after "export:"'):
+        Path("toy.toml").write_text(
+            recipe(steps={"image": {"inputs": ["image"], "train": ["image"], "start": "export:"}})
+        )
+        load(Path("toy.toml"), installed())
