@@ -78,7 +78,10 @@ RUNNERS = {
 }
 
 
-ROUND_TRIP = "mmgen/testing/embedder.py"  # pickles a reader of its own and loads that, as a loader's worker does
+ROUND_TRIPS = (  # these load only pickles that the same process has written
+    "mmgen/testing/embedder.py",  # a reader, as a loader's worker does
+    "mmgen/data/copies.py",  # examples, in a temporary file without a name
+)
 
 
 class Bomb:
@@ -130,7 +133,7 @@ def complaint(name: str, words: dict[str, str]) -> str:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_call_that_could_run_a_file(path):
     complaints = [f"{name}: {why}" for name, words in calls(path) if (why := complaint(name, words))]
-    assert not complaints or str(path.relative_to(ROOT)) == ROUND_TRIP
+    assert not complaints or str(path.relative_to(ROOT)) in ROUND_TRIPS
 
 
 def test_the_search_for_such_calls_finds_them():

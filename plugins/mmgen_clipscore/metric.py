@@ -25,9 +25,11 @@ class ClipScoreMetric(Metric):
     def __init__(self, config: ClipScore) -> None:
         self.config = config
         try:
-            self.model = AutoModel.from_pretrained(config.model, dtype=torch.float32).eval()
-            self.tokenizer = AutoTokenizer.from_pretrained(config.model)
-            self.processor = AutoImageProcessor.from_pretrained(config.model)
+            self.model = AutoModel.from_pretrained(
+                config.model, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+            ).eval()
+            self.tokenizer = AutoTokenizer.from_pretrained(config.model, trust_remote_code=False)
+            self.processor = AutoImageProcessor.from_pretrained(config.model, trust_remote_code=False)
         except (OSError, ValueError):
             raise DataError(
                 f"clip_score: '{config.model}' cannot be loaded; set model to a folder or hub name of a CLIP model"

@@ -774,7 +774,7 @@ BROKEN = [
     (
         embedder(RaisesKeyErrors),
         "test_a_missing_input",
-        "read must raise a DataError that names the example (it raises KeyError: 'caption')",
+        "read must raise a DataError that names the example (raises KeyError: 'caption')",
     ),
     (embedder(ReadsAnew), "test_reads_are_deterministic", "example 'one' read twice gives different ids"),
     (embedder(ForgetsWhatItHid), "test_hiding", "hide changes its item; copy the item before hiding parts"),
@@ -887,7 +887,7 @@ BROKEN = [
         "test_writing_uses_added_terms",
         "the score of a text is not minus its mean loss; write with model.written",
     ),
-    (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "gives a text with the id 'red-cat' for"),
+    (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "returns a text with the id 'red-cat' for"),
     (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "give every example of all splits its own id"),
     (dataset(Shuffles), "test_is_deterministic", "has different examples when read again"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),

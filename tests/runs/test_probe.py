@@ -235,7 +235,7 @@ def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):
     result = probed(str(done), "--set", "looks.layer=7")
     assert (
         result.exit_code == 0
-        and "looks: words: layer = 7: the encoder has 2 layers; both: layer = 7: the encoder has 2 layers"
+        and "looks: words: layer = 7: the encoder has only 2 layers; both: layer = 7: the encoder has only 2 layers"
         in result.output
     )
     assert (done / "probes/looks/attention.json").read_bytes() == before

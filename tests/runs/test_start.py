@@ -209,7 +209,8 @@ def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
     message = "has shape (1099511627776, 1048576) but fewer values"
     assert f"'bert.embeddings.word_embeddings.weight' {message}" in refused(model, "weights:vast.bin")
     Path("bert.bin").write_bytes(b"PK\x03\x04")
-    assert f"toy.toml:{LINE}: steps.pre.start: bert.bin: damaged" in refused(model, "weights:bert.bin")
+    archive = f"toy.toml:{LINE}: steps.pre.start: bert.bin: is a zip archive; unpack it first"
+    assert archive in refused(model, "weights:bert.bin")
     assert "a hub name and a connection" in refused(model, "weights:some/bert")
 
 

@@ -69,10 +69,10 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
         ),
         ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program did not answer within 0.5 s"),
         ("print('Error: what?', flush=True)\ntime.sleep(60)", "METEOR's program failed: Error: what?"),
-        ("print('hello')\nprint('hello')", "METEOR's program answered 'hello' instead of statistics"),
+        ("print('hello')\nprint('hello')", "METEOR's program returned 'hello' instead of statistics"),
         (
             "sys.stderr.write('x' * 10**6)\nprint('\\n'.join([' '.join(['NaN?'] * 23)] * 2))",
-            f"METEOR's program answered {' '.join(['NaN?'] * 23)!r} instead of statistics",
+            f"METEOR's program returned {' '.join(['NaN?'] * 23)!r} instead of statistics",
         ),
     ],
 )

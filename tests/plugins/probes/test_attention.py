@@ -58,8 +58,8 @@ def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_n
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"layer": 3}, "s0: layer = 3: the encoder has 2 layers"),
-        ({"head": 5}, "s0: head = 5: a layer has 4 heads"),
+        ({"layer": 3}, "s0: layer = 3: the encoder has only 2 layers"),
+        ({"head": 5}, "s0: head = 5: a layer has only 4 heads"),
     ],
 )
 def test_an_unknown_layer_or_head(settings, words, tmp_path):

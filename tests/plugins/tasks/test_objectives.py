@@ -55,13 +55,13 @@ NO_LIST = "example 'e0': 'choices' must be a list of strings, e.g. [\"the first\
             PhraseRegions(),
             {"caption": Text(), "image": regions()},
             {"phrases": ((50, 60, (0, 0, 1, 1)),)},
-            "example 'e0': characters 50 to 60 of the caption contain no word",
+            "example 'e0': a phrase has characters 50 to 60, but the caption has 22",
         ),
         (
             PhraseRegions(),
             {"caption": Text(), "image": regions()},
             {"phrases": ((3,),)},
-            "example 'e0': a phrase must be (first character, end, box), not (3,)",
+            "example 'e0': a phrase must be words of the caption, or [first character, end, box], not (3,)",
         ),
     ],
 )

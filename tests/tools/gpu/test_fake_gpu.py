@@ -19,7 +19,7 @@ from mmgen.data.collate import Collator
 from mmgen.data.loader import MicroBatches, updates
 from mmgen.data.seeds import resolve, seeded
 from mmgen.data.sources import Source
-from mmgen.errors import RunError
+from mmgen.errors import PluginError, RunError
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.parts import Record
@@ -130,7 +130,7 @@ def test_a_part_that_was_left_behind_is_found():
     model, examples = pictured()
     with Pretended():
         model.to("cuda").embedders.cpu()
-        with pytest.raises(Mixed):
+        with pytest.raises(PluginError, match="expected all tensors to be on the same device"):
             model(Collator(model, model.inputs)(examples).to("cuda"))
 
 

@@ -62,7 +62,7 @@ def test_the_stand_in_runs_every_part_and_once_only(tmp_path, chosen):
 
 def test_without_a_gpu_it_says_what_it_leaves_out(tmp_path):
     done = command("--folder", str(tmp_path))
-    assert done.returncode == 0 and done.stdout.startswith("no GPU here, so nothing is measured; skipped parts:\n")
+    assert done.returncode == 0 and done.stdout.startswith("no GPU found, so nothing is measured; skipped parts:\n")
     assert all(f"    {part.name}: {part.title}" in done.stdout for part in PARTS)
     assert not (tmp_path / "page.md").exists()
 
@@ -232,6 +232,5 @@ def test_a_page_is_written_whatever_the_journals_hold(tmp_path):
     page.write(tmp_path / "page.md", tmp_path, [broken], stand_in=False)
     page_text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert (
-        "Not enough was measured for a table (ZeroDivisionError: division by zero)." in page_text
-        and "## no-gpu" in page_text
+        "Too few results for a table (ZeroDivisionError: division by zero)." in page_text and "## no-gpu" in page_text
     )
