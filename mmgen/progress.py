@@ -14,6 +14,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from .errors import printable
@@ -271,3 +272,12 @@ def padded(text: str, width: int, right: bool = False) -> str:
 def number(value: float | None) -> str:
     """Two decimals; "-" for an unknown value. A rounded zero has no minus."""
     return "-" if value is None else f"{value:z.2f}"
+
+
+def html_table(rows: Sequence[Sequence[str]], notes: Sequence[str] = (), caption: str = "") -> str:
+    """Rows of cells as HTML, for notebooks: the first row the header, notes below the table. All texts are escaped."""
+    head, *body = [[escape(cell) for cell in row] for row in rows]
+    lines = ["<table>", *([f"<caption>{escape(caption)}</caption>"] if caption else [])]
+    lines += ["<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"]
+    lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
+    return "\n".join([*lines, "</table>", *(f"<p>{escape(note)}</p>" for note in notes)])

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
 from ..files import refuse_special, take_name
+from ..progress import html_table
 from ..tensors import LOG_PROBABILITY, Generation, Prediction
 
 
@@ -35,6 +36,19 @@ class Answer:
     remarks: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     error: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Answer to {self.id!r:.60}: {self.error or f'{self.value!r:.120}'}>"
+
+    def _repr_html_(self) -> str:
+        """The texts, or the prediction, as a table for a notebook."""
+        if self.error:
+            rows = [[self.error]]
+        elif self.texts:
+            rows = [[text.text, f"{text.score:.2f}"] for text in self.texts]
+        else:
+            rows = [[json.dumps(self.value, ensure_ascii=False), f"{self.score:.1%}"]]
+        return html_table([["error"] if self.error else ["answer", "score"], *rows], self.remarks, self.id)
 
     @property
     def best(self) -> Generation | Prediction:

@@ -24,6 +24,7 @@ from ..evaluation.collapse import repeats_itself
 from ..evaluation.generate import generate
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
+from ..progress import html_table
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
@@ -86,6 +87,12 @@ class Predictor:
 
     def __repr__(self) -> str:
         return f"<{self.where}: step '{self.step}', reads {self.names.reads}, gives {self.kind}>"
+
+    def _repr_html_(self) -> str:
+        """What the model reads and gives, as a table for a notebook."""
+        weights = sum(parameter.numel() for parameter in self.model.parameters())
+        row = [self.step, self.names.reads, self.kind, f"{weights:,}", str(self.model.device)]
+        return html_table([["step", "reads", "gives", "weights", "device"], row], caption=self.where)
 
     @overload
     def ask(

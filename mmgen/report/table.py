@@ -17,7 +17,7 @@ from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..files import read_table, write_text
 from ..parts import Dataset
-from ..progress import number, table
+from ..progress import html_table, number, table
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
@@ -60,6 +60,13 @@ class Table:
     averaged: bool = False
     title: str = ""  # kind of prediction and data set; empty for texts about the recipe's [data]
     lower: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"<Table{f' of {self.title}' * bool(self.title)}: {', '.join(self.steps)}; {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        return html_table(_cells(self), self.notes, self.title)
 
     def rows(self) -> dict[str, Values]:
         """The rows of steps, each followed by its other decodings."""
@@ -283,11 +290,16 @@ def write_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[
 
 def markdown(run_table: Table) -> str:
     """A table as Markdown that is also readable in a terminal: rows, then notes on the method."""
+    title = [f"{run_table.title}:", ""] if run_table.title else []
+    return "\n".join([*title, table(_cells(run_table)), "", *run_table.notes])
+
+
+def _cells(run_table: Table) -> list[list[str]]:
+    """The header and the rows of a table."""
     published = {f"{label} (published)": values for label, values in run_table.published.items()}
     rows = [*run_table.rows().items(), *run_table.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in run_table.columns)] for label, values in rows]
-    title = [f"{run_table.title}:", ""] if run_table.title else []
-    return "\n".join([*title, table([["step", *run_table.columns], *cells]), "", *run_table.notes])
+    return [["step", *run_table.columns], *cells]
 
 
 def _columns(rows: Sequence[Values]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from transformers import AutoModelForMaskedLM
 import mmgen
 from mmgen.data.collate import Collator
 from mmgen.errors import PluginError, RunError
+from mmgen.inference.answers import Answer
 from mmgen.inference.describe import describe
 from mmgen.inference.export import export
 from mmgen.inference.load import load_run
@@ -338,6 +339,19 @@ def test_an_index_cannot_name_other_files(copy):
     index = {"weight_map": {"embedders.image.projection.bias": "../../model.safetensors"}}
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
     assert "is missing in FOLDER/model.safetensors" in refused(copy)
+
+
+def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
+    model = mmgen.load(exported, device="cpu")
+    assert repr(model) == f"<{exported}: step 'both', reads image and caption, gives text>"
+    assert "<td>image and caption</td><td>text</td>" in model._repr_html_()
+    answer = model.ask(photo, caption="a red dog", n=2)
+    assert repr(answer) == f"<Answer to {answer.id!r}: {answer.value!r}>" and "\n" not in repr(answer)
+    for text in answer.texts:
+        assert f"<td>{text.text}</td><td>{text.score:.2f}</td>" in answer._repr_html_()
+    failed = Answer("<i>", error="no & yes")
+    assert repr(failed) == "<Answer to '<i>': no & yes>"
+    assert "<caption>&lt;i&gt;</caption>" in failed._repr_html_() and "no &amp; yes" in failed._repr_html_()
 
 
 def test_an_export_is_a_teacher(exported, both):
