@@ -83,7 +83,8 @@ class Model(nn.Module):
         if generator is not None and generator.needs == "any" and backbone.masks != "any":
             raise PluginError(
                 f"the generator {type(generator).__name__} needs a backbone that supports any attention mask, "
-                f"but {type(backbone).__name__} is causal"
+                f"but {type(backbone).__name__} reads from left to right; choose a generator that does too, or another "
+                "backbone"
             )
         if generator is not None and generator.max_tokens >= backbone.max_positions:
             raise DataError(

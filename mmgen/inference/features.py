@@ -67,6 +67,8 @@ class QueryFeatures:
             record = as_record(value, query.id)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
+        except OSError as error:  # a name that is too long for a file
+            raise DataError(f"{name}: '{str(value)[:60]}': {error.strerror}; give the path of a picture") from None
         reader = self.embedders[name].reader
         if record is not None:
             if record.boxes is None and reader.boxes:

@@ -150,7 +150,7 @@ def _input_texts(
                 same["called"] += f", {name}"
                 same |= {"name": name, "units": units} if units else {}
             elif units or texts:
-                matches = [pieces[field] for field in config.fields if _join(pieces.get(field, ())) == text]
+                matches = [pieces[field] for field in config.fields if field in pieces and _join(pieces[field]) == text]
                 parts = matches[0] if matches else [Piece(text)]
                 entries.append({"name": name, "called": name, "text": text, "units": units, "pieces": parts})
     return entries

@@ -101,3 +101,8 @@ def test_pictures_in_every_form_give_the_same_states(trained, tmp_path):
     assert predictor.ask(image=All((image, image))).texts[0].score != answers[0].score
     with pytest.raises(DataError, match=r"image: the array of a picture must be \(H, W, 3\) of uint8"):
         predictor.ask(image=np.zeros((2, 2)))
+
+
+def test_the_page_shows_pixels_without_regions(trained, tmp_path):
+    assert toys.mmgen_here(tmp_path, "report", trained).returncode == 0
+    assert (trained / "report.html").stat().st_size > 10_000
