@@ -8,6 +8,7 @@ from mmgen_encoders.vocabulary import train_tokenizer
 from PIL import Image
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
 
+from mmgen.data.datasets import pictures_of
 from mmgen.errors import DataError
 from mmgen.evaluation.score import build_metric
 from mmgen.parts import Picture
@@ -16,6 +17,8 @@ from mmgen.registry import installed
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.tensors import Example, Generation
+from mmgen.testing import MetricSuite
+from mmgen.testing.toy import Toy
 
 TEXTS = ["a photo depicts a red ball", "a photo depicts a dog near the blue tree", "what is it ?"]
 SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -60,6 +63,20 @@ def metric(weights, **settings):
     built = ClipScore(model=str(weights), **settings).build()
     built.prepare(pictures, torch.device("cpu"))
     return built
+
+
+class TestClipScore(MetricSuite):
+    @pytest.fixture(autouse=True)
+    def folder(self, weights):
+        self.model = str(weights)
+
+    def config(self):
+        return ClipScore(model=self.model)
+
+    def metric(self):
+        scorer = self.config().build()
+        scorer.prepare(lambda examples: pictures_of(Toy().build(), examples), torch.device("cpu"))
+        return scorer
 
 
 def test_scores_are_those_of_the_formula(weights):

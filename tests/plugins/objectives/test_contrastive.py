@@ -7,7 +7,7 @@ import torch
 from kit import toys
 from kit.training import train_step
 from mmgen_masked import Masked
-from mmgen_objectives import Contrastive
+from mmgen_objectives import Contrastive, ContrastiveLoss
 
 import mmgen.testing
 from mmgen.data.collate import Collator
@@ -42,6 +42,11 @@ class TestContrastive(mmgen.testing.ObjectiveSuite):
 
     def backbone_config(self):
         return Tiny(width=32)
+
+
+class TestContrastiveLoss(TestContrastive):
+    def config(self):
+        return ContrastiveLoss(inputs=("caption", "second"), projection_dim=8, logit_scale_init_value=1.0)
 
 
 def model():

@@ -10,7 +10,7 @@ EXAMPLE = Example("a", {"caption": "a dog"})
 PREDICTION = Prediction("a", {"image": [0.6, 0.8], "caption": [1.0, 0.0]}, 0.6)
 
 
-class TestSimilarity(RendererSuite):
+class TestSimilarityCard(RendererSuite):
     def config(self):
         return Similarity()
 
