@@ -58,6 +58,15 @@ def _errors_in_a_line(context: click.Context) -> Iterator[None]:
         if shown_message == message:
             raise
         raise click.UsageError(shown_message, error.ctx) from None
+    except ImportError as error:
+        if "shared object" not in str(error):
+            raise
+        _print_error(
+            f"a compiled library cannot be loaded: {shown(str(error))}; check the limit of memory (ulimit -v) and the "
+            "installation",
+            error,
+        )
+        context.exit(1)
     except BrokenPipeError:
         context.exit(1)  # the reader of standard output has closed it
     except OSError as error:

@@ -95,7 +95,7 @@ class Datasets:
         return list(itertools.islice(itertools.chain.from_iterable(self.chunks(examples, count)), count))
 
     def drop_copies(self) -> None:
-        """Delete the copies of examples, when no more walks through all of them follow."""
+        """Delete the copies of examples, once nothing reads all examples again."""
         self._copies.clear()
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:

@@ -24,8 +24,8 @@ CPU = torch.device("cpu")
 
 
 def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
-    """A metric of a run, prepared. `data`: data sets with the pictures of its examples. Raises what it raises, and
-    DataError if it needs pictures and `data` is empty."""
+    """A metric of a run, prepared. `data`: data sets with the pictures of its examples. Raises the metric's
+    errors, and DataError if it needs pictures and `data` is empty."""
     datasets = list(data)
     if config.needs_pictures and not datasets:
         raise DataError(f"metrics.{name}: needs the pictures of a run; use `mmgen score RUN`")

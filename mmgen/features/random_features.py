@@ -1,5 +1,5 @@
-"""Inputs whose features come from random weights. A reader of the results must know: such features have learnt
-nothing."""
+"""Inputs whose features come from random weights. A reader of the results must know: such features are
+untrained."""
 
 from __future__ import annotations
 

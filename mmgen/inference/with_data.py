@@ -122,6 +122,7 @@ def predictions_of(
     inputs = tuple(predictor.names.inputs)
     for name in inputs:
         if name in predictor.features and predictor.features.embedders[name].reader.path is None:
+            predictor.features.extractor(name)  # raises for an extractor that is not available or differs
             raise DataError(
                 f"{predictor.where}: the run has no features of this extractor of '{name}'; give the features with "
                 f"--set inputs.{name}.features=FILE"

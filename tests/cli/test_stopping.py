@@ -143,3 +143,16 @@ def test_letters_that_standard_output_has_not_are_spelt_out():
     latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=latin)
     assert (done.stdout, done.returncode) == (b"caf\xe9 \\u732b\n", 0)
+
+
+def test_a_library_that_cannot_be_loaded_is_a_line(monkeypatch):
+    def imported(*_):
+        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+
+    monkeypatch.setattr(mmgen.cli.runs, "load", imported)
+    done = CliRunner().invoke(main, ["run", "x.toml"])
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "error: a compiled library cannot be loaded: libtorch_cpu.so: failed to map segment from shared object; check "
+        "the limit of memory (ulimit -v) and the installation\n",
+    )

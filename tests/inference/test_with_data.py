@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from kit import toys
 
 from mmgen.cli import main
-from mmgen.errors import RunError
+from mmgen.errors import DataError, RunError
 from mmgen.inference.export import export
 from mmgen.inference.load import load_run
 from mmgen.inference.result_file import result_file, result_file_of_export
@@ -68,6 +68,13 @@ def test_probes_write_into_another_folder(stored, both, tmp_path):
     results = probe_export(both, DataSource(stored / "writes.toml"), tmp_path / "out", ["attention"])
     assert results["attention"].tables and (tmp_path / "out" / "attention" / "findings.json").exists()
     assert not (both / "probes").exists()
+
+
+def test_an_extractor_that_there_is_not(stored):
+    run = stored / "predicts" / "default" / "seed-0"
+    with pytest.raises(DataError) as error:
+        result_file(run, "vqa", ["answers"], sets=["inputs.image.extractor.model=evil"])
+    assert str(error.value).startswith("timm has no model 'evil'")
 
 
 def test_another_split(stored, both):

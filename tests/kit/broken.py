@@ -426,7 +426,7 @@ class NamesTheWrongExample(MaskedGenerator):
 
 
 class WritesByCountingSlots(MaskedGenerator):
-    """While it writes."""
+    """Takes the number of slots for the next position while it writes."""
 
     def generate(self, model, batch, options):
         def prefix(batch):
