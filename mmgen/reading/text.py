@@ -50,6 +50,8 @@ def read_unpacked(path: Path) -> bytearray:
         return read_bytes(path)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); the file may be cut short: get it again") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 

@@ -87,3 +87,9 @@ def test_ids_are_numbers_or_names_of_images():
     assert image_id("a.jpg", "id", plain=True) == "a.jpg"
     assert refused(image_id, True, "id") == "id must be a number or a text, not true or false"
     assert refused(image_id, " ", "id") == "id is empty"
+
+
+def test_a_folder_is_not_a_text(tmp_path):
+    with pytest.raises(DataError) as error:
+        read_text(tmp_path)
+    assert str(error.value) == f"{tmp_path}: is a folder; name a file"
