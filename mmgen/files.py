@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -289,12 +289,17 @@ def read_table(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
     table = read_json(path)
     if not isinstance(table, dict):
         raise RunError(f"{path}: damaged: expected a JSON object")
+    check_table(table, path, kinds)
+    return table
+
+
+def check_table(table: Mapping[str, Any], path: Path, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Raises RunError if a JSON object from `path` lacks a value of these types by key."""
     for name, kind in kinds.items():
         if not isinstance(table.get(name), kind):
             raise RunError(
                 f"{path}: damaged: '{name}' is {'missing' if name not in table else json.dumps(table[name])[:40]}"
             )
-    return table
 
 
 def file_fingerprint(paths: Iterable[Path]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ..configs import BackboneConfig, FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
 from ..files import write_folder, write_json
 from ..parts import Embedder, Extractor
-from ..recipe.tables import GENERATOR
+from ..recipe.tables import GENERATOR, parts_in
 from ..registry import installed
 from ..storage.exports import (
     BACKBONE,
@@ -26,7 +26,6 @@ from ..storage.exports import (
     SHARD,
     VOCABULARIES,
     WEIGHTS,
-    as_saved,
     is_export,
     without_local_paths,
     write_weights,
@@ -115,8 +114,6 @@ def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         inputs[name] = config
     exported = recipe.model_copy(update={"inputs": inputs, "objectives": objectives})
     tables = exported.model_dump(mode="json", include=set(PARTS))
-    generators = [exported.generator] if exported.generator is not None else []
-    parts = [exported.backbone, *inputs.values(), *generators, *objectives.values()]
     return {
         "format_version": FORMAT_VERSION,
         "model_type": "mmgen",
@@ -127,8 +124,8 @@ def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         "kind": predictor.kind,
         "step_inputs": list(step.inputs),
         "step_objectives": list(step.objectives),
-        **without_local_paths(as_saved(tables)),
-        "plugins": _plugins(parts),
+        **without_local_paths(tables),
+        "plugins": _plugins(parts_in((exported.backbone, inputs, exported.generator, objectives))),
         "licenses": {
             **{name: text for name, text in predictor.licenses.items() if name in ("backbone", *inputs)},
             **_backbone_license(exported.backbone),
@@ -154,14 +151,12 @@ def _adds_terms(embedder: Embedder) -> bool:
     return type(embedder).add is not Embedder.add or type(embedder).tail_term is not Embedder.tail_term
 
 
-def _plugins(configs: list[Any]) -> dict[str, dict[str, Any]]:
+def _plugins(configs: Iterable[PartConfig]) -> dict[str, dict[str, Any]]:
     """Distribution -> its version and the parts that it provides."""
     used: dict[str, dict[str, Any]] = {}
-    pending = list(configs)
-    while pending:
-        config = pending.pop(0)
-        pending += [inner for _, inner in config if isinstance(inner, PartConfig)]
-        part = next(part for part in installed().of_kind(config.kind) if part.config is type(config))
+    registry = installed()
+    for config in configs:
+        part = next(part for part in registry.of_kind(config.kind) if part.config is type(config))
         entry = used.setdefault(part.source.distribution, {"version": part.source.version, "parts": []})
         entry["parts"].append(f"{part.kind} {part.name}")
     return used

@@ -23,7 +23,6 @@ from ..storage.exports import (
     CONFIG,
     EXTRACTORS,
     WEIGHTS,
-    as_saved,
     read_config,
     read_vocabularies,
     read_weights,
@@ -66,7 +65,7 @@ def _extractors(config: Mapping[str, Any], recipe: Recipe, folder: Path) -> dict
     places = {}
     for name, settings in recipe.inputs.items():
         extractor = getattr(settings, "extractor", None)
-        if extractor is not None and as_saved(extractor.model_dump(mode="json")) == config["inputs"][name]["extractor"]:
+        if extractor is not None and extractor.model_dump(mode="json") == config["inputs"][name]["extractor"]:
             places[name] = folder / EXTRACTORS / name
             if not places[name].is_dir():
                 raise RunError(f"{places[name]}: missing; {COMPLETE}")

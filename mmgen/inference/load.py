@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..decoding import DecodingConfig
 from ..errors import DataError, RecipeError, RunError
-from ..files import read_table
+from ..files import check_table, read_table
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
 from ..recipe.messages import describe_mistake, mistake_text
@@ -120,9 +120,9 @@ def load_run(
     if step_name not in trained:
         raise RunError(f"{path}: step '{step_name}' has no weights; trained steps: {', '.join(trained)}")
     inputs_file = folder.path / "inputs.json"
-    step_inputs = inputs_of(recipe, [step_name])
-    input_names = [name for name in recipe.inputs if name in read_table(inputs_file) or name in step_inputs]
-    saved = read_table(inputs_file, **dict.fromkeys(input_names, dict))
+    step_inputs, saved = inputs_of(recipe, [step_name]), read_table(inputs_file)
+    input_names = [name for name in recipe.inputs if name in saved or name in step_inputs]
+    check_table(saved, inputs_file, dict.fromkeys(input_names, dict))
     inputs: dict[str, EmbedderConfig] = {}
     for name in input_names:  # a run with --step builds only the inputs of its steps
         config = recipe.inputs[name]

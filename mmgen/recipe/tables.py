@@ -181,7 +181,7 @@ class Recipe(Config):
 
     def parts(self) -> list[PartConfig]:
         """The configs of all parts of the recipe, including parts inside other parts."""
-        return list(_parts(self))
+        return list(parts_in(self))
 
     def predicts(self, step: str) -> tuple[str, Gives] | None:
         """The objective of a step that makes its predictions, and their kind; at most one objective does."""
@@ -268,11 +268,12 @@ NAMED_PARTS = {name: kind for name, kind in _kinds_by_table if name in _named}  
 TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training}
 
 
-def _parts(value: Any) -> Iterator[PartConfig]:
+def parts_in(value: Any) -> Iterator[PartConfig]:
+    """The configs of all parts in a config, table or list, including parts inside other parts."""
     if isinstance(value, PartConfig):
         yield value
     inner: Any = [inner_value for _, inner_value in value] if isinstance(value, Config) else ()
     if isinstance(value, dict | tuple):
         inner = value.values() if isinstance(value, dict) else value
     for inner_value in inner:
-        yield from _parts(inner_value)
+        yield from parts_in(inner_value)

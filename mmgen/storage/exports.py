@@ -10,7 +10,7 @@ README.md  examples/ the model card and its pictures
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import RunError
-from ..files import read_table
+from ..files import check_table, read_table
 from ..model import Model
 from .weights import state
 
@@ -51,12 +51,12 @@ def read_config(path: Path) -> dict[str, Any]:
     """The config.json of an export. Raises RunError if it is damaged, or of a newer version of mmgen."""
     if not (path / CONFIG).is_file():
         raise RunError(f"{path}: no {CONFIG} in this folder; name a folder that `mmgen export` wrote, or a run folder")
-    version = read_table(path / CONFIG, format_version=int)["format_version"]
-    if version > FORMAT_VERSION:
+    config = read_table(path / CONFIG, format_version=int)
+    if (version := config["format_version"]) > FORMAT_VERSION:
         raise RunError(
             f"{path / CONFIG}: has format_version {version}, but this mmgen reads up to {FORMAT_VERSION}; upgrade mmgen"
         )
-    config = read_table(path / CONFIG, **KINDS)
+    check_table(config, path / CONFIG, KINDS)
     if problem := next(_problems(config), None):
         raise RunError(f"{path / CONFIG}: damaged: {problem[:200]}; {COMPLETE}")
     return config
@@ -135,7 +135,8 @@ def read_weights(folder: Path, prefix: str) -> dict[str, Tensor]:
     """The weights of an export, by the model's names. Raises RunError for damaged files."""
     tensors: dict[str, Tensor] = {}
     for path, start in _weight_files(folder, prefix):
-        tensors |= {start + name: tensor for name, tensor in _read(path).items()}
+        with _opened(path) as file:
+            tensors |= {start + name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     return tensors
 
 
@@ -143,7 +144,7 @@ def shapes(folder: Path, prefix: str) -> dict[str, tuple[int, ...]]:
     """The shapes of an export's weights, from the headers of its files. Raises RunError for damaged files."""
     by_name: dict[str, tuple[int, ...]] = {}
     for path, start in _weight_files(folder, prefix):
-        with _open(path) as file:
+        with _opened(path) as file:
             by_name |= {start + name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     return by_name
 
@@ -160,21 +161,16 @@ def _weight_files(folder: Path, prefix: str) -> Iterator[tuple[Path, str]]:
         yield from ((path, start) for path in files)
 
 
-def _read(path: Path) -> dict[str, Tensor]:
-    with _open(path) as file:
-        try:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, RuntimeError) as error:
-            raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}; {COMPLETE}") from None
-
-
-def _open(path: Path) -> Any:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """An open file of weights. Raises RunError for a missing or damaged file."""
     try:
         path.open("rb").close()  # safetensors reports any file that it cannot open as missing
-        return safe_open(path, "pt")
+        with safe_open(path, "pt") as file:
+            yield file
     except FileNotFoundError:
         raise RunError(f"{path}: missing; {COMPLETE}") from None
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, RuntimeError) as error:
         raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}; {COMPLETE}") from None
 
 
@@ -193,8 +189,3 @@ def _is_local_path(text: str) -> bool:
         return path.is_absolute() or ("/" in text and path.exists()) or path.suffix == ".safetensors"
     except (OSError, ValueError):  # too long for a path, or with a NUL
         return False
-
-
-def as_saved(value: Any) -> Any:
-    """A value as JSON gives it back: tuples as lists."""
-    return json.loads(json.dumps(value))
