@@ -1,4 +1,4 @@
-"""Decoding: the defaults of left to right, and the options of a generator with an order of its own, from the recipe to
+"""Decoding: the defaults of left to right, and the options of a generator with another order, from the recipe to
 a finished run."""
 
 import json

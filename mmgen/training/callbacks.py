@@ -1,4 +1,4 @@
-"""The callbacks of a run: each watches in a thread of its own, through a bounded queue, and can neither change nor end
+"""The callbacks of a run: each watches in a separate thread, through a bounded queue, and can neither change nor end
 anything. What goes wrong is reported once, and the callback is left out from then on."""
 
 from __future__ import annotations

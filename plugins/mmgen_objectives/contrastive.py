@@ -21,7 +21,7 @@ DIGITS = 6  # of the numbers of predicted vectors, as exact as single precision
 
 
 class ContrastiveReader(TargetReader):
-    """Notes what each row shows, so that rows with the same picture or the same caption are no negatives."""
+    """Notes what each row shows, so that rows with the same picture or caption do not count as negatives."""
 
     def __init__(self, inputs: tuple[str, str]) -> None:
         self.inputs = inputs

@@ -92,8 +92,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
 
     Every other slot also gets a visual embedding: that of the whole picture, that of the region which a word mentions,
     or, in rows without a picture, a trained one. The embeddings are initialised as 0, so that the model starts as BERT.
-    A hidden region has a special word instead of the object word, and trained features instead of its own; its geometry
-    stays.
+    A hidden region has a special word instead of the object word, and trained features instead of the stored
+    ones; its geometry stays.
     """
 
     places = 8 * WAVES

@@ -35,7 +35,7 @@ def test_samples_are_drawn_again_and_the_same_every_time(tmp_path):
     limit_memory(model, most=3)
     cut, again = write_texts(tmp_path / "cut", model, sampling), write_texts(tmp_path / "again", model, sampling)
     assert cut == again and [len(texts) for texts in cut] == [len(texts) for texts in expected]
-    assert len({text.text for texts in cut for text in texts}) > 6  # every piece has draws of its own
+    assert len({text.text for texts in cut for text in texts}) > 6  # every piece draws separately
 
 
 def test_one_example_too_large_to_be_written_about_is_named(tmp_path):

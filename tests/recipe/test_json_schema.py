@@ -123,4 +123,4 @@ def test_the_page_has_every_key_with_its_bounds_and_default():
     assert '| `precision` | `"auto"`, `"fp32"`, `"bf16"` | `"auto"` |' in page
     assert "| `extractor` | a table: extractor |  | computes the features from raw images |" in page
     assert "| `name` | string | required | names the run folder |" in page
-    assert 'such as "\\*.pooler.\\*"; names are' in page  # stars are no emphasis
+    assert 'such as "\\*.pooler.\\*"; names are' in page  # stars do not mean emphasis

@@ -69,7 +69,7 @@ class Said(Progress):
 
 
 def train(folder, *configs, **changes):
-    """A run of the toy recipe with these callbacks: its weights, its log, and what is said."""
+    """A run of the toy recipe with these callbacks: its weights, its log and its output."""
     (folder / "toy.toml").write_text(toys.recipe(output=str(folder / "runs"), **changes))
     recipe = load(folder / "toy.toml", installed())[0]
     recipe = recipe.model_copy(update={"callbacks": {f"watch{n}": config for n, config in enumerate(configs)}})

@@ -66,7 +66,7 @@ def test_waiting_ends(start, caplog, monkeypatch):
 
 
 def test_a_group_is_taken_down_once(tmp_path):
-    rendezvous.leave()  # there is none
+    rendezvous.leave()  # without a rendezvous
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     rendezvous.leave()

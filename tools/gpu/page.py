@@ -73,7 +73,7 @@ def _peaks(peaks: Peaks | None) -> list[str]:
 
 
 def part_section(part: Part, journal: Journal, machine: Machine, name_commits: bool) -> list[str]:
-    """The results, then the commands; or that the part has not run."""
+    """The results, then the commands; or that the part did not run."""
     if not journal.steps:
         return ["Not run."]
     figures = {name: result["figures"] for name, result in journal.steps.items() if result.get("figures")}

@@ -1,7 +1,7 @@
 """A run: executes the parts, most important first, and records the result of every step at once.
 
 Each part has 8 minutes per run. Finished steps are not repeated. Stopped and failed steps run again in the next run,
-after everything that this commit has not tried yet: a slow or broken part never keeps the others from a GPU that is
+after everything that is untried at this commit: a slow or broken part never keeps the others from a GPU that is
 available for minutes only. A run of mmgen resumes from its checkpoint."""
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Run:
         partial.replace(path)
 
     def _part(self, part: Part, again: bool) -> None:
-        """Run the steps of a part that this commit has not tried yet, or (`again`) those that an earlier run has
+        """Run the steps of a part that are untried at this commit, or (`again`) those that an earlier run has
         tried."""
         journal, work, began = self.journal(part), self.work / part.name, time.monotonic()
         work.mkdir(parents=True, exist_ok=True)

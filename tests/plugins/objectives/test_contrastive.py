@@ -1,4 +1,4 @@
-"""Contrast of two inputs: its loss by the definition, what is no negative, and training in micro-batches."""
+"""Contrast of two inputs: its loss by the definition, which rows are not negatives, and training in micro-batches."""
 
 import math
 
