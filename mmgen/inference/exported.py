@@ -28,6 +28,7 @@ from ..storage.exports import (
     read_weights,
     shapes,
 )
+from ..storage.library_settings import check_library_settings
 from ..storage.weights import load_state, state
 from .export import PARTS
 from .predictor import Predictor
@@ -50,22 +51,36 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     path = folder / CONFIG
     config = read_config(folder)
     _check_plugins(config, path, registry)
+    for place in (BACKBONE, EXTRACTORS):
+        check_library_settings(folder / place)
+    overridden = _overridden_extractors(sets)
+    for name in overridden & {*config["inputs"]}:
+        config["inputs"][name]["extractor"] = None  # no setting of the folder may choose what is fetched
     recipe = _recipe(config, path, registry, sets)
     model = _build(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
-    predictor = Predictor(
-        model, recipe, config["step"], where=str(folder), extractors=_extractors(config, recipe, folder)
-    )
+    extractors = _extractors(recipe, folder, overridden)
+    predictor = Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
     predictor.licenses = dict(config["licenses"])
     return predictor
 
 
-def _extractors(config: Mapping[str, Any], recipe: Recipe, folder: Path) -> dict[str, Path]:
+def _overridden_extractors(sets: Sequence[str]) -> set[str]:
+    """The inputs whose extractor is set on the command line."""
+    tables = [setting_table(setting)[0].get("inputs", {}) for setting in sets]
+    return {
+        name
+        for table in tables
+        for name, settings in table.items()
+        if isinstance(settings, dict) and "extractor" in settings
+    }
+
+
+def _extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dict[str, Path]:
     """Input -> the folder of its saved extractor, for inputs whose extractor is not overridden. Raises RunError."""
     places = {}
     for name, settings in recipe.inputs.items():
-        extractor = getattr(settings, "extractor", None)
-        if extractor is not None and extractor.model_dump(mode="json") == config["inputs"][name]["extractor"]:
+        if getattr(settings, "extractor", None) is not None and name not in overridden:
             places[name] = folder / EXTRACTORS / name
             if not places[name].is_dir():
                 raise RunError(f"{places[name]}: missing; {COMPLETE}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from pathlib import Path
 
 import torch
 from PIL import Image
+from safetensors import safe_open
 from torch import Tensor
 from torchvision.ops import box_convert
 
@@ -23,7 +25,7 @@ class TransformersDetector(Extractor):
 
     def __init__(self, config: Detector, folder: Path | None = None) -> None:
         self.config = config
-        self.model, self.processor = load(config.model if folder is None else str(folder))
+        self.model, self.processor = load(config.model) if folder is None else load_saved(folder)
         self.names = self.model.config.id2label
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         weights_digest = digest(self.model)
@@ -97,4 +99,35 @@ def load(model: str):
         raise DataError(
             f"detector '{model}' cannot be loaded: {reason}; give a hub name or a local folder with safetensors"
         ) from None
+    network.config.name_or_path = ""  # a saved extractor must not contain a path of this machine
     return network.eval().requires_grad_(False), processor
+
+
+def load_saved(folder: Path):
+    """Load the detector that `TransformersDetector.save` wrote. The number of weights is compared with the files before
+    memory is taken. Raises DataError."""
+    from transformers import AutoConfig, AutoModelForObjectDetection
+
+    if not (folder / "config.json").is_file():  # otherwise transformers would take the path for a hub name
+        raise DataError(f"{folder}: config.json of the detector is missing; copy the complete folder again")
+    try:
+        settings = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        with torch.device("meta"):
+            network = AutoModelForObjectDetection.from_config(settings, trust_remote_code=False)
+        required = sum(parameter.numel() for parameter in network.parameters())
+        stored = sum(_count_numbers(path) for path in folder.glob("*.safetensors"))
+    except Exception as error:  # errors of transformers, timm and safetensors, of many kinds
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise DataError(f"{folder}: damaged: {reason}; copy the complete folder again") from None
+    if required > stored:
+        raise DataError(
+            f"{folder}: config.json describes a network of {required:,} weights, but the files have {stored:,}; copy "
+            "the complete folder again"
+        )
+    return load(str(folder))
+
+
+def _count_numbers(path: Path) -> int:
+    """The numbers in the tensors of a safetensors file, by its header."""
+    with safe_open(path, "pt") as file:
+        return sum(prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118

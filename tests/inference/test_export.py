@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
+from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM
@@ -21,7 +22,7 @@ from mmgen.errors import PluginError, RunError
 from mmgen.inference.answers import Answer
 from mmgen.inference.describe import describe
 from mmgen.inference.export import export
-from mmgen.inference.load import load_run
+from mmgen.inference.load import load_run, open_model
 from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
@@ -401,6 +402,55 @@ def test_a_hostile_config_gets_one_line(copy, photo, name):
     assert "\n" not in text and text.startswith(f"FOLDER/config.json: {message}" if message else "FOLDER")
     with contextlib.suppress(mmgen.MmgenError):
         describe(copy)
+
+
+ELSEWHERE = "hf-hub:evil/network", "evil/network", "/etc/passwd", "../../secret.safetensors"
+
+
+@pytest.mark.parametrize("name", installed().names("extractor"))
+def test_no_extractor_fetches_what_a_config_names(copy, photo, monkeypatch, name):
+    """Whatever extractor a config.json names, with whatever paths and repositories. The configs lack settings with
+    defaults; an earlier version took such an extractor for one that the user had chosen, and fetched it."""
+
+    def refuse(*arguments, **options):
+        raise AssertionError(f"a network connection: {arguments}")
+
+    for place in ("socket.socket.connect", "socket.create_connection", "socket.getaddrinfo"):
+        monkeypatch.setattr(place, refuse)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    config = json.loads((copy / "config.json").read_text())
+    fields = next(part for part in installed().of_kind("extractor") if part.name == name).config.model_fields
+    for elsewhere in ELSEWHERE:
+        values = {key: elsewhere for key in ("model", "weights", "index", "class_names") if key in fields}
+        nested = {"detector": {"type": "detector", "model": elsewhere}} if "detector" in fields else {}
+        config["inputs"]["image"]["extractor"] = {"type": name, **values, **nested}
+        change(copy, inputs=config["inputs"])
+        with pytest.raises(mmgen.MmgenError) as error:
+            mmgen.load(copy).ask(photo, caption="a dog")
+        assert str(error.value).startswith(str(copy)) and "\n" not in str(error.value)
+
+
+def test_an_extractor_of_the_command_line_takes_no_setting_of_the_folder(copy):
+    config = json.loads((copy / "config.json").read_text())
+    config["inputs"]["image"]["extractor"] = {"type": "roi", "model": "evil", "image_size": 64}
+    change(copy, inputs=config["inputs"])
+    model = open_model(copy, None, ["inputs.image.extractor.type=roi"])
+    assert model.recipe.inputs["image"].extractor == Roi() and not model.features.extractors
+
+
+HOSTILE_SETTINGS = {  # file -> settings of a library that are refused
+    "backbone/config.json": {"attn_implementation": "evil/kernel"},
+    "backbone/tokenizer_config.json": {"auto_map": {"AutoTokenizer": ["evil--x.Tokenizer", None]}},
+    "extractor/image/config.json": {"model_type": "detr", "backbone": "evil/network", "use_timm_backbone": False},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_SETTINGS)
+def test_settings_of_libraries_are_checked(copy, name):
+    settings = json.loads((copy / name).read_text()) if (copy / name).exists() else {}
+    (copy / name).write_text(json.dumps(settings | HOSTILE_SETTINGS[name]))
+    assert refused(copy).startswith(f"FOLDER/{name}: ")
+    assert refused(copy).endswith("; mmgen writes no such setting, so do not trust this folder")
 
 
 def test_a_network_of_another_size_takes_no_memory(copy, photo):

@@ -1,5 +1,8 @@
 """Detectors as extractors: small random ones of transformers and torchvision."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -154,3 +157,35 @@ def test_pickled_weights_and_missing_folders_are_refused(tmp_path):
             Detector(model=model).build()
         assert str(error.value).startswith(f"detector '{model}' cannot be loaded: ") and "\n" not in str(error.value)
         assert str(error.value).endswith("; give a hub name or a local folder with safetensors")
+
+
+def test_a_saved_detector_has_no_path_of_this_machine(tmp_path):
+    saved(tmp_path / "detr", detr)
+    (tmp_path / "export").mkdir()
+    extractor = Detector(model=str(tmp_path / "detr")).build()
+    extractor.save(tmp_path / "export")
+    for path in (tmp_path / "export").glob("*.json"):
+        assert str(tmp_path) not in path.read_text()
+    assert Detector(model="local").load(tmp_path / "export").fingerprint["digest"] == extractor.fingerprint["digest"]
+
+
+def test_a_saved_detector_is_checked_before_memory_is_taken(tmp_path):
+    saved(tmp_path, detr)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"decoder_ffn_dim": 10**7}))
+    with pytest.raises(DataError) as error:
+        Detector().load(tmp_path)
+    assert re.fullmatch(
+        re.escape(str(tmp_path))
+        + r": config.json describes a network of 330,[\d,]+ weights, but the files have [\d,]+; copy the complete "
+        "folder again",
+        str(error.value),
+    )
+
+
+def test_a_saved_detector_without_a_config_is_not_looked_for_on_the_hub(tmp_path):
+    with pytest.raises(DataError) as error:
+        Detector().load(tmp_path / "absent")
+    assert str(error.value) == (
+        f"{tmp_path}/absent: config.json of the detector is missing; copy the complete folder again"
+    )
