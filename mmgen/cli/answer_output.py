@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ..inference.predictor import Predictor
     from ..inference.query import Query
 
+MOST_REMARKS = 6  # that are printed beside a file of answers, which has them all
+
 
 def answer_all(
     queries: Sequence[Query],
@@ -23,7 +25,8 @@ def answer_all(
     show: Callable[[Mapping[str, Any], str], None],
     out: Path | None,
 ) -> list[Answer]:
-    """Write the answer to each query as one JSON line to the file `out`, or else call `show`. Print the remarks.
+    """Write the answer to each query as one JSON line to the file `out`, or else call `show`. Print the remarks; with
+    a file, the first of them.
 
     begin  batch size -> the predictor, and an iterator of its answers
     verbs  what the step does, and has done: ("writing", "written")
@@ -33,7 +36,7 @@ def answer_all(
     from ..inference.answers import answers_file
     from ..progress import Bars, Progress
 
-    answers, progress = [], Bars() if out else Progress()
+    answers, remarks, progress = [], 0, Bars() if out else Progress()
     with answers_file(out) if out else contextlib.nullcontext() as add:
         predictor, results = begin(16 if out else 1)
         with progress.task(f"{predictor.step}: {verbs[0]}", len(queries), "examples") as advance:
@@ -46,9 +49,13 @@ def answer_all(
                 else:
                     show(answer.as_json(), predictor.kind)
                 for remark in answer.remarks:
-                    tell(f"{query.where}: {remark}", err=True)
+                    remarks += 1
+                    if not out or remarks <= MOST_REMARKS:
+                        tell(f"{query.where}: {remark}", err=True)
                 advance()
     if out:
+        if remarks > MOST_REMARKS:
+            tell(f'and {remarks - MOST_REMARKS} more; {out} has all of them as "remarks"', err=True)
         tell(f"{out}: {len(queries)} line{'s' * (len(queries) != 1)}")
     tell(f"{verbs[1]} by step '{predictor.step}', which reads {predictor.names.reads}", err=True)
     if all(answer.error for answer in answers):

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import DataError
 from ..files import foreign, image_key, json_problem, read_bytes
 
+LONGEST_NUMBER = 100  # digits of an id
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
 NAMES = {
     dict: "a table",
@@ -127,14 +128,15 @@ def tidy(value: Any, name: str) -> str:
 
 def image_id(value: Any, name: str, plain: bool = False) -> str:
     """An id as a text: the digits of a number, or the image key of a file name (unless `plain`)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not is_number and not isinstance(value, str):
         raise DataError(f"{name} must be a number or a text, not {kind(value)}")
-    text = tidy(value, name)
+    text = str(value) if is_number else tidy(value, name)
     if not text:
         raise DataError(f"{name} is empty")
-    return text if plain else image_key(text)
+    if len(text) > LONGEST_NUMBER and text.lstrip("-").isdigit():
+        raise DataError(f"{name} has {len(text):,} digits; the limit is {LONGEST_NUMBER}; the file is damaged")
+    return text if is_number or plain else image_key(text)
 
 
 def kind(value: Any) -> str:

@@ -83,7 +83,7 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=30))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axes.yaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
         axes.grid(axis="y", color=ink, alpha=0.15, linewidth=0.6)
         if alone:

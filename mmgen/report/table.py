@@ -31,6 +31,7 @@ PLURAL = {
     "boxes": "boxes",
     "vectors": "vectors",
 }
+MOST_COLUMNS = 4  # in a note on scores below chance
 log = logging.getLogger("mmgen")
 
 
@@ -135,8 +136,8 @@ def _gather(
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
     references = _references(metrics, examples, notes, columns)
     published = _published_rows(dataset, notes)
-    notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}))))
     lower = columns_with(metrics, "lower_is_better")
+    notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}), lower)))
     return Table(columns, steps, references, published, tuple(notes), again, lower=lower)
 
 
@@ -149,11 +150,13 @@ def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], d
         if scores_by_label:
             notes = {note: None for scores in scores_by_label.values() for note in scores.notes}
             columns = _columns([scores.values for scores in scores_by_label.values()])
-            references = _references(recipe.judging(steps[0]), datasets.scored_by(steps[0]), notes, columns)
+            metrics = recipe.judging(steps[0])
+            references = _references(metrics, datasets.scored_by(steps[0]), notes, columns)
             dataset = datasets.dataset_of(steps[0])
             published = _published_rows(dataset, notes)
             values = {label: scores.values for label, scores in scores_by_label.items()}
-            notes.update(dict.fromkeys(_below_chance(values, references.get("chance", {}))))
+            lower = columns_with(metrics, "lower_is_better")
+            notes.update(dict.fromkeys(_below_chance(values, references.get("chance", {}), lower)))
             title = _title(recipe, steps[0], dataset)
             tables.append(Table(columns, values, references, published, tuple(notes), title=title))
     return tables
@@ -325,13 +328,18 @@ def _references(
     return {label: values for label, values in rows if any(value is not None for value in values.values())}
 
 
-def _below_chance(rows: Mapping[str, Values], chance: Values) -> Iterator[str]:
-    """A note for every row whose main score is below chance."""
-    column, limit = next(((name, value) for name, value in chance.items() if value is not None), ("", None))
+def _below_chance(rows: Mapping[str, Values], chance: Values, lower: frozenset[str]) -> Iterator[str]:
+    """A note for every row with scores worse than chance. `lower`: the columns whose lowest value is the best."""
     for label, values in rows.items():
-        value = values.get(column)
-        if isinstance(value, int | float) and isinstance(limit, int | float) and value < limit:
-            yield f"{label}: {column} {number(value)} is below chance, {number(limit)}"
+        worse = [
+            f"{column} {number(value)} is {'above' if column in lower else 'below'} chance, {number(limit)}"
+            for column, limit in chance.items()
+            if isinstance(value := values.get(column), int | float) and isinstance(limit, int | float)
+            if (value > limit if column in lower else value < limit)
+        ]
+        if worse:
+            more = f"; and {len(worse) - MOST_COLUMNS} more columns" * (len(worse) > MOST_COLUMNS)
+            yield f"{label}: {'; '.join(worse[:MOST_COLUMNS])}{more}"
 
 
 def cell(value: float | Spread | None) -> str:

@@ -47,6 +47,17 @@ def comparing(tmp_path, monkeypatch):
     return predictor
 
 
+def test_a_file_of_answers_has_the_remarks_and_the_terminal_the_first_of_them(tmp_path, comparing):
+    (tmp_path / "ask.jsonl").write_text('{"second": "qq"}\n' * 5)  # a word unknown to the tokenizer
+    arguments = [str(tmp_path), str(tmp_path / "ask.jsonl"), "--input", "caption=zz"]
+    assert CliRunner().invoke(predict, arguments).stderr.count("not in the tokenizer's vocabulary") == 10
+    out = tmp_path / "out.jsonl"
+    result = CliRunner().invoke(predict, [*arguments, "--out", str(out)])
+    assert result.stderr.count("not in the tokenizer's vocabulary") == 6
+    assert f'and 4 more; {out} has all of them as "remarks"\n' in result.stderr
+    assert [len(json.loads(line)["remarks"]) for line in out.read_text().splitlines()] == [2] * 5
+
+
 def test_vectors_are_ranked_by_similarity(tmp_path, comparing):
     """A line that cannot be read is reported, and the others are ranked; --out has the vectors, in the given order."""
     seconds = ["a red dog", "a dog", "barks a a", "red"]

@@ -1,6 +1,7 @@
 """Loss curves: thinned to means, and drawn in the colours of the page."""
 
 import json
+import re
 
 import pytest
 
@@ -25,3 +26,10 @@ def test_every_point_of_a_curve_is_a_mean_of_many_updates():
         assert len(thinned) == min(count, curves.POINTS)
         assert count < curves.POINTS or thinned[-1][1] <= 1 + 999 / (count // curves.POINTS)
     assert curves.thin([]) == []
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3])
+def test_ticks_are_whole_epochs(epochs):
+    curve = curves.Curve([], [(epoch + 1.0, 2.0) for epoch in range(epochs)])
+    axis = curves.draw({"both": curve}, "validation", alone=False).split('id="matplotlib.axis_2"')[0]
+    assert re.findall(r"<text[^>]*>([^<]*)</text>", axis) == [*map(str, range(1, epochs + 1)), "epoch"]

@@ -2,7 +2,7 @@
 
 import statistics
 
-from mmgen.report.table import Spread, Table, cell, markdown, spread
+from mmgen.report.table import Spread, Table, _below_chance, cell, markdown, spread
 
 
 def test_a_spread_needs_two_values():
@@ -19,3 +19,17 @@ def test_a_table_shows_itself_in_a_notebook():
         "<tr><td>both</td><td>1.00</td><td>-</td></tr>\n</table>\n<p>a &amp; b</p>"
     )
     assert markdown(scores).splitlines()[2].startswith("| step |")
+
+
+def test_every_score_worse_than_chance_is_in_a_note():
+    chance = {"Q->A": 25.0, "QA->R": 25.0, "Q->AR": 6.25, "loss": 2.0, "people": None}
+    rows = {
+        "good": {"Q->A": 25.0, "QA->R": 30.0, "Q->AR": None, "loss": 1.0, "people": 1.0},
+        "bad": {"Q->A": 26.0, "QA->R": 24.0, "Q->AR": 5.0, "loss": 2.5},
+    }
+    assert [*_below_chance(rows, chance, frozenset({"loss"}))] == [
+        "bad: QA->R 24.00 is below chance, 25.00; Q->AR 5.00 is below chance, 6.25; loss 2.50 is above chance, 2.00"
+    ]
+    columns = [f"type {number}" for number in range(6)]
+    (note,) = _below_chance({"bad": dict.fromkeys(columns, 0.0)}, dict.fromkeys(columns, 1.0), frozenset())
+    assert note.endswith("; type 3 0.00 is below chance, 1.00; and 2 more columns")

@@ -18,7 +18,8 @@ class PairAccuracyMetric(Metric):
     """In percent, of examples with `labels["truth"]`:
 
     accuracy     statements whose predicted truth is right
-    consistency  groups (`facts["group"]`: one sentence about several pairs) whose predictions are all right
+    consistency  groups (`facts["group"]`: one sentence about several pairs) whose predictions are all right; without
+                 groups there is no such column
     """
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
@@ -38,18 +39,26 @@ class PairAccuracyMetric(Metric):
         groups = _groups([example for example in examples if "truth" in example.labels])
         if not groups:
             return None
-        consistency = 100 * fmean(0.5 ** len(places) for places in groups.values())
-        return Scores({"chance_accuracy": 50.0, "chance_consistency": consistency}, notes=(CHANCE,))
+        values = {"chance_accuracy": 50.0}
+        if _has_groups(examples):
+            values["chance_consistency"] = 100 * fmean(0.5 ** len(places) for places in groups.values())
+        return Scores(values, notes=(CHANCE,))
 
 
 def _columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
     """The columns of the metric. The first example of a group has the group's consistency."""
+    if not _has_groups(examples):
+        return {"accuracy": right}
     consistency: list[float | None] = [None] * len(examples)
     for places in _groups(examples).values():
         known = [value for place in places if (value := right[place]) is not None]
         if known:
             consistency[places[0]] = min(known)
     return {"accuracy": right, "consistency": consistency}
+
+
+def _has_groups(examples: Sequence[Example]) -> bool:
+    return any("group" in example.facts for example in examples)
 
 
 def _groups(examples: Sequence[Example]) -> dict[str, list[int]]:

@@ -89,7 +89,8 @@ class MultipleChoice(mmgen.ObjectiveConfig):
 
 
 class ChoiceAccuracy(mmgen.MetricConfig):
-    """VCR's accuracies in percent: answers (Q->A), rationales (QA->R), and both (Q->AR) (Zellers et al., 2019)."""
+    """VCR's accuracies in percent: answers (Q->A), rationales (QA->R), and both (Q->AR) (Zellers et al., 2019); for
+    choices of other data, accuracy."""
 
     type: Literal["choice_accuracy"] = "choice_accuracy"
     judges = frozenset({"choice"})

@@ -21,6 +21,7 @@ class ChoiceAccuracyMetric(Metric):
     Q->A    answers that are right: examples with `facts["asks"]` "answer"
     QA->R   rationales that are right, given the right answer: examples with "rationale"
     Q->AR   items (`facts["item"]`) whose answer and rationale are both right, where examples have both
+    accuracy  choices that are right: examples without `facts["asks"]`, such as those of a table
     """
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
@@ -72,4 +73,9 @@ def _columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
             if len(places) == len(SUBTASKS):
                 both[min(places.values())] = 100 * prod((right[place] or 0.0) / 100 for place in places.values())
         columns["Q->AR"] = both
+    if any(example.facts.get("asks") not in SUBTASKS for example in examples):
+        columns["accuracy"] = [
+            None if example.facts.get("asks") in SUBTASKS else value
+            for value, example in zip(right, examples, strict=True)
+        ]
     return columns

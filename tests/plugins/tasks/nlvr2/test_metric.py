@@ -41,3 +41,11 @@ def test_chance():
         "chance_consistency": pytest.approx(100 * (1 / 4 + 1 / 16 + 1 / 2) / 3),
     }
     assert PairAccuracy().build().references([Example("x", {})]) is None
+
+
+def test_statements_without_groups_have_no_consistency():
+    """Such as those of a table: it would repeat the accuracy."""
+    examples = [Example(str(n), {}, labels={"truth": True}) for n in range(2)]
+    metric = PairAccuracy().build()
+    scores = metric.score(predictions_of([{"label": "True"}, {"label": "False"}], examples), examples)
+    assert scores.values == {"accuracy": 50} and metric.references(examples).values == {"chance_accuracy": 50}

@@ -61,3 +61,18 @@ def test_rationales_of_wrong_answers_are_not_scored():
     )
     assert scores.values == {"Q->A": 100, "QA->R": 100, "Q->AR": 100}
     assert scores.notes == ("1 of 3 examples have no label that says which choice is right, and are not scored",)
+
+
+def test_choices_of_other_data_have_an_accuracy():
+    """Such as those of a table, without `facts["asks"]`; chance follows the number of their choices."""
+    examples = [
+        Example(f"train-{n}", {}, labels={"choices": ("a", "b", "c", "d", "e")[:count], "choice": 1})
+        for n, count in enumerate((2, 5))
+    ]
+    metric = ChoiceAccuracy().build()
+    scores = metric.score(predictions_of([{"choice": 1}, {"choice": 0}], examples), examples)
+    assert scores.values == {"accuracy": 50} and scores.per_example["accuracy"] == [100, 0]
+    assert metric.references(examples).values == {"chance_accuracy": 35}
+    mixed = [*ITEMS[:1], *examples]
+    scores = metric.score(predictions_of([{"choice": 0}, {"choice": 1}, {"choice": 0}], mixed), mixed)
+    assert scores.values == {"Q->A": 100, "accuracy": 50}
