@@ -74,8 +74,9 @@ class Rows:
     """B rows whose targets are to be collated.
 
     examples  one per row
-    draw      place of a row -> its random generator: a function of (seed, step, epoch, example, objective), created on
-              demand. `draw(place, target)` also depends on the target, and so does not change if an example is halved
+    draw      `draw(place: int) -> random.Random` for the row at a place of `examples`: a function of (seed, step,
+              epoch, example, objective), created on demand. `draw(place, target: str)` also depends on the text of the
+              target, and so does not change if the targets of an example are split over batches
     hidden    input name -> (B, N) or (B, N, C): the labels of what `Reader.hide` masked for this objective, else -100
     inputs    input name -> its collated input (`Batch.inputs`), for example the regions to choose from
     """

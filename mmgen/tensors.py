@@ -20,7 +20,9 @@ Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
 ScoreKind = Literal["log-probability", "confidence"]
 LOG_PROBABILITY: ScoreKind = "log-probability"
-PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot, from which mmgen.attention computes the mask
+"""What the score of a text is by default; the other kind is "confidence" (0 to 1)."""
+PAD, PREFIX, WRITTEN, MASK = range(4)
+"""Roles of a slot (`Layout.role`), from which `mmgen.attention.visible` computes who sees whom."""
 
 
 @dataclass(frozen=True)

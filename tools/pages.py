@@ -22,7 +22,7 @@ MARK = re.compile(r"^<!-- written by python -m tools\.pages: (\w+) -->$", re.MUL
 OURS = "mmgen-framework"
 SUITES = "testing"  # has a page to itself
 SUITE_MODULES = (
-    "suite embedder extractor backbone generator objective dataset metric probe renderer callback command"
+    "suite embedder extractor backbone writing generator objective dataset metric probe renderer callback command"
     " tiny toy greedy bag"
 )
 ALIGNED = re.compile(r"\w(?:[\w, ]*\S)? {2,}\S")  # name   what it is

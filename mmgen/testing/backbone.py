@@ -62,6 +62,10 @@ class BackboneSuite(SightSuite, CacheSuite):
             f'mixes of the config is {mixes!r}; mixes must be "visible", "row" or "nothing"'
         )
         assert backbone.masks in ("any", "causal"), f'masks is {backbone.masks!r}; masks must be "any" or "causal"'
+        assert backbone.masks == "any" or mixes != "visible", (
+            'masks is "causal", but mixes of the config is "visible"; set mixes = "row" on the config, so that '
+            "`mmgen check` refuses generators that need any mask"
+        )
         assert isinstance(backbone.caches, bool), "caches must be True or False"
         ids = [backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id]
         known = all(isinstance(token, int) and 0 <= token < len(backbone.tokenizer) for token in ids)

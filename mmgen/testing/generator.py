@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from ..configs import EmbedderConfig
+from ..model import compose
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
+from .mixing import backbones
 from .suite import assert_close, skip
+from .toy import TEXTS
 from .writing import WritingSuite
 
 
@@ -130,6 +133,21 @@ class GeneratorSuite(WritingSuite):
             "with an input that adds terms to written tokens, the score of a text is not minus its mean loss; write "
             "with model.written or model.behind, which add the terms too"
         )
+
+    def test_trains_as_it_writes_with_every_kind_of_backbone(self) -> None:
+        """With a backbone that mixes as the config's `backbones` say, what a slot predicts must not depend on later
+        words of its target: writing does not have them."""
+        model = self.model()
+        if not model.generator.reads_as_laid_out or not self._scores_as_it_learns(model):
+            skip("the score of a text is not minus its mean loss")
+        for kind in sorted(self.config().backbones - {"visible"}):
+            for backbone in backbones(kind, model.generator.needs):
+                on_kind = self.seeded(compose, backbone, self.inputs(), self.config(), texts=TEXTS).eval()
+                assert self._scores_as_it_learns(on_kind), (
+                    f'backbones names "{kind}", but with {type(backbone).__name__}, whose slots see '
+                    f"{backbone.sees}, the score of a text is not minus its mean loss: in training a slot sees words "
+                    "that are not there when it writes"
+                )
 
     def _scores_as_it_learns(self, model: Any) -> bool:
         """Whether the score of a written text is minus the text's mean loss."""

@@ -29,6 +29,7 @@ from kit.broken import (
     objective,
     tiny,
 )
+from mmgen_causal import Causal
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_regions import FasterRcnn, Regions, Roi
@@ -166,6 +167,21 @@ def test_rotary_positions_pass():
             return super().encode(replace(slots, positions=slots.positions - slots.positions[:, :1]), cache, output)
 
     tiny(Relative)().test_positions_matter()
+
+
+class MixesRows(Masked):
+    """Says wrongly that it can be trained with a backbone whose slots see their whole row."""
+
+    backbones = frozenset({"visible", "row"})
+
+
+def test_a_generator_whose_training_sees_later_words_is_caught():
+    suite = type("Suite", (mmgen.testing.GeneratorSuite,), {"config": lambda self: MixesRows(max_tokens=8)})
+    with pytest.raises(AssertionError, match='backbones names "row", but with TinyRow, whose slots see the whole row'):
+        suite().test_trains_as_it_writes_with_every_kind_of_backbone()
+    for config in (Masked(max_tokens=8), Causal(max_tokens=8)):
+        suite = type("Suite", (mmgen.testing.GeneratorSuite,), {"config": lambda self, built=config: built})
+        suite().test_trains_as_it_writes_with_every_kind_of_backbone()
 
 
 # --- the suites themselves ---
@@ -336,10 +352,14 @@ def test_a_causal_backbone_that_cannot_cache_passes():
     class Config(Tiny):
         """A recurrent one."""
 
+        mixes = "row"
+
         def build(self, texts=None, folder=None):
             return Recurrent(self, super().build(texts, folder).tokenizer.words)
 
     assert failures(backbone_suite(Config)) == {}
+    Config.mixes = "visible"  # `mmgen check` would let the generator `masked` pass
+    assert [*failures(backbone_suite(Config))] == ["test_attributes"]
 
 
 def test_fakes_are_enough_for_a_model():
