@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
-from .errors import DataError, RunError, regular
+from .errors import DataError, MmgenError, RunError, regular
 
 MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
 PIECE = 1 << 24
@@ -270,6 +270,24 @@ def read_json(path: Path) -> Any:
         raise _read_error(path, error) from None
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path}: {foreign(path) or f'damaged: {json_problem(error)}'}") from None
+
+
+@contextlib.contextmanager
+def open_tensors(path: Path, absent: str, damaged: str = "", error_class: type[MmgenError] = RunError) -> Iterator[Any]:
+    """An open file of safetensors. Raises an error, also for what is read inside the block, if the file is missing or
+    damaged; `absent` and `damaged` say what to do then."""
+    try:
+        regular(path).open("rb").close()  # safetensors reports any file it cannot open as missing
+        with safe_open(path, "pt") as file:
+            yield file
+    except FileNotFoundError:
+        raise error_class(f"{path}: missing; {absent}") from None
+    except PermissionError as error:
+        raise _read_error(path, error) from None
+    except (OSError, SafetensorError, RuntimeError, ValueError, LookupError, TypeError, RecursionError) as error:
+        # torch raises several for invalid dtypes and shapes
+        reason = foreign(path, "safetensors") or f"damaged: {str(error).partition(chr(10))[0]}"
+        raise error_class("; ".join(filter(None, (f"{path}: {reason}", damaged)))) from None
 
 
 def json_problem(error: Exception) -> str:

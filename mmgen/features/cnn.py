@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import DataError
+from ..files import open_tensors
 from ..oom import OomRetry
 from ..parts import FailedImage, Picture, Record
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LoadedPicture: TypeAlias = "tuple[Picture, Image.Image]"
 HASH_DIGITS = 16
 NETWORK = "network.safetensors"  # in a folder that `save_network` wrote
+COMPLETE = "copy the complete folder again"
 
 
 class Network:
@@ -199,31 +200,25 @@ def save_network(module: nn.Module, folder: Path) -> None:
 
 def check_saved(module: nn.Module, folder: Path) -> None:
     """Compare names and shapes of a network with the file in a folder, whose values are not read. Raises DataError."""
-    path = folder / NETWORK
-    with _reading(path), safe_open(path, "pt") as file:
+    with _open(folder) as file:
         saved = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     if differs := sorted(name for name in {*saved, *expected} if saved.get(name) != expected.get(name)):
         raise DataError(
-            f"{path}: not the weights of this network: {differs[0]} has shape {saved.get(differs[0])} in the file, "
-            f"expected {expected.get(differs[0])}; use the complete folder"
+            f"{folder / NETWORK}: not the weights of this network: {differs[0]} has shape {saved.get(differs[0])} in "
+            f"the file, expected {expected.get(differs[0])}; use the complete folder"
         )
 
 
 def load_network(module: nn.Module, folder: Path) -> None:
     """Load the weights that `save_network` wrote. Raises DataError."""
     check_saved(module, folder)
-    with _reading(folder / NETWORK):
-        module.load_state_dict(load_file(folder / NETWORK))
+    with _open(folder) as file:
+        module.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
-        reason = "missing" if isinstance(error, FileNotFoundError) else f"damaged: {str(error).partition(chr(10))[0]}"
-        raise DataError(f"{path}: {reason}; copy the complete folder again") from None
+def _open(folder: Path) -> contextlib.AbstractContextManager[Any]:
+    return open_tensors(folder / NETWORK, COMPLETE, COMPLETE, DataError)
 
 
 def digest(module: nn.Module) -> str:

@@ -10,7 +10,6 @@ README.md  examples/ the model card and its pictures
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import Any
 
 import torch
 from huggingface_hub import save_torch_state_dict
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import RunError
-from ..files import check_table, read_table
+from ..files import check_table, open_tensors, read_table
 from ..model import Model
 from .weights import state
 
@@ -135,7 +133,7 @@ def read_weights(folder: Path, prefix: str) -> dict[str, Tensor]:
     """The weights of an export, by the model's names. Raises RunError for damaged files."""
     tensors: dict[str, Tensor] = {}
     for path, start in _weight_files(folder, prefix):
-        with _opened(path) as file:
+        with open_tensors(path, COMPLETE, COMPLETE) as file:
             tensors |= {start + name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     return tensors
 
@@ -144,7 +142,7 @@ def shapes(folder: Path, prefix: str) -> dict[str, tuple[int, ...]]:
     """The shapes of an export's weights, from the headers of its files. Raises RunError for damaged files."""
     by_name: dict[str, tuple[int, ...]] = {}
     for path, start in _weight_files(folder, prefix):
-        with _opened(path) as file:
+        with open_tensors(path, COMPLETE, COMPLETE) as file:
             by_name |= {start + name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     return by_name
 
@@ -159,19 +157,6 @@ def _weight_files(folder: Path, prefix: str) -> Iterator[tuple[Path, str]]:
             listed = read_table(index, weight_map=dict)["weight_map"]
             files = [place / name for name in sorted({str(name) for name in listed.values()}) if SHARD.fullmatch(name)]
         yield from ((path, start) for path in files)
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """An open file of weights. Raises RunError for a missing or damaged file."""
-    try:
-        path.open("rb").close()  # safetensors reports any file that it cannot open as missing
-        with safe_open(path, "pt") as file:
-            yield file
-    except FileNotFoundError:
-        raise RunError(f"{path}: missing; {COMPLETE}") from None
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}; {COMPLETE}") from None
 
 
 def without_local_paths(value: Any) -> Any:

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ..errors import RunError, regular
-from ..files import _read_error, foreign, write_atomically
+from ..errors import RunError
+from ..files import open_tensors, write_atomically
 
 ABOUT = "mmgen"  # the only key of the metadata: safetensors writes several keys in random order
 CHECKSUM = "crc32"  # key of the checksum in the metadata
@@ -48,26 +47,9 @@ def _save(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors, and the metadata from `write_tensors` (empty for files of other programs). Raises RunError for a damaged
     file, even if only one bit has changed."""
-    try:
-        regular(path).open("rb").close()  # safetensors reports any file it cannot open as missing
-        with safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            about = dict(json.loads((file.metadata() or {}).get(ABOUT, "{}")))
-    except FileNotFoundError:
-        raise RunError(f"{path}: missing; has this step been run?") from None
-    except PermissionError as error:
-        raise _read_error(path, error) from None
-    except (
-        OSError,
-        SafetensorError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-        TypeError,
-        RecursionError,
-    ) as error:  # torch raises several for invalid dtypes and shapes
-        what = foreign(path, "safetensors") or f"damaged: {str(error).partition(chr(10))[0]}"
-        raise RunError(f"{path}: {what}") from None
+    with open_tensors(path, "has this step been run?") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        about = dict(json.loads((file.metadata() or {}).get(ABOUT, "{}")))
     if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
         raise RunError(f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again")
     return tensors, about

@@ -109,11 +109,6 @@ class Flickr30kFiles(PublishedDataset):
                 )
 
 
-def _read_image(sentences: Path, annotation: Path) -> tuple[list[tuple[str, list[Phrase]]], dict[str, Box | None]]:
-    """An image's captions, and the box of each chain."""
-    return read_sentences(sentences), read_annotation(annotation).around()
-
-
 def read_names(path: Path) -> list[str]:
     """The image names of a split, one per line of the file. Raises DataError."""
     line_numbers: dict[str, int] = {}
