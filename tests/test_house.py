@@ -1,11 +1,14 @@
 """The design's maxims that can be checked in the source: imports, and what happens on import."""
 
 import ast
+import functools
 import json
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+from kit.source import forget, nodes, parsed  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
@@ -54,7 +57,7 @@ HANDED_ON = {  # functions that take **names and hand them on, since the names a
 }
 core = sorted((ROOT / "mmgen").rglob("*.py"))
 plugins = sorted((ROOT / "plugins").rglob("*.py"))
-trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [*core, *plugins]}
+ours = [*core, *plugins]
 
 
 def name_of(path: Path) -> str:
@@ -63,22 +66,23 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
-modules = {name_of(path): path for path in [*core, *plugins]}
+modules = {name_of(path): path for path in ours}
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Modules that a file imports, at the top and inside functions, or uses as `mmgen.ROOM.MODULE`; without those
     for type checkers only."""
     package = name_of(path).split(".") if path.stem == "__init__" else name_of(path).split(".")[:-1]
     unread = {
         id(inner)
-        for node in ast.walk(trees[path])
+        for node in nodes(path)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for only in node.body
         for inner in ast.walk(only)
     }
     imported_modules = set()
-    for node in ast.walk(trees[path]):
+    for node in nodes(path):
         if id(node) in unread:
             continue
         if isinstance(node, ast.Import):
@@ -175,8 +179,8 @@ def test_modules_are_imported_by_statements_that_can_be_read():
     room."""
     offenders = {
         name_of(path)
-        for path in trees
-        for node in ast.walk(trees[path])
+        for path in ours
+        for node in nodes(path)
         if isinstance(node, ast.Call) and dotted(node.func) in BY_NAME
     }
     assert offenders == {"mmgen.cli.lookup"}
@@ -200,7 +204,7 @@ def test_the_core_names_no_part():
             f"{path}:{node.lineno}: names '{node.value}'"
             for path in core
             if room(name_of(path)) not in ("testing", "scaffold")
-            for node in ast.walk(trees[path])
+            for node in nodes(path)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
         ]
     )
@@ -226,7 +230,7 @@ def commands() -> set[Path]:
     for package, front in modules.items():
         if front.stem != "__init__" or front not in plugins or "." in package:
             continue
-        tree = trees[front]
+        tree = parsed(front)
         called = [
             node
             for cls in tree.body
@@ -237,7 +241,7 @@ def commands() -> set[Path]:
         of_commands = {f"{package}.{node.module}" for node in called}
         of_parts = {
             module
-            for node in ast.walk(tree)
+            for node in nodes(front)
             if isinstance(node, ast.ImportFrom) and node.level and node not in called
             for module in [f"{package}.{node.module}"]
         }
@@ -273,9 +277,9 @@ def test_the_kit_of_vision_and_language_imports_no_plugin():
 
 
 def test_nothing_global_and_every_file_says_what_it_does():
-    for path, tree in trees.items():
-        assert ast.get_docstring(tree), f"{path} opens with what it does"
-        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Global)], path
+    for path in ours:
+        assert ast.get_docstring(parsed(path)), f"{path} opens with what it does"
+        assert not [node for node in nodes(path) if isinstance(node, ast.Global)], path
         assert "sys.path" not in path.read_text(encoding="utf-8"), path
         assert not {"utils", "common", "helpers", "misc", "base"} & set(path.with_suffix("").parts[-2:]), path
 
@@ -284,13 +288,13 @@ def test_what_a_newer_transformers_changes_is_mended_in_few_files():
     """The adapters of encoders and search, loading and saving, a tokenizer's class, a detector, the systems of the
     benchmark, CLIPScore, and logging."""
     files = {
-        str(path.relative_to(ROOT)) for path in trees if any(m.split(".")[0] == "transformers" for m in imports(path))
+        str(path.relative_to(ROOT)) for path in ours if any(m.split(".")[0] == "transformers" for m in imports(path))
     }
     assert files == TRANSFORMERS
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:
-    return [node for node in ast.walk(trees[path]) if isinstance(node, ast.FunctionDef)]
+    return [node for node in nodes(path) if isinstance(node, ast.FunctionDef)]
 
 
 def click_command(node: ast.FunctionDef) -> bool:
@@ -300,7 +304,7 @@ def click_command(node: ast.FunctionDef) -> bool:
 
 def test_functions_have_few_parameters():
     wrong = []
-    for path in trees:
+    for path in ours:
         for node in functions(path):
             parameters = [
                 parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
@@ -314,7 +318,7 @@ def test_functions_have_few_parameters():
 def test_no_kwargs_pass_through_layers():
     offenders = {
         f"{name_of(path)}.{node.name}"
-        for path in trees
+        for path in ours
         for node in functions(path)
         if node.args.kwarg
         for call in ast.walk(node)

@@ -78,6 +78,7 @@ def test_a_frozen_copy_is_the_model_and_does_not_train():
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
+@pytest.mark.slow
 def test_a_killed_distillation_resumes_with_the_same_teacher(tmp_path, monkeypatch):
     """The teacher is in no file."""
     examples = Toy().build().split("train")

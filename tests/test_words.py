@@ -4,13 +4,13 @@ Both tests have a list of exceptions: places with the number of exceptions left.
 with fewer exceptions than its number fails too, until the number is lowered."""
 
 import ast
-import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.source import forget, nodes  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = [ROOT / folder for folder in ("mmgen", "plugins", "tests", "tools", "examples")]
@@ -41,9 +41,9 @@ def place(path: Path) -> str:
     return "/".join(parts[: 3 if parts[:2] == ("tests", "plugins") else 2]) if len(parts) > 2 else parts[0]
 
 
-def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def bound_names(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of every binding of a variable, parameter, function, class or attribute."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -54,33 +54,28 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.attr
 
 
-def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def strings(path: Path) -> Iterator[tuple[int, str]]:
     """Strings that people may see, with their lines: all except docstrings; f-strings with placeholders."""
     skipped = set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             skipped.add(id(node.body[0].value))
         elif isinstance(node, ast.JoinedStr):
             skipped |= {id(value) for value in node.values}
             texts = [value.value if isinstance(value, ast.Constant) else "{}" for value in node.values]
             yield node.lineno, "".join(texts)
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
             yield node.lineno, node.value
-
-
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def private_names() -> dict[str, list[str]]:
     """Place -> names that say the state of a result instead of what it is."""
     places: dict[str, list[str]] = {}
     for path in files():
-        for line, name in sorted(set(bound_names(parsed(path)))):
-            if name.strip("_") in NAMES:
-                places.setdefault(place(path), []).append(f"{path.relative_to(ROOT)}:{line}: '{name}'")
+        banned = {(line, name) for line, name in bound_names(path) if name.strip("_") in NAMES}
+        for line, name in sorted(banned):
+            places.setdefault(place(path), []).append(f"{path.relative_to(ROOT)}:{line}: '{name}'")
     return places
 
 
@@ -91,7 +86,7 @@ def translated_phrases() -> dict[str, list[str]]:
     for path in files():
         if path.relative_to(ROOT).parts[0] == "tests":
             continue
-        for line, text in strings(parsed(path)):
+        for line, text in strings(path):
             if match := PHRASES.search(text):
                 places.setdefault(place(path), []).append(f"{path.relative_to(ROOT)}:{line}: '{match[0]}'")
     for path in PAGES:

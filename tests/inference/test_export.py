@@ -453,6 +453,7 @@ def test_settings_of_libraries_are_checked(copy, name):
     assert refused(copy).endswith("; mmgen writes no such setting, so do not trust this folder")
 
 
+@pytest.mark.slow
 def test_a_network_of_another_size_takes_no_memory(copy, photo):
     config = json.loads((copy / "config.json").read_text())
     config["inputs"]["image"]["extractor"] |= {"model": "vit_giant_patch14_dinov2", "image_size": 4096}

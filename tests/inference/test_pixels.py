@@ -103,6 +103,7 @@ def test_pictures_in_every_form_give_the_same_states(trained, tmp_path):
         predictor.ask(image=np.zeros((2, 2)))
 
 
+@pytest.mark.slow
 def test_the_page_shows_pixels_without_regions(trained, tmp_path):
     assert toys.mmgen_here(tmp_path, "report", trained).returncode == 0
     assert (trained / "report.html").stat().st_size > 10_000

@@ -193,6 +193,7 @@ def test_a_gap_is_named_with_all_that_have_it_and_nothing_is_kept(lazy, tmp_path
     assert not list(tmp_path.glob("runs/**/sizes-*"))
 
 
+@pytest.mark.slow
 def test_runs_are_equal_with_and_without_the_files(lazy, tmp_path, no_page):
     (tmp_path / "color.txt").write_text("red")
     weights = []

@@ -55,6 +55,7 @@ def test_bleu_1_by_hand(tmp_path):
     assert per_question["BLEU-1"][0] == f"{100 * right / written * math.exp(1 - reference_length / written):.2f}"
 
 
+@pytest.mark.slow
 def test_files_of_real_captions_score_as_in_pycocoevalcap(real_data, tmp_path):
     """Golden: every COCO image's first caption scored against its other captions, through files, command and JSON."""
     from collections import defaultdict

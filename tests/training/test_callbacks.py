@@ -84,6 +84,12 @@ def records(folder):
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
+@pytest.fixture(scope="module")
+def plain(no_page, tmp_path_factory):
+    """A run without callbacks."""
+    return train(tmp_path_factory.mktemp("plain"))
+
+
 @pytest.fixture(autouse=True)
 def fresh(no_page):
     EVENTS.clear()
@@ -92,8 +98,7 @@ def fresh(no_page):
     BLOCKED.set()
 
 
-def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(tmp_path):
-    plain = train(tmp_path)
+def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(tmp_path, plain):
     assert train(tmp_path, Watch(num_examples=2)) == plain
     methods = [method for _, method, *_ in EVENTS]
     assert methods[:3] == ["on_run_begin", "on_step_begin", "on_update"] and methods[-2:] == ["on_run_end", "close"]
@@ -116,12 +121,12 @@ def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(
         ("block on_update", "is not finished after 0.3 seconds; its last events are lost"),
     ],
 )
-def test_a_callback_that_fails_is_reported_once_and_the_others_go_on(tmp_path, monkeypatch, fails, problem):
+def test_a_callback_that_fails_is_reported_once_and_the_others_go_on(tmp_path, monkeypatch, plain, fails, problem):
     monkeypatch.setattr(callbacks, "PATIENCE", 0.3)
     weights, _, lines = train(tmp_path, Watch(fails=fails), Watch())
     assert len(lines) == 1 and lines[0].startswith("callbacks.watch0 (") and lines[0].endswith(problem)
     assert ("callbacks.watch1", "close") in [event[:2] for event in EVENTS]
-    assert weights == train(tmp_path)[0]
+    assert weights == plain[0]
 
 
 def test_a_callback_that_is_too_slow_loses_events(monkeypatch):

@@ -35,7 +35,10 @@ def ends(log):
     return [record["validation_loss"] for record in log if "validation_loss" in record]
 
 
-@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 6), (None, 6)])
+@pytest.mark.parametrize(
+    ("patience", "epochs"),
+    [(1, 3), (2, 4), *(pytest.param(patience, 6, marks=pytest.mark.slow) for patience in (3, None))],
+)
 def test_a_step_stops_after_epochs_that_are_not_better(tmp_path, scripted, patience, epochs):
     progress = RecordedProgress()
     log = train_with(tmp_path / "s", patience, toys.model(), progress)

@@ -273,6 +273,7 @@ def test_parameters_have_rates_of_their_own(tmp_path):
     assert "learning_rates" not in train_step(tmp_path / "plain", toys.model())[0]
 
 
+@pytest.mark.slow
 def test_a_rate_is_that_of_a_model_trained_with_it_alone(tmp_path):
     """Parameters with rate 0 do not change; with the step's rate they equal those without patterns, to the bit."""
     plain, same = toys.model(), toys.model()

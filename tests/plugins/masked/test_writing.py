@@ -18,7 +18,7 @@ def caption(example):
     return resolve(example).inputs["caption"]
 
 
-@pytest.fixture(scope="module", params=[Bert, Roberta], ids=["bert", "roberta"])
+@pytest.fixture(scope="module", params=[Bert, pytest.param(Roberta, marks=pytest.mark.slow)], ids=["bert", "roberta"])
 def model(request):
     return toys.model(request.param)
 
@@ -70,8 +70,14 @@ ENDING = {
 }
 
 
-@pytest.mark.parametrize("caches", [True, False], ids=["cache", "no cache"])
-@pytest.mark.parametrize("options", ENDING.values(), ids=ENDING)
+@pytest.mark.parametrize(
+    ("options", "caches"),
+    [
+        pytest.param(options, caches, id=f"{name}-{way}", marks=() if caches or name == "greedy" else pytest.mark.slow)
+        for name, options in ENDING.items()
+        for way, caches in (("cache", True), ("no cache", False))
+    ],
+)
 def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches, monkeypatch):
     """Texts of all lengths: results do not change when finished inputs leave, and fewer rows are computed."""
     model, examples = toys.model(max_tokens=25, seed=1), toys.examples(12)

@@ -83,6 +83,7 @@ def test_the_loss_is_the_mean_of_both_directions_without_rows_that_show_the_same
     assert loss == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_trained_model_finds_every_partner(tmp_path):
     """Through micro-batches of two; before, at most chance and a little."""
     built = model()

@@ -159,6 +159,7 @@ def test_relevance_and_discovery(question, expected_relevance, expected_discover
     assert discovers(question, SCENE, CAPTION) is expected_discovery
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_text_can_be_read(text):
     mentions(text)

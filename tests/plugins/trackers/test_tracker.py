@@ -181,6 +181,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     assert str(error.value) == message
 
 
+@pytest.mark.slow
 def test_a_run_is_tracked_with_pictures(services, tmp_path, no_page):
     image = {"image": {"type": "regions", "extractor": toys.ROI}}
     step = {"first": {"inputs": ["image"], "train": ["image", "backbone"]}}

@@ -224,7 +224,7 @@ def test_new_rows_are_initialised_with_berts_first_rows():
     assert torch.equal(types[2:], types[:2]) and torch.equal(places[-1], places[0])
 
 
-@pytest.mark.parametrize("fuse", ["early", "late"])
+@pytest.mark.parametrize("fuse", ["early", pytest.param("late", marks=pytest.mark.slow)])
 @torch.no_grad()
 def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
     """Regions take no positions: generated tokens follow the words."""
