@@ -226,7 +226,8 @@ class Model(nn.Module):
         return EncodedInputs(states, {name: part for (name, _), part in zip(parts, segments, strict=True) if name})
 
     def _parts(self, batch: Batch) -> list[Part]:
-        """The segments of the prefix; their states have one dtype."""
+        """The segments of the prefix in order: the start token, the inputs with an end token between them, and an end
+        token, as `[sequence]` says. Their states have one dtype."""
         segments = [(name, self._segment(name, collated, batch.size)) for name, collated in batch.inputs.items()]
         start = self._special(self.backbone.start_id, batch.size)
         parts: list[Part] = [("", start)] if self.sequence.open else []

@@ -147,7 +147,8 @@ class Program:
         return end
 
     def ask(self, requests: Sequence[str], count: int) -> list[str]:
-        """Send the requests while reading `count` lines of answers."""
+        """Send the requests while reading `count` lines of answers. Starts the program if it is not running, and ends
+        it if an answer cannot be read."""
         if self.process is None or self.process.poll() is not None:  # the program may have died since
             self.close()
             self._open()

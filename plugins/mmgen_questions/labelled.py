@@ -125,6 +125,8 @@ class LabelledRows(PublishedFiles):
         return Split(examples, counts, lacking)
 
     def _example(self, split: str, row_id: str, row: Row) -> Example:
+        """The example of a row. The answers of people become weights of the known answers, the targets, and the input
+        "answer" (the most common one)."""
         inputs, labels, targets = {**row.inputs}, {**row.labels}, tuple[str, ...]()
         facts = {**({"image": inputs["image"]} if "image" in inputs else {}), **row.facts}
         if "answers" in labels:
@@ -153,7 +155,8 @@ class LabelledRows(PublishedFiles):
         return frozenset(self._vocabulary)
 
     def _read(self, split: str) -> dict[str, Row]:
-        """The rows of a split by their ids. Raises DataError with the line."""
+        """The rows of a split by their ids. Rows of one question, with the answers of several people, are joined.
+        Raises DataError with the line."""
         if split not in self._rows:
             path, by_id = self.files[split], dict[str, Row]()
             ids: dict[str, str] = {}  # without ids: the inputs of a row -> the id of the row that has them

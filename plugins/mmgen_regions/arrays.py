@@ -99,6 +99,7 @@ class ArrayFolder(Extractor):
         return Record(key, features, boxes, names_of(classes, self.names), scores, distribution)
 
     def _read_npy(self, key: str, path: Path) -> Record:
+        """Features from KEY.npy, with the boxes of KEY_info.json if that file exists."""
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # to know the size before reading
         if mapped.nbytes > MOST_BYTES:
             raise ValueError(f"is {mapped.nbytes} bytes large; at most {MOST_BYTES} are read")

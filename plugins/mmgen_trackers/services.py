@@ -50,7 +50,7 @@ class Service:
         """Show pictures, where the service can."""
 
     def show(self, tracker: GeneralTracker, update: int, rows: Sequence[Row]) -> None:
-        """Show examples with their predictions."""
+        """Show each example with its prediction as a text, and its pictures, if any, as images."""
         for number, (id_, text, pictures) in enumerate(rows):
             self.text(tracker, f"examples/{number}", f"{id_}\n\n{text}", update)
             if pictures:
