@@ -23,6 +23,11 @@ class DecodingConfig(Config):
         number: int = getattr(self, "num_return_sequences", 1)
         return number
 
+    @property
+    def samples(self) -> bool:
+        """Whether texts are drawn at random, so that a seed changes them."""
+        return bool(getattr(self, "do_sample", False))
+
     def for_texts(self, n: int) -> Iterator[DecodingConfig]:
         """Options for `n` different texts per example, the best first; the first that the generator does not refuse is
         used. By default these options with num_return_sequences = n, if there is such a field and n is allowed."""

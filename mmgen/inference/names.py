@@ -12,6 +12,7 @@ from ..recipe.tables import GENERATOR, Recipe
 from .query import Query
 
 PICTURE = ""  # the name of `Query.picture` among names of values
+ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a line'  # how to give a missing value
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,11 @@ class StepNames:
     optional  optional field -> config of the input that reads the field
     known     all names that a query to the run may use
     filled    fields with one value per row of the objective; a query gives a list
+    advice    how the user gives a missing value, for messages; with {name}
     """
 
-    def __init__(self, recipe: Recipe, step: str) -> None:
-        self.recipe, self.step = recipe, step
+    def __init__(self, recipe: Recipe, step: str, advice: str = ADVICE) -> None:
+        self.recipe, self.step, self.advice = recipe, step, advice
         if step not in recipe.steps:
             raise RunError(f"step '{step}' is not in the recipe{did_you_mean(step, recipe.steps)}")
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
@@ -109,8 +111,8 @@ class StepNames:
         if bound.missing:
             name = bound.missing[0]
             raise DataError(
-                f"{query.where}: '{name}' is missing: step '{self.step}' reads {self.reads}; add --input "
-                f'{name}=VALUE, or the field "{name}" in a line'
+                f"{query.where}: '{name}' is missing: step '{self.step}' reads {self.reads}; "
+                f"{self.advice.format(name=name)}"
             )
         if bound.unread:
             raise DataError(

@@ -198,15 +198,25 @@ class Predictor:
         `batch_size`: larger batches are faster in total, but delay the first answer."""
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DataError(f"batch_size must be a positive integer, not {batch_size!r:.60}")
-        writes = self.kind == "text"
-        retry = OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
+        retry = self.retry()
         remaining = iter(queries)
         while batch := [self.prepare(query) for query in itertools.islice(remaining, batch_size)]:
-            readable = [query.read for query in batch if query.read is not None]
-            results_by_piece = retry.over(readable, lambda piece: self._outcomes(piece, options or self.decoding()))
-            outcomes = iter([outcome for _, results in results_by_piece for outcome in results])
-            for query in batch:
-                yield query.answer if query.read is None else _add_outcome(query.answer, next(outcomes))
+            yield from self.finish(batch, options, retry)
+
+    def retry(self) -> OomRetry:
+        """For `finish`: halves batches that do not fit into memory."""
+        writes = self.kind == "text"
+        return OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
+
+    def finish(
+        self, batch: Sequence[Prepared], options: DecodingConfig | None = None, retry: OomRetry | None = None
+    ) -> list[Answer]:
+        """The answers to prepared queries, from one pass of the model over all that could be read."""
+        chosen = options or self.decoding()
+        readable = [query.read for query in batch if query.read is not None]
+        pieces = (retry or self.retry()).over(readable, lambda piece: self._outcomes(piece, chosen))
+        outcomes = iter([outcome for _, results in pieces for outcome in results])
+        return [query.answer if query.read is None else _add_outcome(query.answer, next(outcomes)) for query in batch]
 
     def prepare(self, query: Query | Example) -> Prepared:
         """Resolve a query to an example, and read its inputs once."""
@@ -260,7 +270,7 @@ class Predictor:
         label."""
         if isinstance(error, MissingLabel) and error.label in self.names.labels:
             name = error.label
-            return f'{error}; add --input {name}=VALUE, or the field "{name}" in a line'
+            return f"{error}; {self.names.advice.format(name=name)}"
         values = [
             (name, field, value)
             for name, fields in (bound.inputs if bound else {}).items()
