@@ -1,0 +1,23 @@
+"""`mmgen serve`: a model behind a URL. Requests are answered in batches; there is an interface of its own, one in the
+shape of OpenAI's chat completions, and a page to try the model. docs/serving.md describes them."""
+
+from typing import ClassVar, Literal
+
+import mmgen
+
+
+class Serve(mmgen.CommandConfig):
+    """Serve a trained model over HTTP, with a page to try it."""
+
+    type: Literal["serve"] = "serve"
+    group: ClassVar[str] = "Use a trained run"
+
+    def build(self):
+        from .command import serve
+
+        return serve
+
+
+@mmgen.hookimpl
+def register_commands():
+    return [Serve]

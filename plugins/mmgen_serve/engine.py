@@ -1,0 +1,276 @@
+"""The engine: requests wait in a queue, one thread reads their pictures, another runs the model on batches of them.
+
+The oldest request decides which decoding is next. Requests with the same decoding join its batch, for at most `window`
+seconds, and only while others are being read: a single client never waits for company. A request that samples is a
+batch of its own, since its random numbers must not depend on others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field
+
+import torch
+
+from mmgen.attention_maps import WordAttention, all_layers, word_attention
+from mmgen.decoding import DecodingConfig
+from mmgen.errors import DataError, MmgenError, UnavailableError
+from mmgen.inference.answers import Answer
+from mmgen.inference.predictor import Predictor, Prepared
+from mmgen.inference.query import Query
+
+from .limits import Limits, Refusal
+
+CRASHED = ("CUDA error", "device-side assert")  # after these, no computation of the process succeeds
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a request.
+
+    slots      of the encoded input, about
+    attention  for each text, the attention of its words; empty unless it was requested
+    """
+
+    answer: Answer
+    slots: int
+    attention: tuple[WordAttention, ...] = ()
+
+
+@dataclass
+class Job:
+    """A request in the engine. `options`: None for a step that predicts. `seed`: of a request that samples."""
+
+    query: Query
+    options: DecodingConfig | None = None
+    seed: int | None = None
+    attention: bool = False
+    reply: Future[Reply] = field(default_factory=Future)
+    arrived: float = field(default_factory=time.monotonic)
+    prepared: Prepared | None = None
+
+    def joins(self, other: Job) -> bool:
+        """Whether both may be answered in one batch."""
+        samples = self.options is not None and self.options.samples
+        return self is other or (not samples and self.options == other.options)
+
+    def fail(self, error: BaseException) -> None:
+        """Set the error as the result, unless there is a result."""
+        with contextlib.suppress(InvalidStateError):  # the client has gone, or the engine has stopped
+            self.reply.set_exception(error)
+
+
+class Engine:
+    """Answers jobs in two threads.
+
+    window    how long a batch waits for others, in seconds
+    batch     the most requests in a batch
+    on_crash  called if a thread dies
+    on_batch  called with the number of requests of every batch
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        limits: Limits,
+        window: float = 0.005,
+        batch: int = 32,
+        on_crash: Callable[[], None] = lambda: None,
+        on_batch: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        self.predictor, self.limits, self.window, self.batch = predictor, limits, window, batch
+        self.on_crash, self.on_batch = on_crash, on_batch
+        self.error: BaseException | None = None  # of the thread that died
+        self._retry = predictor.retry()
+        self._incoming: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._change = threading.Condition()
+        self._jobs: dict[int, Job] = {}  # by identity: all jobs that are not answered
+        self._reading = 0  # jobs that the first thread has not finished
+        self._ready: list[Job] = []
+        self._stopping = False
+        targets = (("pictures", self._read_all), ("model", self._answer_all))
+        self._threads = [
+            threading.Thread(target=self._run, args=(target,), name=name, daemon=True) for name, target in targets
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests are accepted."""
+        return self.error is None and not self._stopping
+
+    @property
+    def waiting(self) -> int:
+        """How many requests are not answered yet."""
+        return len(self._jobs)
+
+    def submit(self, job: Job) -> Future[Reply]:
+        """Queue a job. Raises Refusal (503) if the queue is full, or the engine stops."""
+        with self._change:
+            if not self.alive:
+                raise Refusal(503, "the service is stopping; try again later")
+            if len(self._jobs) >= self.limits.queue:
+                raise Refusal(503, f"{self.limits.queue} requests are waiting already; try again in a second")
+            self._jobs[id(job)] = job
+            self._reading += 1
+        job.reply.add_done_callback(lambda _: self._forget(job))
+        self._incoming.put(job)
+        return job.reply
+
+    def stop(self, timeout: float) -> None:
+        """Answer the jobs that were accepted, and end both threads; after `timeout` seconds, the rest fails."""
+        with self._change:
+            self._stopping = True
+        self._incoming.put(None)
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _forget(self, job: Job) -> None:
+        with self._change:
+            self._jobs.pop(id(job), None)
+
+    def _run(self, target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:  # the process is of no use without this thread
+            with self._change:
+                self.error = error
+                jobs = [*self._jobs.values()]
+                self._change.notify_all()
+            for job in jobs:
+                job.fail(Refusal(503, "the service has failed and is ending; try again later"))
+            self.on_crash()
+
+    def _read_all(self) -> None:
+        while (job := self._incoming.get()) is not None:
+            if not job.reply.done() and self._in_time(job):
+                self._read(job)
+            with self._change:
+                self._reading -= 1
+                if job.prepared is not None:
+                    self._ready.append(job)
+                self._change.notify_all()
+        with self._change:
+            self._reading = -1  # nothing follows
+            self._change.notify_all()
+
+    def _read(self, job: Job) -> None:
+        """Read the inputs of a job, so that it is ready for the model; or let it fail."""
+        try:
+            prepared = self.predictor.prepare(job.query)
+        except Exception as error:
+            _raise_if_fatal(error)
+            job.fail(error)
+            return
+        if prepared.read is None:
+            job.fail(DataError(prepared.answer.error))
+        else:
+            job.prepared = prepared
+
+    def _in_time(self, job: Job) -> bool:
+        waited = time.monotonic() - job.arrived
+        if waited > self.limits.queue_time:
+            job.fail(Refusal(503, f"the request waited for {waited:.0f} seconds; try again later"))
+            return False
+        return True
+
+    def _answer_all(self) -> None:
+        while batch := self._next_batch():
+            batch = [job for job in batch if not job.reply.done() and self._in_time(job)]
+            if batch:
+                self.on_batch(len(batch))
+                self._answer(batch)
+
+    def _next_batch(self) -> list[Job]:
+        """The oldest job, with those that join it; empty once nothing follows."""
+        with self._change:
+            self._change.wait_for(lambda: self._ready or self._reading < 0 or self.error)
+            if not self._ready:
+                return []
+            first, until = self._ready[0], time.monotonic() + self.window
+            samples = first.options is not None and first.options.samples
+            while not samples and self._reading > 0 and sum(job.joins(first) for job in self._ready) < self.batch:
+                if not self._change.wait(max(0.0, until - time.monotonic())):
+                    break
+            batch = [job for job in self._ready if job.joins(first)][: self.batch]
+            taken = {id(job) for job in batch}
+            self._ready = [job for job in self._ready if id(job) not in taken]
+            return batch
+
+    def _answer(self, batch: list[Job]) -> None:
+        """Answer a batch. If it fails, answer each job separately, so that a job fails alone."""
+        first = batch[0]
+        prepared = [job.prepared for job in batch if job.prepared is not None]
+        try:
+            with _seeded(first.seed, self.predictor.model.device):
+                answers = self.predictor.finish(prepared, first.options, self._retry)
+            maps = [self._attention(job, answer) for job, answer in zip(batch, answers, strict=True)]
+        except Exception as error:
+            _raise_if_fatal(error)
+            if len(batch) == 1:
+                first.fail(error)
+            else:
+                for job in batch:
+                    self._answer([job])
+            return
+        for job, answer, attention in zip(batch, answers, maps, strict=True):
+            if answer.error:
+                job.fail(DataError(answer.error))
+            else:
+                with contextlib.suppress(InvalidStateError):  # the client has gone
+                    job.reply.set_result(Reply(answer, self._slots(job), attention))
+
+    def _attention(self, job: Job, answer: Answer) -> tuple[WordAttention, ...]:
+        """The attention of each text of an answer, if the job asks for it."""
+        if not job.attention or answer.error or job.prepared is None or job.prepared.read is None:
+            return ()
+        examples = [job.prepared.read.rows[0].example] * len(answer.texts)
+        tokens, names = [text.tokens for text in answer.texts], [*self.predictor.names.inputs]
+        return tuple(word_attention(self.predictor.model, examples, names, tokens, {"all": all_layers}))
+
+    def _slots(self, job: Job) -> int:
+        """About how many slots the input of a job takes."""
+        if job.prepared is None or job.prepared.read is None:
+            return 0
+        example, embedders = job.prepared.read.rows[0].example, self.predictor.model.embedders
+        names = self.predictor.names.inputs
+        return round(sum(1 + embedders[name].reader.slots(example.seen_by(name)) for name in names))
+
+
+@contextlib.contextmanager
+def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
+    """torch's random numbers from this seed, until the end of the block; None changes nothing."""
+    if seed is None:
+        yield
+        return
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+def _raise_if_fatal(error: Exception) -> None:
+    """Raise an error after which the process computes nothing any more."""
+    if not isinstance(error, MmgenError) and any(text in str(error) for text in CRASHED):
+        raise error
+
+
+def refusal(error: BaseException) -> Refusal:
+    """What a client is told of an error. Errors of the program show nothing of its insides."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, DataError):
+        return Refusal(400, str(error))
+    if isinstance(error, UnavailableError):
+        return Refusal(501, str(error))
+    if isinstance(error, MmgenError):
+        return Refusal(500, str(error))
+    return Refusal(500, "the service failed to answer this request; its log has the reason")

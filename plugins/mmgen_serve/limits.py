@@ -1,0 +1,53 @@
+"""The limits of the service, and the refusal of a request that exceeds one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one client, and all of them together, may ask for.
+
+    body          bytes of a request's body
+    upload_time   seconds in which the body must arrive
+    parts         fields and files of a form
+    depth         nested lists and objects of JSON
+    pictures      pictures of a request
+    pixels        of one picture
+    text          characters of all texts of a request
+    texts         texts that are written for a request; also the largest integer among its decoding options
+    queue         requests that wait or are being answered
+    queue_time    seconds that a request may wait before its answer is begun
+    connections   open connections; requests of further ones are refused
+    """
+
+    body: int = 20 * 2**20
+    upload_time: float = 30.0
+    parts: int = 32
+    depth: int = 8
+    pictures: int = 4
+    pixels: int = 40_000_000
+    text: int = 10_000
+    texts: int = 20
+    queue: int = 128
+    queue_time: float = 30.0
+    connections: int = 256
+
+
+class Refusal(Exception):
+    """A request that is not answered: the status of HTTP, one line for the client, and the field that it is about."""
+
+    def __init__(self, status: int, message: str, field: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.field, self.code = status, message, field, code
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the response: when to try again, or how to identify oneself."""
+        return {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(self.status, {})
+
+    def as_json(self) -> dict[str, dict[str, str | None]]:
+        """The body of the response, in the shape of OpenAI's errors."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        return {"error": {"message": self.message, "type": kind, "param": self.field, "code": self.code}}

@@ -1,0 +1,204 @@
+"""Requests: the bodies of HTTP requests, checked, and turned into queries. No value of a client is taken for a path, a
+key or an address: pictures are bytes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import Any, TypeVar
+
+from PIL import Image
+from pydantic import Field, ValidationError
+from starlette.datastructures import FormData, UploadFile
+
+from mmgen.errors import DataError
+from mmgen.features.images import FORMATS
+from mmgen.inference.predictor import Predictor
+from mmgen.inference.query import Query
+from mmgen.recipe.messages import describe_mistake
+from mmgen.settings import Config
+from mmgen.tensors import All
+
+from .limits import Limits, Refusal
+
+DATA_URL = re.compile(r"data:[\w/+.-]*;base64,", re.IGNORECASE)
+PICTURE = "picture"
+LARGEST_SEED = 2**63 - 1
+ADVICE = 'add "{name}" to "inputs"'
+Body = TypeVar("Body", bound=Config)
+
+
+class Predict(Config):
+    """The body of /v1/predict."""
+
+    model: str | None = Field(None, description="the id of the model; by default the one that is served")
+    picture: Any = Field(None, description="base64 of a picture, for the only input that takes pictures")
+    inputs: dict[str, Any] = Field({}, description="values by input name; pictures as base64, or a data: URL")
+
+
+class Ask(Predict):
+    """The body of /v1/ask."""
+
+    n: int | None = Field(None, ge=1, description="number of different texts; by default 1")
+    decoding: dict[str, Any] = Field({}, description="decoding options by name, such as num_beams")
+    seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="of a decoding that samples")
+    attention: bool = Field(False, description="return where each word of the texts looked")
+
+
+def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
+    """A JSON object. Raises Refusal."""
+    try:
+        value = json.loads(body, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise Refusal(400, f"the JSON has more than {limits.depth} nested levels; send less") from None
+    except ValueError as error:
+        place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise Refusal(400, f"the body is not valid JSON{place}; send a JSON object in UTF-8") from None
+    if not isinstance(value, dict):
+        raise Refusal(400, f"the body is {json.dumps(value)[:40]}; send a JSON object")
+    if _depth(value, limits.depth) > limits.depth:
+        raise Refusal(400, f"the JSON has more than {limits.depth} nested levels; send less")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _depth(value: Any, most: int) -> int:
+    """The nested levels of a JSON value, counted to one more than `most`."""
+    level, depth = [value], 0
+    while level and depth <= most:
+        inner = [item for item in level if isinstance(item, dict | list)]
+        depth += bool(inner)
+        level = [each for item in inner for each in (item.values() if isinstance(item, dict) else item)]
+    return depth
+
+
+async def parse_form(form: FormData, cls: type[Config]) -> dict[str, Any]:
+    """The fields of a form under the keys of `cls`; other fields are inputs. Files are bytes. Raises Refusal."""
+    body: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
+    for name in dict.fromkeys(form):
+        values = [await _form_value(value) for value in form.getlist(name)]
+        if len(values) > 1 and not all(isinstance(value, bytes) for value in values):
+            raise Refusal(400, f"the form has '{name}' {len(values)} times; only pictures may be repeated", name)
+        value: Any = values if len(values) > 1 else values[0]
+        if name in ("inputs", "decoding") and isinstance(value, str):
+            value = _json_field(name, value)
+        elif name in ("n", "seed") and isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value):
+            value = int(value)
+        elif name == "attention":
+            value = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower(), value)
+        (body if name in cls.model_fields else inputs)[name] = value
+    if inputs:
+        given = body.get("inputs", {})
+        body["inputs"] = {**given, **inputs} if isinstance(given, dict) else given
+    return body
+
+
+async def _form_value(value: str | UploadFile) -> str | bytes:
+    return value if isinstance(value, str) else await value.read()
+
+
+def _json_field(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise Refusal(400, f"{name}: not valid JSON; send an object such as {{}}", name) from None
+
+
+def validated(cls: type[Body], body: Mapping[str, Any]) -> Body:
+    """The body as a `cls`. Raises Refusal with the first wrong field."""
+    try:
+        return cls.model_validate(dict(body), strict=True)
+    except ValidationError as error:
+        place, text = describe_mistake(cls, error.errors()[0])
+        name = ".".join(place)
+        raise Refusal(400, f"{name}: {text}", name) from None
+
+
+def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
+    """The query of a request: pictures decoded from base64, names and sizes checked. Raises Refusal."""
+    names = predictor.names
+    takes_picture = {*names.pictures, *(field for name in names.pictures for field in names.inputs[name].fields)}
+    values: dict[str, Any] = {}
+    pictures: list[bytes] = []
+    for name, value in request.inputs.items():
+        values[name] = _pictures(value, f"inputs.{name}", pictures) if name in takes_picture else value
+    picture = None if request.picture is None else _pictures(request.picture, PICTURE, pictures)
+    if picture is not None and not names.pictures:
+        raise Refusal(400, f"picture: the model reads {names.reads}, and no picture; leave it out", PICTURE)
+    if len(pictures) > limits.pictures:
+        raise Refusal(400, f"the request has {len(pictures)} pictures; the limit is {limits.pictures}")
+    for content in pictures:
+        _check_size(content, limits)
+    letters = sum(len(text) for name, value in values.items() if name not in takes_picture for text in _texts(value))
+    if letters > limits.text:
+        raise Refusal(400, f"inputs: the texts have {letters:,} characters; the limit is {limits.text:,}", "inputs")
+    query = Query("the request", values, picture)
+    try:
+        names.bind_exactly(query)
+    except DataError as error:
+        raise Refusal(400, str(error), "inputs") from None
+    return query
+
+
+def _pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
+    """The value of an input for pictures, with base64 decoded; adds the bytes of its pictures to `pictures`."""
+    if isinstance(value, bytes):
+        pictures.append(value)
+        return value
+    if isinstance(value, str):
+        return _pictures(decode_picture(value, place), place, pictures)
+    if isinstance(value, list) and value:
+        return All(tuple(_pictures(element, place, pictures) for element in value))
+    if isinstance(value, dict) and "picture" in value:
+        return {**value, "picture": _pictures(value["picture"], f"{place}.picture", pictures)}
+    raise Refusal(400, f'{place}: must be a picture in base64, or {{"picture": ..., "boxes": [...]}}', place)
+
+
+def decode_picture(text: str, place: str) -> bytes:
+    """The bytes of a picture in base64, or in a data: URL. Raises Refusal, for an address above all: nothing is
+    fetched."""
+    if match := DATA_URL.match(text):
+        text = text[match.end() :]
+    elif "://" in text[:64] or text[:5].lower() == "data:":
+        raise Refusal(400, f"{place}: must be a data: URL with base64; addresses are never fetched", place)
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refusal(400, f"{place}: not valid base64; encode the bytes of the picture's file", place) from None
+    if not content:
+        raise Refusal(400, f"{place}: is empty; encode the bytes of the picture's file", place)
+    return content
+
+
+def _check_size(content: bytes, limits: Limits) -> None:
+    """Raises Refusal for a picture of too many pixels, by its header. Unreadable pictures are refused later."""
+    try:
+        with Image.open(BytesIO(content), formats=FORMATS) as image:
+            width, height = image.size
+    except Image.DecompressionBombError:
+        raise Refusal(400, f"a picture has more than {limits.pixels:,} pixels; send a smaller one") from None
+    except Exception:  # on damaged files, decoders raise nearly anything
+        return
+    if width * height > limits.pixels:
+        raise Refusal(
+            400, f"a picture has {width} x {height} pixels; the limit is {limits.pixels:,}; send a smaller one"
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for element in value:
+            yield from _texts(element)
+    elif isinstance(value, dict):
+        for element in value.values():
+            yield from _texts(element)

@@ -1,0 +1,83 @@
+"""A small model with random weights that reads pictures and captions, and its service in this process."""
+
+import base64
+from contextlib import contextmanager
+from io import BytesIO
+
+import torch
+from mmgen_regions import Regions
+from PIL import Image
+
+from kit import toys
+from mmgen.inference.predictor import Predictor
+from mmgen.model import compose
+from mmgen.parts import Picture
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+
+ROI = {**toys.ROI, "weights": "random"}
+RECIPE = toys.recipe(
+    name="served",
+    inputs={"image": {"type": "regions", "extractor": ROI}, "caption": {"type": "text", "max_tokens": 6}},
+    generator={"max_tokens": 6},
+    steps={
+        "image": {"inputs": ["image"], "train": ["image"]},
+        "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"]},
+    },
+)
+WORDS = ["a red dog barks", "two blue cats sleep on the grass", "what is the man doing"]
+ADDRESS = "http://127.0.0.1:8000"
+
+
+def picture(color: str = "red") -> bytes:
+    """A picture as a PNG file. The color is the upper half; the lower one is black."""
+    image = Image.new("RGB", (64, 64), color)
+    image.paste("black", (0, 32, 64, 64))
+    file = BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def encoded(color: str = "red") -> str:
+    return base64.b64encode(picture(color)).decode()
+
+
+def predictor(folder, step: str = "both") -> Predictor:
+    """The predictor of a step, which extracts features of pictures with a random network."""
+    (folder / "served.toml").write_text(RECIPE)
+    recipe = load(folder / "served.toml", installed())[0]
+    extractor = recipe.inputs["image"].extractor
+    built = extractor.build()
+    (record,) = built.records([Picture("one", lambda: Image.new("RGB", (64, 64)))])
+    image = Regions(
+        width=record.features.shape[1], fingerprint=dict(built.fingerprint), extractor=extractor, fields=("image",)
+    )
+    inputs = {**recipe.inputs, "image": image}
+    recipe = recipe.model_copy(update={"inputs": inputs})
+    torch.manual_seed(0)
+    model = compose(recipe.backbone, inputs, recipe.generator, texts=WORDS * 3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return Predictor(model, recipe, step)
+
+
+@contextmanager
+def client(served: Predictor, limits=None, headers=None, window: float = 0.0, **guard):
+    """A client of the service of a predictor, without a socket; also the service's engine as `client.engine`."""
+    from mmgen_serve.app import Service, application
+    from mmgen_serve.engine import Engine
+    from mmgen_serve.limits import Limits
+    from mmgen_serve.metrics import Metrics
+    from starlette.testclient import TestClient
+
+    limits, metrics = limits or Limits(), Metrics()
+    engine = Engine(served, limits, window, on_batch=metrics.batch)
+    app = application(Service(served, engine, "served/both", limits, metrics), **guard)
+    engine.start()
+    try:
+        with TestClient(app, ADDRESS, headers=headers, raise_server_exceptions=False) as opened:
+            opened.engine = engine
+            yield opened
+    finally:
+        engine.stop(10)

@@ -1,0 +1,164 @@
+"""The routes of the service: answers are those of the predictor; refusals are JSON, in one line."""
+
+import base64
+import json
+
+import pytest
+from kit import served
+
+from mmgen.decoding import Decoding
+
+
+def ask(client, **body):
+    return client.post("/v1/ask", json={"inputs": {"image": served.encoded(), "caption": "a red dog"}, **body})
+
+
+def error_of(response) -> tuple[int, str, str | None]:
+    error = response.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"} and "\n" not in error["message"]
+    return response.status_code, error["message"], error["param"]
+
+
+def test_texts_are_those_of_the_predictor_by_json_and_by_form(client, predictor):
+    expected = predictor.ask(served.picture(), caption="a red dog", n=2)
+    texts = [{"text": text.text, "score": round(text.score, 4)} for text in expected.texts]
+    by_json = ask(client, n=2).json()
+    assert by_json == {"model": "served/both", "texts": texts, "remarks": list(expected.remarks)}
+    files, fields = {"picture": ("x.png", served.picture())}, {"caption": "a red dog", "n": "2"}
+    assert client.post("/v1/ask", files=files, data=fields).json() == by_json
+    fields = {"inputs": '{"caption": "a red dog"}', "n": "2"}
+    assert client.post("/v1/ask", files={"image": ("x", served.picture())}, data=fields).json() == by_json
+    url = f"data:image/png;base64,{served.encoded()}"
+    body = {"picture": url, "inputs": {"caption": "a red dog"}, "n": 2}
+    assert client.post("/v1/ask", json=body).json() == by_json
+
+
+def test_boxes_go_with_a_picture(client, predictor):
+    boxes = [[0, 0, 1, 0.5], [0, 0.5, 1, 1]]
+    body = {"inputs": {"image": {"picture": served.encoded(), "boxes": boxes}, "caption": "a dog"}}
+    answer = predictor.ask(image={"picture": served.picture(), "boxes": boxes}, caption="a dog")
+    assert client.post("/v1/ask", json=body).json()["texts"][0]["text"] == answer.value
+
+
+def test_decoding_is_that_of_the_request(client, predictor):
+    expected = predictor.ask(served.picture(), caption="a red dog", options=Decoding(num_beams=3))
+    assert ask(client, decoding={"num_beams": 3}).json()["texts"][0]["text"] == expected.value
+
+
+def test_a_seed_repeats_a_sample(client):
+    options = {"do_sample": True, "temperature": 5.0}
+    first = ask(client, decoding=options, seed=7).json()
+    assert first["seed"] == 7 and ask(client, decoding=options, seed=7).json() == first
+    others = [ask(client, decoding=options, seed=seed).json()["texts"] for seed in range(4)]
+    assert any(texts != first["texts"] for texts in others)
+    drawn = ask(client, decoding=options).json()
+    assert ask(client, decoding=options, seed=drawn["seed"]).json() == drawn
+
+
+def test_where_each_word_looked(client):
+    (text,) = ask(client, attention=True).json()["texts"]
+    attention = text["attention"]
+    assert "".join(attention["words"]).split() == text["text"].split()
+    units = attention["inputs"]
+    assert list(units) == ["image", "caption"] and len(units["image"]["boxes"]) == len(units["image"]["names"])
+    width = sum(len(shown["names"]) for shown in units.values()) + 2
+    assert len(attention["weights"]) == len(attention["words"])
+    for row in attention["weights"]:
+        assert len(row) == width and sum(row) == pytest.approx(1, abs=0.01)
+    assert "attention" not in ask(client).json()["texts"][0]
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "field"),
+    [
+        ({"n": 21}, "n: must be at most 20, not 21", "n"),
+        ({"n": 0}, "n: must be at least 1, not 0", "n"),
+        ({"n": "2"}, 'n: must be a whole number, not "2"', "n"),
+        ({"num": 2}, "num: no such key", "num"),
+        ({"decoding": {"num_beams": 10**9}}, "decoding.num_beams: must be at most 20", "decoding.num_beams"),
+        (
+            {"decoding": {"num_beam": 2}},
+            "decoding: num_beam: no such key; did you mean 'num_beams'?",
+            "decoding",
+        ),
+        ({"seed": 3}, "seed: has an effect only on a decoding that samples; leave it out", "seed"),
+        ({"model": "gpt-4"}, "model: there is no 'gpt-4'; the model is 'served/both'", "model"),
+        (
+            {"inputs": {"image": served.encoded()}},
+            "the request: 'caption' is missing: step 'both' reads image and caption; add \"caption\" to \"inputs\"",
+            "inputs",
+        ),
+        (
+            {"inputs": {"image": served.encoded(), "caption": "x", "words": "y"}},
+            "the request: unknown input 'words'; available: image, caption",
+            "inputs",
+        ),
+        (
+            {"inputs": {"image": "/etc/passwd", "caption": "x"}},
+            "inputs.image: not valid base64; encode the bytes of the picture's file",
+            "inputs.image",
+        ),
+        (
+            {"inputs": {"image": base64.b64encode(b"no picture").decode(), "caption": "x"}},
+            "the request: not a readable image: expected one of BMP, GIF, JPEG, PNG, TIFF, WEBP; convert the file to "
+            "one of these formats",
+            None,
+        ),
+        ({"inputs": {"image": served.encoded(), "caption": 7}}, "'caption' must be a string, not 7", None),
+    ],
+)
+def test_refusals(client, body, message, field):
+    status, text, param = error_of(ask(client, **body))
+    assert (text, param) == (message, field) and status == (404 if "model" in body else 400)
+
+
+def test_addresses_and_methods(client):
+    assert error_of(client.get("/v2")) == (404, "there is no such address; /openapi.json lists all", None)
+    message = "the address does not take GET; /openapi.json lists what it takes"
+    assert error_of(client.get("/v1/ask")) == (405, message, None)
+    assert error_of(client.post("/v1/predict", json={}))[:2] == (400, "the model gives text; use /v1/ask")
+
+
+def test_a_broken_form(client):
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    status, message, _ = error_of(client.post("/v1/ask", content=b"--y\r\n", headers=headers))
+    assert status == 400 and message.startswith("the form cannot be read: ")
+
+
+def test_the_model_and_the_health(client):
+    (model,) = client.get("/v1/models").json()["data"]
+    assert model["id"] == "served/both" and model["mmgen"]["inputs"] == {"image": "picture", "caption": "text"}
+    assert model["mmgen"]["decoding"]["num_beams"] == 1
+    assert client.get("/health").json() == {"status": "ok", "waiting": 0}
+
+
+def test_the_page_loads_nothing_from_outside(client):
+    page = client.get("/")
+    assert page.status_code == 200 and "default-src 'none'" in page.headers["content-security-policy"]
+    for name in ("page.css", "page.js"):
+        assert name in page.text
+        served_file = client.get(f"/{name}").text
+        assert "http://" not in served_file.replace("http://www.w3.org/2000/svg", "") and "https://" not in served_file
+
+
+def test_a_step_that_predicts(tmp_path):
+    from kit import asked
+
+    from mmgen.inference.predictor import Predictor
+    from mmgen.model import Objectives, compose
+    from mmgen.recipe.load import load
+
+    blind = '[steps.answers_blind]\ninputs = ["image", "question"]'
+    text = asked.recipe_text().replace(blind, blind.replace('"image", ', ""))
+    (tmp_path / "answers.toml").write_text(text)
+    recipe = load(tmp_path / "answers.toml", asked.registry())[0]
+    inputs = {"question": recipe.inputs["question"]}
+    answers = Objectives({"answers": recipe.objectives["answers"]}, {"answers": ("red", "blue", "no")})
+    model = compose(recipe.backbone, inputs, recipe.generator, texts=served.WORDS, objectives=answers)
+    predictor = Predictor(model, recipe, "answers_blind")
+    with served.client(predictor) as client:
+        body = client.post("/v1/predict", json={"inputs": {"question": "what color is it?"}}).json()
+        assert body["kind"] == "label" and body["value"] == predictor.predict(question="what color is it?").value
+        status, message, _ = error_of(client.post("/v1/ask", json={"inputs": {"question": "what?"}}))
+        assert (status, message) == (400, "the model gives label; use /v1/predict")
+        assert json.loads(client.get("/openapi.json").text)["paths"]["/v1/predict"]

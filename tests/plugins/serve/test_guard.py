@@ -1,0 +1,104 @@
+"""The guard: who may ask, how much, how fast; the log, and errors without insides."""
+
+import logging
+
+import pytest
+from kit import served
+from mmgen_serve.limits import Limits
+
+BODY = {"inputs": {"image": served.encoded(), "caption": "a red dog"}}
+
+
+def message(response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["message"]
+
+
+def test_a_body_is_counted_as_it_arrives(predictor):
+    with served.client(predictor, Limits(body=1000)) as client:
+        too_large = (413, "the body has more than 1,000 bytes; send smaller pictures")
+        assert message(client.post("/v1/ask", content=b"x" * 1001)) == too_large
+
+        def endless():
+            for _ in range(100):
+                yield b"x" * 100
+
+        assert message(client.post("/v1/ask", content=endless())) == too_large  # without Content-Length
+        files = {"picture": ("x", b"x" * 2000)}
+        assert message(client.post("/v1/ask", files=files)) == too_large
+        assert message(client.post("/v1/ask", content=b"x" * 1000))[0] == 400
+
+
+def test_a_body_has_a_deadline(predictor):
+    with served.client(predictor, Limits(upload_time=0.0)) as client:
+        assert message(client.post("/v1/ask", content=b"{}")) == (
+            408,
+            "the body did not arrive within 0 seconds; send it faster",
+        )
+
+
+def test_too_many_parts(predictor):
+    with served.client(predictor, Limits(parts=2)) as client:
+        data = {name: "x" for name in "abc"}
+        status, text = message(client.post("/v1/ask", data=data, files={"picture": ("x", b"x")}))
+        assert status == 400 and text.startswith("the form cannot be read: Too many")
+
+
+def test_a_token(predictor):
+    with served.client(predictor, token="secret") as client:
+        missing = (401, 'the token is missing or wrong; send the header "Authorization: Bearer TOKEN"')
+        assert message(client.get("/v1/models")) == missing
+        assert message(client.get("/metrics", headers={"Authorization": "Bearer wrong"})) == missing
+        assert client.get("/v1/models", headers={"Authorization": "Bearer secret"}).status_code == 200
+        assert client.get("/health").status_code == client.get("/").status_code == 200
+
+
+def test_other_names_and_other_pages(client, predictor):
+    refused = (421, "the service answers to 127.0.0.1 and localhost; use one of these names")
+    assert message(client.get("/health", headers={"Host": "rebound.example"})) == refused
+    assert client.get("/health", headers={"Host": "localhost:8000"}).status_code == 200
+    refused = (403, "requests of other web pages are not answered; call the service from a program")
+    assert message(client.post("/v1/ask", json=BODY, headers={"Origin": "https://x.org"})) == refused
+    assert client.get("/health", headers={"Origin": served.ADDRESS}).status_code == 200
+    with served.client(predictor, loopback=False) as public:
+        assert public.get("/health", headers={"Host": "questions.example"}).status_code == 200
+
+
+def test_too_many_connections(predictor):
+    with served.client(predictor, Limits(connections=1), connections=lambda: 2) as client:
+        response = client.get("/health")
+        assert message(response) == (503, "there are 1 connections already; try again in a second")
+        assert response.headers["retry-after"] == "1"
+
+
+def test_a_request_keeps_its_id(client):
+    assert client.get("/health", headers={"X-Request-ID": "abc-1"}).headers["x-request-id"] == "abc-1"
+    assert client.get("/health", headers={"X-Request-ID": "a\tb"}).headers["x-request-id"] != "a\tb"
+    assert client.get("/none").headers["x-request-id"] and "access-control-allow-origin" not in client.get("/").headers
+
+
+def test_the_log_has_no_contents(client, caplog):
+    with caplog.at_level(logging.INFO, "mmgen.serve"):
+        client.post("/v1/ask", json=BODY, headers={"X-Request-ID": "here"})
+        client.post("/v1/ask?secret=1", json={"inputs": {"caption": "private"}})
+    lines = [record.message for record in caplog.records if record.name == "mmgen.serve"]
+    assert lines[0].startswith("here POST /v1/ask 200 ") and lines[1].split()[1:4] == ["POST", "/v1/ask", "400"]
+    assert not any(word in " ".join(lines) for word in ("private", "secret", "dog"))
+
+
+def test_an_error_of_the_program_shows_nothing_inside(predictor, caplog, monkeypatch):
+    def fail(*_):
+        raise KeyError("inside")
+
+    with served.client(predictor) as client:
+        monkeypatch.setattr(client.engine.predictor.names, "bind_exactly", fail)
+        assert message(client.post("/v1/ask", json=BODY)) == (
+            500,
+            "the service failed to answer this request; its log has the reason",
+        )
+    assert "KeyError: 'inside'" in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/v1/models", "/none"])
+def test_headers_of_every_response(client, path):
+    headers = client.get(path).headers
+    assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"

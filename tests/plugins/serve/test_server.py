@@ -1,0 +1,138 @@
+"""The server as a process: it answers, imports nothing that it does not need, finishes on SIGTERM, and fails loudly."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+from kit import served
+from mmgen_serve.server import listen
+
+from mmgen.errors import RunError
+
+pytestmark = pytest.mark.slow
+SERVE = """
+import sys
+sys.path[:0] = {path}
+import threading, time
+from pathlib import Path
+from kit import served
+from mmgen_serve.limits import Limits
+from mmgen_serve.server import listen, serve
+predictor = served.predictor(Path({folder!r}))
+finish = predictor.finish
+def slowly(*values):
+    time.sleep({seconds})
+    return finish(*values)
+predictor.finish = slowly
+{change}
+listening = listen("127.0.0.1", 0)
+print(listening.getsockname()[1], flush=True)
+code = serve(predictor, listening, Limits(), 0.005, grace={grace})
+print(*sorted({{"matplotlib", "pycocoevalcap"}} & set(sys.modules)), "end", flush=True)
+sys.exit(code)
+"""
+
+
+class Process:
+    """A service in a process of its own."""
+
+    def __init__(self, folder, seconds=0.0, grace=20, change=""):
+        script = SERVE.format(path=sys.path, folder=str(folder), seconds=seconds, grace=grace, change=change)
+        self.popen = subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.port = int(self.popen.stdout.readline() or 0)
+        assert self.port, self.popen.stderr.read()
+
+    def ask(self, timeout=60.0):
+        body = json.dumps({"inputs": {"image": served.encoded(), "caption": "a dog"}}).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/ask", body)
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            return json.load(response)
+
+    def in_background(self):
+        """Ask in a thread; returns the thread and a list that gets the answer or the error."""
+        results: list = []
+
+        def ask():
+            try:
+                results.append(self.ask())
+            except (urllib.error.URLError, OSError) as error:
+                results.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        return thread, results
+
+    def until_waiting(self):
+        """Wait until a request is in the engine."""
+        while True:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=60) as response:
+                if json.load(response)["waiting"]:
+                    return
+
+
+@pytest.fixture
+def process(tmp_path):
+    started = []
+
+    def start(**options):
+        started.append(Process(tmp_path, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.popen.kill()
+        one.popen.communicate()
+
+
+def test_sigterm_finishes_what_was_accepted(process):
+    service = process(seconds=0.5)
+    thread, results = service.in_background()
+    service.until_waiting()
+    service.popen.send_signal(signal.SIGTERM)
+    thread.join(60)
+    assert results[0]["texts"]
+    out, err = service.popen.communicate(timeout=60)
+    assert service.popen.returncode == 0, err
+    assert out.strip() == "end"  # neither matplotlib nor pycocoevalcap was imported
+    with pytest.raises(urllib.error.URLError):
+        service.ask(timeout=5)
+
+
+def test_the_end_does_not_wait_longer_than_its_limit(process):
+    service = process(seconds=3600, grace=1, change="")
+    thread, results = service.in_background()
+    service.until_waiting()
+    service.popen.send_signal(signal.SIGTERM)
+    assert service.popen.wait(60) == 0
+    thread.join(60)
+    assert isinstance(results[0], OSError)
+
+
+def test_a_thread_that_dies_ends_the_process_with_an_error(process):
+    die = "predictor.finish = lambda *_: (_ for _ in ()).throw(SystemError('CUDA error: gone'))"
+    service = process(change=die)
+    with pytest.raises(urllib.error.HTTPError) as error:
+        service.ask()
+    assert error.value.code >= 500
+    _, err = service.popen.communicate(timeout=60)
+    assert service.popen.returncode == 1
+    assert err.splitlines()[-1] == "error: the model's thread died: SystemError: CUDA error: gone"
+
+
+def test_an_address_in_use():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(RunError) as error:
+            listen("127.0.0.1", port)
+    assert str(error.value) == (f"--host 127.0.0.1 --port {port}: {os.strerror(98)}; choose another address or port")

@@ -1,0 +1,25 @@
+"""The load generator, against a service in this process."""
+
+import json
+import os
+
+from kit import served, servers
+
+from tools.load import memory, send
+
+
+def test_counts_answers_and_refusals(tmp_path):
+    body = json.dumps({"inputs": {"image": served.encoded(), "caption": "a dog"}}).encode()
+    with servers.running(served.predictor(tmp_path)) as address:
+        load = send(address, body, clients=3, requests=20, broken=0.25)
+    assert load.statuses == {200: 15, 400: 5} and len(load.seconds) == 15
+    assert 0 < load.percentile(50) <= load.percentile(95) and load.rate > 0
+
+
+def test_a_service_that_is_not_there_loses_requests():
+    load = send("http://127.0.0.1:9", b"{}", clients=2, requests=3)
+    assert load.statuses == {0: 3} and load.seconds == []
+
+
+def test_memory_of_this_process():
+    assert memory(os.getpid()) > 10
