@@ -101,14 +101,14 @@ class Service:
         content = await request.body()
         return validated(cls, await run_in_threadpool(parse_json, content, self.limits))
 
-    def _check(self, model: str | None, kind: str, other: str) -> None:
+    def _check(self, model: str | None, kind: str, alternative: str) -> None:
         """Raises Refusal for another model, and for a step that gives something else."""
         if model is not None and model != self.model:
             raise Refusal(
-                404, f"model: there is no '{model:.60}'; the model is '{self.model}'", "model", "model_not_found"
+                404, f"model: '{model:.60}' does not exist; the model is '{self.model}'", "model", "model_not_found"
             )
-        if (kind == "text") != (self.predictor.kind == "text") or other == "/v1/ask" and kind == "text":
-            raise Refusal(400, f"the model gives {self.predictor.kind}; use {other}")
+        if (kind == "text") != (self.predictor.kind == "text") or alternative == "/v1/ask" and kind == "text":
+            raise Refusal(400, f"the model gives {self.predictor.kind}; use {alternative}")
 
     async def _ask(self, ask: Ask) -> tuple[Reply, int | None]:
         """The reply to a request for texts, and the seed of a decoding that samples."""
@@ -153,7 +153,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """Errors of routing and of forms, as JSON."""
     assert isinstance(error, HTTPException)
     reasons = {
-        404: "there is no such address; /openapi.json lists all",
+        404: "the address does not exist; /openapi.json lists all",
         405: f"the address does not take {request.method}; /openapi.json lists what it takes",
     }
     refused = Refusal(error.status_code, reasons.get(error.status_code, f"the form cannot be read: {error.detail}"))

@@ -88,7 +88,7 @@ def to_ask(chat: Chat, predictor: Predictor, limits: Limits) -> Ask:
         inputs[readers[0]] = text
     most = predictor.model.generator.max_tokens
     for name in ("max_tokens", "max_completion_tokens"):
-        if (wanted := getattr(chat, name)) is not None and wanted < most:
+        if (limit := getattr(chat, name)) is not None and limit < most:
             raise Refusal(400, f"{name}: the model writes at most {most} tokens and is not cut; leave it out", name)
     picture = None if not pictures else pictures[0] if len(pictures) == 1 else pictures
     options = {**_sampling(chat, predictor), **chat.decoding}

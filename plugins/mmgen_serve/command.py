@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,19 +54,7 @@ TOKEN = "MMGEN_SERVE_TOKEN"
     show_default=True,
     help="Seconds for the requests that were accepted, after SIGTERM or Ctrl-C.",
 )
-def serve(
-    where: str,
-    step: str | None,
-    device: str | None,
-    dtype: str,
-    host: str,
-    port: int,
-    threads: int | None,
-    window: float,
-    batch: int,
-    token_file: Path | None,
-    grace: float,
-) -> None:
+def serve(where: str, token_file: Path | None, window: float, **options: Any) -> None:
     """Serve the model WHERE (a run, an export or hf:user/name) over HTTP, with a page to try it.
 
     Requests that come together are answered together. The service listens on this machine only, unless --host says
@@ -77,24 +66,12 @@ def serve(
         )
     token = read_token(token_file)
     quiet()
-    from .server import run
+    from .server import Options, run
 
     logging.basicConfig(format="%(message)s")
     logging.getLogger("mmgen.serve").setLevel(logging.INFO)
     tell(f"loading {where}", err=True)
-    code = run(
-        where,
-        step=step,
-        device=device,
-        dtype=dtype,
-        host=host,
-        port=port,
-        threads=threads,
-        window=window / 1000,
-        batch=batch,
-        token=token,
-        grace=grace,
-    )
+    code = run(where, Options(**options, window=window / 1000, token=token))
     click.get_current_context().exit(code)
 
 

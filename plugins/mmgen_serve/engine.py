@@ -54,10 +54,10 @@ class Job:
     arrived: float = field(default_factory=time.monotonic)
     prepared: Prepared | None = None
 
-    def joins(self, other: Job) -> bool:
-        """Whether both may be answered in one batch."""
+    def joins(self, first: Job) -> bool:
+        """Whether the job may be answered in the batch of `first`."""
         samples = self.options is not None and self.options.samples
-        return self is other or (not samples and self.options == other.options)
+        return self is first or (not samples and self.options == first.options)
 
     def fail(self, error: BaseException) -> None:
         """Set the error as the result, unless there is a result."""

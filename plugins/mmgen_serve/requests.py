@@ -75,7 +75,7 @@ def _depth(value: Any, most: int) -> int:
     while level and depth <= most:
         inner = [item for item in level if isinstance(item, dict | list)]
         depth += bool(inner)
-        level = [each for item in inner for each in (item.values() if isinstance(item, dict) else item)]
+        level = [value for item in inner for value in (item.values() if isinstance(item, dict) else item)]
     return depth
 
 
@@ -96,8 +96,8 @@ async def parse_form(form: FormData, cls: type[Config]) -> dict[str, Any]:
             value = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower(), value)
         (body if name in cls.model_fields else inputs)[name] = value
     if inputs:
-        given = body.get("inputs", {})
-        body["inputs"] = {**given, **inputs} if isinstance(given, dict) else given
+        by_key = body.get("inputs", {})
+        body["inputs"] = {**by_key, **inputs} if isinstance(by_key, dict) else by_key
     return body
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from dataclasses import dataclass
 from types import FrameType
 
 import torch
@@ -29,35 +30,37 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def run(
-    where: str,
-    *,
-    step: str | None,
-    device: str | None,
-    dtype: str,
-    host: str,
-    port: int,
-    threads: int | None,
-    window: float,
-    batch: int,
-    token: str,
-    grace: float,
-) -> int:
+@dataclass(frozen=True)
+class Options:
+    """How a model is served. `window`, `grace`: in seconds; the rest as on the command line."""
+
+    step: str | None = None
+    device: str | None = None
+    dtype: str = "float32"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    threads: int | None = None
+    window: float = 0.005
+    batch: int = 32
+    token: str = ""
+    grace: float = 30.0
+
+
+def run(where: str, options: Options) -> int:
     """Serve a model until a signal; the exit code: 0, or 1 if a thread died. Raises RunError for an address that cannot
     be used."""
-    listening = listen(host, port)
-    if threads:
-        torch.set_num_threads(threads)
-    predictor = load(where, step=step, device=device, dtype=dtype)
+    listening = listen(options.host, options.port)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    predictor = load(where, step=options.step, device=options.device, dtype=options.dtype)
     predictor.warm()
-    address, actual_port = listening.getsockname()[:2]
-    loopback = ipaddress.ip_address(address).is_loopback
+    address, port = listening.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
-    tell(f"serving {model_id(predictor)} on http://{shown}:{actual_port} (the page: open this address)")
-    if not loopback:
-        guarded = "with the token" if token else "without a token: set --token-file"
+    tell(f"serving {model_id(predictor)} on http://{shown}:{port} (the page: open this address)")
+    if not is_loopback(listening):
+        guarded = "with the token" if options.token else "without a token: set --token-file"
         tell(f"listening beyond this machine, {guarded}; put a proxy with TLS in front", err=True)
-    return serve(predictor, listening, Limits(), window, batch, token=token, grace=grace, loopback=loopback)
+    return serve(predictor, listening, options)
 
 
 def model_id(predictor: Predictor) -> str:
@@ -78,23 +81,18 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(
-    predictor: Predictor,
-    listening: socket.socket,
-    limits: Limits,
-    window: float = 0.005,
-    batch: int = 32,
-    *,
-    token: str = "",
-    grace: float = 30.0,
-    loopback: bool = True,
-) -> int:
+def is_loopback(listening: socket.socket) -> bool:
+    """Whether a socket can be reached from this machine only."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+
+
+def serve(predictor: Predictor, listening: socket.socket, options: Options) -> int:
     """Serve a predictor on a socket until a signal; the exit code."""
-    metrics = Metrics()
-    engine = Engine(predictor, limits, window, batch, on_batch=metrics.batch)
+    metrics, limits = Metrics(), Limits()
+    engine = Engine(predictor, limits, options.window, options.batch, on_batch=metrics.batch)
     service = Service(predictor, engine, model_id(predictor), limits, metrics)
     server: Server
-    app = application(service, token, loopback, lambda: len(server.server_state.connections))
+    app = application(service, options.token, is_loopback(listening), lambda: len(server.server_state.connections))
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -102,7 +100,7 @@ def serve(
         server_header=False,
         lifespan="off",
         timeout_keep_alive=10,
-        timeout_graceful_shutdown=max(1, round(grace)),
+        timeout_graceful_shutdown=max(1, round(options.grace)),
         ws="none",
     )
     server = Server(config)
@@ -115,7 +113,7 @@ def serve(
     try:
         asyncio.run(server.serve(sockets=[listening]))
     finally:
-        engine.stop(grace)
+        engine.stop(options.grace)
         listening.close()
     if engine.error is not None:
         error = engine.error

@@ -49,8 +49,8 @@ def test_a_seed_repeats_a_sample(client):
     options = {"do_sample": True, "temperature": 5.0}
     first = ask(client, decoding=options, seed=7).json()
     assert first["seed"] == 7 and ask(client, decoding=options, seed=7).json() == first
-    others = [ask(client, decoding=options, seed=seed).json()["texts"] for seed in range(4)]
-    assert any(texts != first["texts"] for texts in others)
+    samples = [ask(client, decoding=options, seed=seed).json()["texts"] for seed in range(4)]
+    assert any(texts != first["texts"] for texts in samples)
     drawn = ask(client, decoding=options).json()
     assert ask(client, decoding=options, seed=drawn["seed"]).json() == drawn
 
@@ -82,7 +82,7 @@ def test_where_each_word_looked(client):
             "decoding",
         ),
         ({"seed": 3}, "seed: has an effect only on a decoding that samples; leave it out", "seed"),
-        ({"model": "gpt-4"}, "model: there is no 'gpt-4'; the model is 'served/both'", "model"),
+        ({"model": "gpt-4"}, "model: 'gpt-4' does not exist; the model is 'served/both'", "model"),
         (
             {"inputs": {"image": served.encoded()}},
             "the request: 'caption' is missing: step 'both' reads image and caption; add \"caption\" to \"inputs\"",
@@ -113,7 +113,7 @@ def test_refusals(client, body, message, field):
 
 
 def test_addresses_and_methods(client):
-    assert error_of(client.get("/v2")) == (404, "there is no such address; /openapi.json lists all", None)
+    assert error_of(client.get("/v2")) == (404, "the address does not exist; /openapi.json lists all", None)
     message = "the address does not take GET; /openapi.json lists what it takes"
     assert error_of(client.get("/v1/ask")) == (405, message, None)
     assert error_of(client.post("/v1/predict", json={}))[:2] == (400, "the model gives text; use /v1/ask")

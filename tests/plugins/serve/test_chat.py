@@ -68,7 +68,7 @@ def test_a_text_beside_the_message(client):
         ({"frequency_penalty": 0.5}, "frequency_penalty: this model has no such option; leave it out"),
         ({"max_tokens": 2}, "max_tokens: the model writes at most 6 tokens and is not cut; leave it out"),
         ({"temperature": 3}, "temperature: must be at most 2, not 3"),
-        ({"model": "gpt-4"}, "model: there is no 'gpt-4'; the model is 'served/both'"),
+        ({"model": "gpt-4"}, "model: 'gpt-4' does not exist; the model is 'served/both'"),
         ({"seed": 1}, "seed: has an effect only on a decoding that samples; leave it out"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x.org/a.png"}}]}]},
          "messages.image_url: must be a data: URL with base64; addresses are never fetched"),
@@ -93,5 +93,5 @@ def test_openais_client_works_unchanged(predictor):
         assert [model.id for model in client.models.list()] == ["served/both"]
         with pytest.raises(openai.BadRequestError, match="the model writes at most 6 tokens"):
             client.chat.completions.create(model="served/both", messages=[message("a dog")], max_tokens=1)
-        with pytest.raises(openai.NotFoundError, match="there is no 'gpt-4'"):
+        with pytest.raises(openai.NotFoundError, match="'gpt-4' does not exist"):
             client.chat.completions.create(model="gpt-4", messages=[message("a dog")])

@@ -23,8 +23,7 @@ sys.path[:0] = {path}
 import threading, time
 from pathlib import Path
 from kit import served
-from mmgen_serve.limits import Limits
-from mmgen_serve.server import listen, serve
+from mmgen_serve.server import Options, listen, serve
 predictor = served.predictor(Path({folder!r}))
 finish = predictor.finish
 def slowly(*values):
@@ -34,7 +33,7 @@ predictor.finish = slowly
 {change}
 listening = listen("127.0.0.1", 0)
 print(listening.getsockname()[1], flush=True)
-code = serve(predictor, listening, Limits(), 0.005, grace={grace})
+code = serve(predictor, listening, Options(grace={grace}))
 print(*sorted({{"matplotlib", "pycocoevalcap"}} & set(sys.modules)), "end", flush=True)
 sys.exit(code)
 """
@@ -88,9 +87,9 @@ def process(tmp_path):
         return started[-1]
 
     yield start
-    for one in started:
-        one.popen.kill()
-        one.popen.communicate()
+    for service in started:
+        service.popen.kill()
+        service.popen.communicate()
 
 
 def test_sigterm_finishes_what_was_accepted(process):
