@@ -253,9 +253,10 @@ class Dataset(abc.ABC):
         return {}
 
     def fingerprint(self) -> str | None:
-        """A text that changes when an example changes, found without making the examples: from the sizes and dates of
-        its files (`mmgen.files.file_fingerprint`). With it, a run that starts again makes no example before training.
-        None, the default: every start makes every example once."""
+        """A text that changes when an example changes, found without making the examples: from the bytes of its files
+        (`mmgen.files.file_digest`), or the settings that they follow from. With it, a run that starts again checks,
+        measures and tokenises no example before training. A run itself compares the versions of packages, and the
+        source files of the packages whose parts it uses. None, the default: every start makes every example once."""
         return None
 
     @abc.abstractmethod

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, MmgenError, PluginError, RunError
-from ..files import read_table, write_json
+from ..files import file_digest, read_table, write_json
 from ..inference.hub import find_folder
 from ..model import Model
 from ..parts import Part
@@ -30,7 +30,7 @@ from ..registry import Qualified, part_calls
 from ..storage import start_weights
 from ..storage.exports import BACKBONE, read_config, read_weights
 from ..storage.exports import read_vocabularies as read_vocabularies_of_export
-from ..storage.published_weights import PublishedWeights, file_digest, read_published
+from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, state, write_tensors
 

@@ -3,7 +3,8 @@
 data/examples-<hash>.safetensors   the fingerprint of all examples, which are checked
 data/sizes-<hash>.safetensors      the sizes of a step's training examples, none of which lacks anything
 
-A file is used while everything it was made from is unchanged: data, settings that matter, feature files and versions.
+A file is used while everything it was made from is unchanged: data, settings that matter, feature files, versions and
+the source files of the parts' packages.
 Otherwise it is written again.
 """
 
@@ -26,7 +27,7 @@ from ..features.multi_file import files_of
 from ..files import file_fingerprint
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
-from .environment import environment, providers
+from .environment import environment, providers, source_digest
 from .run_folder import RunFolder
 from .weights import read_tensors, write_tensors
 
@@ -127,11 +128,11 @@ class DataCache:
 
 
 def _made_from(recipe: Recipe, data: Any, step: str = "") -> list[Any]:
-    """The data, versions, and the states of the feature files that a step reads."""
+    """The data, versions, sources, and the states of the feature files that a step reads."""
     inputs = recipe.steps[step].inputs if step else ()
     paths = [config.features for name in inputs if isinstance(config := recipe.inputs[name], FeaturesConfig)]
     files = [file for path in paths if path is not None for file in files_of(path) or [path]]
-    return [data, environment(providers(recipe))["versions"], file_fingerprint(files)]
+    return [data, environment(providers(recipe))["versions"], source_digest(recipe), file_fingerprint(files)]
 
 
 def _sources(recipe: Recipe, step: str) -> list[Any]:

@@ -5,7 +5,6 @@ These files are untrusted. Only tensors are read from pickles, and none of their
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, RunError, regular
-from ..files import foreign
+from ..files import file_digest, foreign
 from ..recipe.weight_files import EXPECTED, IN_FOLDERS, INDEX, names_in_index, weight_files
 from .weights import read_tensors
 
@@ -77,12 +76,6 @@ def read_published(source: str) -> PublishedWeights:
     if tensors and all(name.startswith(PARALLEL) for name in tensors):
         tensors = {name.removeprefix(PARALLEL): tensor for name, tensor in tensors.items()}
     return PublishedWeights(source, tensors, {path.name: file_digest(path) for path in paths})
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read(path: Path) -> dict[str, Tensor]:

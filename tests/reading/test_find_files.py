@@ -33,3 +33,14 @@ def test_one_message_lists_all_missing_files_and_what_to_do(tmp_path):
         f"A set: 2 files are missing:\n  {tmp_path}/a.json  <- x.org/a\n  {tmp_path}/c.json\n  put them there\n"
         f"A set: {tmp_path}/photos: is not a folder; data.images names it"
     )
+
+
+def test_the_files_and_folders_that_exist_are_noted(tmp_path):
+    (tmp_path / "a.json").touch()
+    (tmp_path / "photos").mkdir()
+    finder = Finder("A set", tmp_path)
+    finder.file(["b.json", "a.json"], "")
+    finder.file(["c.json"], "")
+    finder.subfolder("photos", "")
+    finder.subfolder("pictures", "")
+    assert finder.paths == [tmp_path / "a.json", tmp_path / "photos"]

@@ -6,6 +6,7 @@ import pytest
 from kit import toys
 
 from mmgen.data.datasets import Datasets
+from mmgen.data.measures import Measures
 from mmgen.data.unread_text import MAX_EXAMPLES, warn_of_unread_text
 from mmgen.errors import DataError
 from mmgen.progress import Progress
@@ -154,6 +155,38 @@ def test_a_second_start_makes_only_the_first_examples_and_finds_the_same(lazy, t
     second, _, again, later_lines = prepare(recipe, model)
     assert set(lazy.MADE) == set(range(MAX_EXAMPLES)) and lazy.MADE[500] == 1
     assert again == fingerprint and columns(second) == columns(first) and later_lines == lines
+
+
+@pytest.mark.parametrize("kind", ["csv", "scenes"])
+def test_a_second_start_measures_only_some_examples_of_a_table_and_of_scenes(kind, tmp_path, monkeypatch):
+    """First-party data sets: in published files, and drawn."""
+    monkeypatch.setattr(data_pass, "WORTH_KEEPING", 10)
+    rows = [f"{number},a ball {number},what is {number} ?" for number in range(400)]
+    (tmp_path / "all.csv").write_text("\n".join(["image,caption,question", *rows]))
+    data = {"type": "scenes", "train_size": 400}
+    if kind == "csv":
+        splits = {"train_split": "all", "validation_split": "all", "test_split": "all"}
+        data = {"type": "csv", "folder": str(tmp_path), "files": {"all": "all.csv"}, **splits}
+    steps = {"first": {"inputs": ["caption"], "train": ["backbone"]}}
+    steps["second"] = {**steps["first"], "start": "first"}
+    text = toys.recipe(output=str(tmp_path / "runs"), data=None, metrics={}, steps=steps)
+    (tmp_path / "r.toml").write_text(text + toys.toml({"data": data}))
+    recipe = load(tmp_path / "r.toml", installed())[0]
+    sizes, add = [], Measures.add
+
+    def noted(measures, examples):
+        sizes.append(len(examples))
+        add(measures, examples)
+
+    monkeypatch.setattr(Measures, "add", noted)
+    first, model, fingerprint, _ = prepare(recipe)
+    assert sum(sizes) == 400
+    sizes.clear()
+    second, _, again, _ = prepare(recipe, model)
+    assert sum(sizes) == 2 * data_pass.VERIFIED and again == fingerprint and columns(first) == columns(second)
+    if kind == "csv":
+        (tmp_path / "all.csv").write_text("\n".join(["image,caption,question", *rows[1:]]))
+        assert prepare(recipe, model)[2] != fingerprint
 
 
 def test_files_that_are_out_of_date_or_damaged_are_written_again_and_said_so(lazy, tmp_path):
