@@ -32,6 +32,7 @@ from mmgen.recipe.tables import Recipe, Step
 from mmgen.runs.data_pass import DataPass
 from mmgen.storage.data_cache import DataCache
 from mmgen.storage.model_files import build_model
+from mmgen.storage.plan_file import make_plan
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example
 
@@ -151,7 +152,7 @@ def start(model, recipe: Recipe, epochs: int) -> Plan:
     warn_of_unread_text(recipe, model, datasets, ["first"], Spoken())
     (source,) = datasets.sources("first").values()
     options = PlanOptions(seed=0, step="first", epochs=epochs, batch_size=128, micro_batch_size=128, length_bucket=16)
-    return Plan.make([DataStream(source, Collator(model, ["caption"]))], options)
+    return make_plan(folder.step("first"), [DataStream(source, Collator(model, ["caption"]))], options, writes=True)
 
 
 if __name__ == "__main__":

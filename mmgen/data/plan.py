@@ -7,10 +7,10 @@ import itertools
 import math
 import random
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import overload
+from typing import ClassVar, overload
 
 from ..errors import DataError
 from ..tensors import Batch, Example
@@ -81,6 +81,12 @@ class Updates(Sequence[Update]):
     pairs                     of every update
     """
 
+    KINDS: ClassVar[Mapping[str, str]] = {  # of the arrays
+        **dict.fromkeys(("indices", "epochs"), "I"),
+        "sources": "B",
+        **dict.fromkeys(("micro_ends", "ends", "pairs"), "Q"),
+    }
+
     indices: array[int]
     epochs: array[int]
     sources: array[int]
@@ -90,7 +96,7 @@ class Updates(Sequence[Update]):
 
     @classmethod
     def empty(cls) -> Updates:
-        return cls(array("I"), array("I"), array("B"), array("Q"), array("Q"), array("Q"))
+        return cls(**{name: array(kind) for name, kind in cls.KINDS.items()})
 
     def add_micro_batch(self, samples: Sequence[int], source: int, examples: int) -> None:
         """Append a micro-batch to the update that `close` ends. A sample is epoch * examples + index."""

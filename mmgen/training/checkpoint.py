@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..errors import RunError
 from ..files import write_text
+from ..storage import plan_file
 from ..storage.weights import read_tensors, write_tensors
 
 Moments = dict[str, dict[str, Tensor]]  # optimiser state: parameter's name -> kind -> tensor
@@ -109,5 +110,5 @@ class Checkpoint:
 
     def clear(self) -> None:
         """Delete the files that are not needed after the step's weights have their final name."""
-        for spent in (self.path, self.best):
+        for spent in (self.path, self.best, self.path.with_name(plan_file.NAME)):
             spent.unlink(missing_ok=True)

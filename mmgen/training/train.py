@@ -20,6 +20,7 @@ from ..data.seeds import RngKey
 from ..data.sources import Source
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
+from ..storage.plan_file import make_plan
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from .accumulate import Material
 from .context import StepContext
@@ -78,7 +79,7 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         micro_batch_size=training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,
     )
-    return Material(Plan.make(pools, options), pools)
+    return Material(make_plan(context.folder, pools, options, context.accelerator.is_main_process), pools)
 
 
 def _warn(context: StepContext, plan: Plan) -> None:

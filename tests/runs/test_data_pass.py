@@ -7,6 +7,7 @@ from kit import toys
 
 from mmgen.data.datasets import Datasets
 from mmgen.data.measures import Measures
+from mmgen.data.plan import Plan
 from mmgen.data.unread_text import MAX_EXAMPLES, warn_of_unread_text
 from mmgen.errors import DataError
 from mmgen.progress import Progress
@@ -15,6 +16,7 @@ from mmgen.registry import installed
 from mmgen.runs import data_pass
 from mmgen.runs.data_pass import DataPass
 from mmgen.runs.run import run
+from mmgen.storage import plan_file
 from mmgen.storage.data_cache import DataCache
 from mmgen.storage.model_files import build_model
 from mmgen.storage.run_folder import RunFolder
@@ -117,6 +119,26 @@ def test_every_example_is_made_once_before_the_first_update(lazy, tmp_path, monk
     with pytest.raises(Stop):
         run(recipe)
     assert dict.fromkeys(range(40), 1) == lazy.MADE
+
+
+def test_a_plan_is_in_a_file_until_its_step_is_done(lazy, tmp_path, monkeypatch, no_page):
+    monkeypatch.setattr(plan_file, "WORTH_KEEPING", 10)
+    recipe, make, steps = write_recipe(tmp_path), Plan.make, []
+
+    def stop(*arguments):
+        raise Stop
+
+    def noted(pools, options):
+        steps.append(options.step)
+        return make(pools, options)
+
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(train, "Learner", stop)
+        run(recipe)
+    assert (RunFolder.of(recipe).step("first") / plan_file.NAME).exists()
+    monkeypatch.setattr(Plan, "make", noted)
+    run(recipe)
+    assert steps == ["second"] and not list(tmp_path.rglob(plan_file.NAME))
 
 
 class Said(Progress):

@@ -3,6 +3,7 @@
 import importlib
 import shlex
 import sys
+from pathlib import Path
 
 from kit import toys
 
@@ -46,8 +47,7 @@ def test_the_digest_of_sources_changes_with_the_package_of_a_part(site, tmp_path
     toy.write_text(toys.recipe())
     recipe, plain = (load(path, installed())[0] for path in (mine, toy))
     digests = [source_digest(recipe), source_digest(plain)]
-    file = importlib.import_module("mmgen_mine").__file__
-    with open(file, "a") as source:
-        source.write("# another word\n")
+    file = Path(importlib.import_module("mmgen_mine").__file__)
+    file.write_text(file.read_text() + "# another word\n")
     module._source_digest.cache_clear()  # as in another process
     assert source_digest(recipe) != digests[0] and source_digest(plain) == digests[1]
