@@ -104,7 +104,11 @@ def hint(error: click.NoSuchOption) -> str:
     tables: dict[str, type[Config]] = {**TABLES, "decoding": Decoding}
     homes = [f"{table}.{key}" for table, config in tables.items() if key in config.model_fields]
     homes += [key] if key in Recipe.model_fields else []
-    return f" '{key}' is a recipe key: --set {homes[0]}=VALUE." if homes else " Set recipe keys with --set A.B=VALUE."
+    if homes:
+        return f" '{key}' is a recipe key: --set {homes[0]}=VALUE."
+    if any("--input" in option.opts for option in options):
+        return f" Give an input of the model with --input {key}=VALUE; set recipe keys with --set A.B=VALUE."
+    return " Set recipe keys with --set A.B=VALUE."
 
 
 def _print_error(what: str, error: BaseException) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -156,6 +157,11 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             )
     except DataError:
         raise
+    except (ConnectionError, LocalEntryNotFoundError, OfflineModeIsEnabled):
+        raise DataError(
+            f"'{model}' with weights '{weights}': the hub cannot be reached, and no copy of the weights is on this "
+            'machine; connect once, or use a local .safetensors file or weights = "random"'
+        ) from None
     except Exception as error:  # the hub, safetensors and timm raise many kinds of errors
         reason = str(error).strip().partition("\n")[0]
         raise DataError(

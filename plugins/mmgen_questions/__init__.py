@@ -136,7 +136,8 @@ class Jsonl(Table):
     """Your own data, one example per line, {"id": ..., "image": ..., "caption": ..., "questions": [...]}, and one file
     per split.
 
-    A list "captions" may replace "caption"; any other key is an input of that name, a string or a list of strings. With
+    A line without an id is called by its number. A list "captions" may replace "caption"; any other key is an input of
+    that name, a string or a list of strings. With
     `columns = { answers = "answer" }` the examples have answers to choose from (or truths, choices, boxes).
     """
 

@@ -72,13 +72,13 @@ def read_vqa(path: Path) -> QuestionFile:
 
 def read_jsonl(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> QuestionFile:
     """One JSON table per line: "id", "image", "caption" or "captions", "questions"; other keys are further inputs.
-    `columns`: field -> its key, where that has another name."""
+    The id of a line without one is its number. `columns`: field -> its key, where that has another name."""
     lines: dict[str, int] = {}
     entries: list[Entry] = []
     counts: Counter[str] = Counter()
     for number, item in json_lines(path):
         try:
-            entry = _entry(with_fields(item, columns, tuple(columns)), counts)
+            entry = _entry(with_fields(item, columns, tuple(columns)), counts, number)
             if entry.id in lines:
                 raise DataError(f"duplicate id '{entry.id}', first on line {lines[entry.id]}")
         except DataError as error:
@@ -98,10 +98,11 @@ def with_fields(item: Any, columns: Mapping[str, str], required: Collection[str]
     return {fields.get(key, key): value for key, value in item.items()} if columns else item
 
 
-def _entry(item: Any, counts: Counter) -> Entry:
-    require_keys(item, "id", "questions")
+def _entry(item: Any, counts: Counter, number: int) -> Entry:
+    """The entry of a line. `number`: its id if it has none."""
+    require_keys(item, "questions")
     more = dict(item)
-    entry_id = image_id(more.pop("id"), "id", plain=True)
+    entry_id = image_id(more.pop("id", number), "id", plain=True)
     image = more.pop("image", None)
     questions = _texts(more.pop("questions"), "questions")
     captions = _texts(more.pop("caption", []), "caption") + _texts(more.pop("captions", []), "captions")

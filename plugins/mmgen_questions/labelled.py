@@ -18,7 +18,7 @@ from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 from mmgen.errors import DataError
 from mmgen.reading.find_files import Finder
 from mmgen.reading.tables import BETWEEN, rows
-from mmgen.reading.text import image_id, json_lines, kind, tidy
+from mmgen.reading.text import image_id, join_names, json_lines, kind, tidy
 from mmgen.tensors import Example
 
 from . import Csv, Table
@@ -195,6 +195,8 @@ class LabelledRows(PublishedFiles):
                     places = columns_of(cells, Columns(names, USUAL, advice=advice))
                 except DataError as error:
                     raise DataError(f"{path}:{line}: {error}") from None
+                if unused := [name for place, name in enumerate(cells) if place not in places.values()]:
+                    log.info("%s: unused columns: %s", path, join_names(unused))
                 continue
             yield line, {field: _cell(field, cells[place].strip(), config.separator) for field, place in places.items()}
 

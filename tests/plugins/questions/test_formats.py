@@ -36,7 +36,7 @@ def test_jsonl_with_a_further_input(tmp_path):
 @pytest.mark.parametrize(
     "line, error",
     [
-        ("[1]", ":2: must be a table with id, questions, not a list"),
+        ("[1]", ":2: must be a table with questions, not a list"),
         ('{"id": 2, "questons": ["a"]}', ":2: has no 'questions'; its keys are: id, questons"),
         ('{"id": 1, "questions": ["a"]}', ":2: duplicate id '1', first on line 1"),
         ('{"id": 2, "questions": ["a", 7]}', ":2: questions[1] must be a text, not a number"),
@@ -64,6 +64,16 @@ def test_bad_jsonl(tmp_path, line, error):
     text = load_error(jsonl(tmp_path, '{"id": 1, "questions": ["What?"]}', line))
     assert text.startswith(f"{tmp_path / 'q.jsonl'}{error}")
     assert "\n" not in text
+
+
+def test_a_line_without_an_id_is_called_by_its_number(tmp_path):
+    dataset = jsonl(tmp_path, '{"image": "b.jpg", "questions": ["What?"]}', "", '{"questions": ["Why?"]}').build()
+    assert [(example.id, example.targets) for example in dataset.split("train")] == [
+        ("train-1", ("What?",)),
+        ("train-3", ("Why?",)),
+    ]
+    error = load_error(jsonl(tmp_path, '{"id": 2, "questions": ["What?"]}', '{"questions": ["Why?"]}'))
+    assert error == f"{tmp_path / 'q.jsonl'}:2: duplicate id '2', first on line 1"
 
 
 def test_a_line_without_a_caption_among_lines_with_captions(tmp_path, caplog):

@@ -208,6 +208,14 @@ def test_pictures_that_are_missing(tmp_path):
     assert load_error(config) == empty
 
 
+def test_unused_columns_of_a_table_are_a_line(tmp_path, caplog):
+    caplog.set_level("INFO")
+    table(
+        tmp_path, [("a.jpg", "what ?", "red", "easy", "x")], ("file", "ask", "answer", "level", "topic")
+    ).build().split("train")
+    assert caplog.messages == [f"{tmp_path / 'train.csv'}: unused columns: level, topic"]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_vqa_of_a_table_in_a_recipe_of_twenty_lines_without_a_generator(tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import save_file
@@ -150,6 +151,22 @@ def test_networks_that_cannot_be_had(settings, message):
     with pytest.raises(DataError) as error:
         Roi(**settings).build()
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionError(), LocalEntryNotFoundError("An error happened while ..."), OfflineModeIsEnabled()]
+)
+def test_weights_of_a_hub_that_cannot_be_reached(monkeypatch, error):
+    def offline(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("timm.create_model", offline)
+    with pytest.raises(DataError) as caught:
+        Roi(weights="pretrained").build()
+    assert str(caught.value) == (
+        "'resnet18' with weights 'pretrained': the hub cannot be reached, and no copy of the weights is on this "
+        'machine; connect once, or use a local .safetensors file or weights = "random"'
+    )
 
 
 def test_weights_of_another_network(tmp_path):
