@@ -31,6 +31,7 @@ from .objectives import (
     loss_problem,
 )
 from .parts import Backbone, Embedder
+from .progress import html_table
 from .registry import Qualified, built, part_calls
 from .sequence import (
     Part,
@@ -112,6 +113,15 @@ class Model(nn.Module):
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
+
+    def _repr_html_(self) -> str:
+        """The parts with their numbers of weights, as a table for a notebook; `print(model)` lists all layers."""
+        parts = {"backbone": self.backbone, **{f"inputs.{name}": part for name, part in self.embedders.items()}}
+        parts |= {"generator": self.generator} if self.has_generator else {}
+        parts |= {f"objectives.{name}": part for name, part in self.objectives.items()}
+        counts = [(name, part, sum(weights.numel() for weights in part.parameters())) for name, part in parts.items()]
+        rows = [[name, type(part).__name__, f"{count:,}"] for name, part, count in counts]
+        return html_table([["part", "class", "weights"], *rows], caption=f"model on {self.device}")
 
     @property
     def has_generator(self) -> bool:

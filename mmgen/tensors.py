@@ -16,6 +16,8 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import Tensor
 
+from .progress import html_table, number
+
 Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
 ScoreKind = Literal["log-probability", "confidence"]
@@ -32,7 +34,16 @@ class All:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+def _as_text(value: object) -> str:
+    """A value of an example in one line: alternatives are separated by " / ", values of `All` by " + "."""
+    if isinstance(value, All):
+        return " + ".join(map(_as_text, value.values))
+    if isinstance(value, tuple | list) and all(isinstance(element, str) for element in value):
+        return " / ".join(value)
+    return str(value)
+
+
+@dataclass(frozen=True, repr=False)
 class Example:
     """One example of a data set: keys and texts, never tensors.
 
@@ -48,6 +59,19 @@ class Example:
     facts: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}: {value:.40}" for name, value in self.cells())
+        return f"<{type(self).__name__} {self.id!r:.60}: {values:.200}>"
+
+    def _repr_html_(self) -> str:
+        """Inputs, texts and labels as a table for a notebook."""
+        return html_table([["field", "value"], *self.cells()], caption=self.id)
+
+    def cells(self) -> list[list[str]]:
+        """Rows of a table: the names and values of inputs, targets and labels. Facts are left out."""
+        values = {**self.inputs, **({"texts": self.targets} if self.targets else {}), **self.labels}
+        return [[name, _as_text(value)] for name, value in values.items()]
+
     def lacks(self, field: str) -> bool:
         """Whether the input is missing, or has no alternatives."""
         value = self.inputs.get(field)
@@ -59,7 +83,7 @@ class Example:
         return value.values if isinstance(value, All) else () if value is None else (value,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResolvedExample(Example):
     """An example in which one of each input's alternatives has been drawn (`mmgen.data.seeds.resolve`): what readers
     read.
@@ -270,6 +294,9 @@ class Generation:
     score: float
     score_kind: ScoreKind = LOG_PROBABILITY
 
+    def _repr_html_(self) -> str:
+        return html_table([["text", self.score_kind], [self.text, f"{self.score:.2f}"]], caption=self.id)
+
     @property
     def value(self) -> str:
         return self.text
@@ -292,6 +319,9 @@ class Prediction:
     value: Any
     score: float
 
+    def _repr_html_(self) -> str:
+        return html_table([["prediction", "score"], [f"{self.value!s:.200}", f"{self.score:.1%}"]], caption=self.id)
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -301,6 +331,12 @@ class Scores:
     values: Mapping[str, float | None]
     per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The values as a table for a notebook."""
+        return html_table(
+            [["score", "value"], *([name, number(value)] for name, value in self.values.items())], self.notes
+        )
 
 
 def apply(value: Value, change: Callable[[Tensor], Tensor]) -> Value:

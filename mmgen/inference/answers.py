@@ -7,12 +7,13 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
 from ..files import refuse_special, take_name
+from ..parts import Picture
 from ..progress import html_table
 from ..tensors import LOG_PROBABILITY, Generation, Prediction
 
@@ -28,6 +29,7 @@ class Answer:
                 pictures of the run
     choices     of a step that predicts a choice: the texts to choose from, if the query has them
     error       why the query could not be read; such an answer has no texts and no prediction
+    pictures    the pictures of the query
     """
 
     id: str
@@ -36,19 +38,23 @@ class Answer:
     remarks: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     error: str = ""
+    pictures: tuple[Picture, ...] = field(default=(), repr=False, compare=False)  # of the query, for notebooks
 
     def __repr__(self) -> str:
         return f"<Answer to {self.id!r:.60}: {self.error or f'{self.value!r:.120}'}>"
 
     def _repr_html_(self) -> str:
-        """The texts, or the prediction, as a table for a notebook."""
+        """The pictures of the query beside the texts or the prediction, for a notebook."""
+        from ..report.notebook import picture_tags
+
         if self.error:
             rows = [[self.error]]
         elif self.texts:
             rows = [[text.text, f"{text.score:.2f}"] for text in self.texts]
         else:
-            rows = [[json.dumps(self.value, ensure_ascii=False), f"{self.score:.1%}"]]
-        return html_table([["error"] if self.error else ["answer", "score"], *rows], self.remarks, self.id)
+            rows = [[f"{json.dumps(self.value, ensure_ascii=False):.200}", f"{self.score:.1%}"]]
+        rows = [["error"] if self.error else ["answer", "score"], *rows]
+        return picture_tags(self.pictures) + html_table(rows, self.remarks, self.id)
 
     @property
     def best(self) -> Generation | Prediction:

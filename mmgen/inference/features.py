@@ -50,18 +50,19 @@ class QueryFeatures:
     def __contains__(self, name: str) -> bool:
         return name in self.embedders
 
-    def of(self, name: str, value: object, query: Query) -> Record | str | All:
-        """The value for an input's reader, from a picture, a key or features, or from several of them. Raises
-        DataError, and UnavailableError if the extractor for a picture is not available."""
+    def of(self, name: str, value: object, query: Query, shown: list[Picture]) -> Record | str | All:
+        """The value for an input's reader, from a picture, a key or features, or from several of them. Adds the
+        pictures to `shown`. Raises DataError, and UnavailableError if the extractor for a picture is not available."""
         values = value.values if isinstance(value, All) else value
         if isinstance(values, list | tuple):
-            return All(tuple(self._resolve_one(name, element, query) for element in values))
-        return self._resolve_one(name, value, query)
+            return All(tuple(self._resolve_one(name, element, query, shown) for element in values))
+        return self._resolve_one(name, value, query, shown)
 
-    def _resolve_one(self, name: str, value: object, query: Query) -> Record | str:
+    def _resolve_one(self, name: str, value: object, query: Query, shown: list[Picture]) -> Record | str:
         try:
             picture = as_picture(value, query.id, query.folder)
             if picture is not None:
+                shown.append(picture)
                 self._check_boxes(name, picture, query)
                 return self._extract(name, picture)
             record = as_record(value, query.id)

@@ -44,7 +44,7 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
         return Picture(name, partial(Image.fromarray, value))
     if isinstance(value, Image.Image):
         image = upright(value)  # now: the file behind the image may be closed later
-        return Picture(name, lambda: image)
+        return Picture(name, partial(_opened, image))
     if hasattr(value, "read"):
         content = value.read()
         if not isinstance(content, bytes):
@@ -53,6 +53,10 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
             raise ValueError("the picture's file has no more bytes; call seek(0) if the file was read before")
         return Picture(name, partial(_open_bytes, content, name))
     return None
+
+
+def _opened(image: Image.Image) -> Image.Image:
+    return image
 
 
 def _open_bytes(content: bytes, name: str) -> Image.Image:

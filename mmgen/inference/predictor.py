@@ -24,6 +24,7 @@ from ..evaluation.collapse import repeats_itself
 from ..evaluation.generate import generate
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
+from ..parts import Picture
 from ..progress import html_table
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
@@ -220,11 +221,12 @@ class Predictor:
 
     def prepare(self, query: Query | Example) -> Prepared:
         """Resolve a query to an example, and read its inputs once."""
-        bound = None
+        bound: Bound | None = None
+        shown: list[Picture] = []
         try:
             if isinstance(query, Query):
                 bound = self.names.bind_exactly(query)
-                example: Example = self._example(query, bound)
+                example: Example = self._example(query, bound, shown)
             else:
                 Query(query.id, {**query.inputs, **query.labels}).check()
                 example = query
@@ -246,7 +248,8 @@ class Predictor:
             for field, value in row.example.inputs.items()
             if field in self.names.filled and isinstance(value, str)
         )
-        return Prepared(Answer(query.id, remarks=tuple(query_remarks), choices=choices), read)
+        answer = Answer(query.id, remarks=tuple(query_remarks), choices=choices, pictures=tuple(shown))
+        return Prepared(answer, read)
 
     @torch.inference_mode()
     def _outcomes(
@@ -283,10 +286,10 @@ class Predictor:
                 return f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}"
         return str(error)
 
-    def _example(self, query: Query, bound: Bound) -> ResolvedExample:
-        """The example of a query, for the readers. Raises DataError."""
+    def _example(self, query: Query, bound: Bound, shown: list[Picture]) -> ResolvedExample:
+        """The example of a query, for the readers. Adds the query's pictures to `shown`. Raises DataError."""
         by_input = {
-            name: {field: self._value(name, field, value, query) for field, value in fields.items()}
+            name: {field: self._value(name, field, value, query, shown) for field, value in fields.items()}
             for name, fields in bound.inputs.items()
         }
         inputs = {field: value for fields in reversed(by_input.values()) for field, value in fields.items()}
@@ -303,19 +306,21 @@ class Predictor:
         overrides = {name: fields for name, fields in overrides.items() if fields}
         return ResolvedExample(query.id, inputs, labels=labels, overrides=overrides)
 
-    def _value(self, name: str, field: str, value: Any, query: Query) -> Any:
+    def _value(self, name: str, field: str, value: Any, query: Query, shown: list[Picture]) -> Any:
         """The value of a field for the reader of an input. Raises DataError."""
         if name in self.features:
-            return self.features.of(name, value, query)
+            return self.features.of(name, value, query, shown)
         if not self.names.inputs[name].takes_picture:
             return self._parse(field, value)
         if isinstance(value, All | list | tuple):
             elements = value.values if isinstance(value, All) else value
-            return All(tuple(self._value(name, field, element, query) for element in elements))
+            return All(tuple(self._value(name, field, element, query, shown) for element in elements))
         try:
-            return as_picture(value, query.id, query.folder) or value
+            picture = as_picture(value, query.id, query.folder)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
+        shown += [picture] if picture is not None else []
+        return picture or value
 
     def _add_optional(self, name: str, value: Any, inputs: dict[str, Any], labels: dict[str, Any]) -> None:
         """Add an optional field to the inputs, or, if each row has its own value, to the labels. Raises ValueError."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
 from ..evaluation import score
 from ..files import read_table
-from ..progress import table
+from ..progress import html_table, table
 from ..storage.run_folder import RunFolder, differences
 from .compare_intervals import METHOD
 from .compare_intervals import differences as differences_between
@@ -18,7 +20,30 @@ from .short_paths import tell_apart
 from .table import Values, cell, describe_seeds, spread
 
 
-def compare(paths: Sequence[Path]) -> str:
+@dataclass(frozen=True)
+class RunComparison:
+    """What `compare` gives; `str()` is the output of `mmgen compare`.
+
+    runs      the labels of the runs
+    sections  tables, as rows of cells whose first is the header, and notes
+    """
+
+    runs: tuple[str, ...]
+    sections: tuple[list[list[str]] | str, ...]
+
+    def __repr__(self) -> str:
+        return f"<RunComparison of {', '.join(self.runs)}>"
+
+    def __str__(self) -> str:
+        return "\n\n".join(part if isinstance(part, str) else table(part, texts=2) for part in self.sections)
+
+    def _repr_html_(self) -> str:
+        return "\n".join(
+            f"<pre>{escape(part)}</pre>" if isinstance(part, str) else html_table(part) for part in self.sections
+        )
+
+
+def compare(paths: Sequence[Path]) -> RunComparison:
     """Compare runs: tables with a row per step and run (one table for steps with the same scores), the difference of
     every run from the first with intervals, and the settings that differ.
 
@@ -39,7 +64,7 @@ def compare(paths: Sequence[Path]) -> str:
         if len({runs[run][0].fingerprint() for run in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return "\n\n".join([*tables, *difference_tables, "\n".join(notes)])
+    return RunComparison(tuple(runs), (*tables, *difference_tables, "\n".join(notes)))
 
 
 def _group_steps(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:
@@ -61,16 +86,18 @@ def _share_most(first: Collection[str], second: Collection[str]) -> bool:
     return 2 * len(set(first).intersection(second)) > max(len(first), len(second))
 
 
-def _table(steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]) -> str:
+def _table(steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]) -> list[list[str]]:
     lines = [["step", "run", *columns]]
     for step in steps:
         for label, run_rows in rows.items():
             if step in run_rows:
                 lines.append([step, label, *(cell(run_rows[step].get(column)) for column in columns)])
-    return table(lines, texts=2)
+    return lines
 
 
-def _difference_tables(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]) -> list[str]:
+def _difference_tables(
+    runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]
+) -> list[list[list[str]] | str]:
     """Tables of the differences from the first run, and notes on their intervals."""
     first, *rest = runs
     results = {
@@ -79,14 +106,14 @@ def _difference_tables(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[st
         for label in rest
         if step in rows[label]
     }
-    tables = []
+    tables: list[list[list[str]] | str] = []
     for steps, columns in _group_steps(rows):
         group_results = {key: result for key, result in results.items() if key[0] in steps and result}
         known = [column for column in columns if any(column in result for result in group_results.values())]
         lines = [["step", f"minus {first}", *known]]
         for (step, label), result in group_results.items():
             lines.append([step, label, *(str(result[column]) if column in result else "-" for column in known)])
-        tables += [table(lines, texts=2)] if group_results else []
+        tables += [lines] if group_results else []
     without = ", ".join(f"{step} of {label}" for (step, label), result in results.items() if not result)
     notes = [METHOD] * bool(tables) + [
         f"no difference for {without}: the examples of the runs differ or are not available"

@@ -14,7 +14,7 @@ from ..configs import MetricConfig
 from ..data.part_checks import score_with
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge
-from ..progress import Progress
+from ..progress import Progress, html_table, number
 from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..registry import Registry
@@ -55,6 +55,25 @@ class Comparison:
     probabilities: dict[str, float] = field(default_factory=dict)  # metric -> p of the difference
     tests: dict[str, str] = field(default_factory=dict)  # metric -> "bootstrap", "jackknife" or "randomisation"
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.values)}>"
+
+    def _repr_html_(self) -> str:
+        """One row per metric, with intervals and p, as a table for a notebook."""
+        rows = []
+        for metric in next(iter(self.values.values()), {}):
+            cells = [self._cell(system, metric) for system in self.values]
+            p = [f"{self.probabilities[metric]:.3f}" if metric in self.probabilities else "-"]
+            rows.append([metric, *cells, *(p if self.probabilities else [])])
+        header = ["metric", *self.values, *(["p"] if self.probabilities else [])]
+        return html_table([header, *rows], self.notes)
+
+    def _cell(self, system: str, metric: str) -> str:
+        """A score with its interval."""
+        span = self.intervals.get(system, {}).get(metric)
+        value = number(self.values[system].get(metric))
+        return value if span is None else f"{value} ({number(span[0])} to {number(span[1])})"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,9 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def __repr__(self) -> str:
+        return f"<run in {self.path}>"
+
     @classmethod
     def of(cls, recipe: Recipe) -> RunFolder:
         return cls(Path(recipe.output) / recipe.name / (recipe.profile or "default") / f"seed-{recipe.seed}")

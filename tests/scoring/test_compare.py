@@ -11,7 +11,7 @@ from kit.scoring import FAST, Words, cells, examples, score, write
 
 from mmgen import RecipeError
 from mmgen.registry import installed
-from mmgen.scoring import System, Uncertainty, compare, metrics
+from mmgen.scoring import Comparison, System, Uncertainty, compare, metrics
 from mmgen.tensors import Scores
 
 
@@ -172,4 +172,17 @@ def test_two_metrics_of_one_type_have_separate_columns():
     first, second = Scores({"bleu": 1.0, "only": 3.0}, {"bleu": [1.0]}, ("a",)), Scores({"bleu": 2.0}, {}, ("a",))
     assert merge_metrics({"short": first, "long": second}) == Scores(
         {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
+    )
+
+
+def test_a_comparison_shows_itself_in_a_notebook():
+    comparison = Comparison(
+        {"<a>": {"BLEU-4": 10.0}, "b": {"BLEU-4": 9.0}, "difference": {"BLEU-4": 1.0}},
+        {"<a>": {"BLEU-4": (8.0, 12.0)}},
+        probabilities={"BLEU-4": 0.04},
+    )
+    assert repr(comparison) == "<Comparison of <a>, b, difference>"
+    assert comparison._repr_html_() == (
+        "<table>\n<tr><th>metric</th><th>&lt;a&gt;</th><th>b</th><th>difference</th><th>p</th></tr>\n"
+        "<tr><td>BLEU-4</td><td>10.00 (8.00 to 12.00)</td><td>9.00</td><td>1.00</td><td>0.040</td></tr>\n</table>"
     )
