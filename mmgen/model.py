@@ -116,7 +116,8 @@ class Model(nn.Module):
 
     def _repr_html_(self) -> str:
         """The parts with their numbers of weights, as a table for a notebook; `print(model)` lists all layers."""
-        parts = {"backbone": self.backbone, **{f"inputs.{name}": part for name, part in self.embedders.items()}}
+        parts: dict[str, nn.Module] = {"backbone": self.backbone}
+        parts |= {f"inputs.{name}": embedder for name, embedder in self.embedders.items()}
         parts |= {"generator": self.generator} if self.has_generator else {}
         parts |= {f"objectives.{name}": part for name, part in self.objectives.items()}
         counts = [(name, part, sum(weights.numel() for weights in part.parameters())) for name, part in parts.items()]
