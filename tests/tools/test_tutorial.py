@@ -1,0 +1,43 @@
+"""The tutorial: its cells run in order, offline, and the stored outputs are of the same kinds as today's."""
+
+import json
+
+import pytest
+
+from tools.tutorial import NOTEBOOK, code_cells, kinds, run_cell, run_cells
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    return json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_and_its_outputs_are_current(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outputs = run_cells(notebook)
+    cells = list(code_cells(notebook))
+    for number, (cell, current) in enumerate(zip(cells, outputs, strict=True), 1):
+        stale = f"cell {number} is out of date; python -m tools.tutorial --write"
+        assert kinds(cell["outputs"]) == kinds(current), stale
+        assert cell["execution_count"] == number
+    answer = "".join(outputs[-1][0]["data"]["text/plain"])
+    assert answer.startswith("<Answer to ") and "".join(outputs[-1][0]["data"]["text/html"]).startswith("<img src=")
+
+
+def test_the_stored_outputs_have_no_path_of_a_machine_and_are_small(notebook):
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert "/tmp" not in text and "/home" not in text and len(text) < 100_000
+    shown = [output for cell in code_cells(notebook) for output in cell["outputs"]]
+    assert sum("<img" in "".join(output["data"].get("text/html", "")) for output in shown) == 3
+
+
+def test_a_cell_shows_what_it_prints_and_its_last_expression():
+    outputs = run_cell("print('a')\nx = 5\nx", {}, 3)
+    assert outputs == [
+        {"name": "stdout", "output_type": "stream", "text": ["a\n"]},
+        {"data": {"text/plain": ["5"]}, "execution_count": 3, "metadata": {}, "output_type": "execute_result"},
+    ]
+    assert run_cell("x = 5", {}, 1) == []
+    with pytest.raises(ZeroDivisionError):
+        run_cell("1 / 0", {}, 1)
