@@ -2,7 +2,8 @@
 
 The method is BERT-gen's (bertgen, section 3.2): the input X sees itself only; the token y_t sees X and y_1..y_t; the
 [MASK] m_t that predicts y_t sees X, y_1..y_(t-1) and itself. Written over roles, groups and times, the rule lets every
-m_t of every target of one example share a single pass and a single copy of X without changing any distribution.
+m_t of every target of one example share a single pass and a single copy of X without changing any distribution. Texts
+in blocks (Arriola et al., 2025) have one more clause: the tokens of a noisy block see one another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .tensors import PAD, PREFIX, WRITTEN, Layout, join, taken
+from .tensors import NOISY, PAD, PREFIX, WRITTEN, Layout, join, taken
 
 
 def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
@@ -26,7 +27,8 @@ def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
     key_role, key_group, key_time = (t.unsqueeze(-2) for t in (keys.role, keys.group, keys.time))  # (B, 1, M)
     earlier = (key_time < time) | ((key_time == time) & (role == WRITTEN))
     told = (key_role == WRITTEN) & (key_group == group) & earlier & (role != PREFIX)
-    seen = ((key_role == PREFIX) | told) & (role != PAD)
+    noisy = (key_role == NOISY) & (role == NOISY) & (key_group == group) & (key_time == time)
+    seen = ((key_role == PREFIX) | told | noisy) & (role != PAD)
     length, span = queries.role.shape[1], keys.role.shape[1]
     itself = torch.ones(length, span, dtype=torch.bool, device=seen.device).tril(span - length).triu(span - length)
     return seen | itself

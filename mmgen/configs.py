@@ -234,10 +234,12 @@ class GeneratorConfig(PartConfig):
     decoding   the class by which the table [decoding] is checked. By default `Decoding`, with transformers' names, for
                texts that are written from left to right; a generator with another order has a `DecodingConfig` with
                its keys
+    query_labels  labels that a query may give, for `objectives.TargetReader.ask` of its reader: a partly written text
     """
 
     kind: ClassVar[str] = "generator"
     gives: ClassVar[Gives | None] = "text"
+    query_labels: ClassVar[tuple[str, ...]] = ()
     backbones: ClassVar[frozenset[Mixes]] = frozenset({"visible"})
     decoding: ClassVar[type[DecodingConfig]] = Decoding
 

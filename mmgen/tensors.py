@@ -23,7 +23,7 @@ Rows = TypeVar("Rows", "Layout", "Slots")
 ScoreKind = Literal["log-probability", "confidence"]
 LOG_PROBABILITY: ScoreKind = "log-probability"
 """What the score of a text is by default; the other kind is "confidence" (0 to 1)."""
-PAD, PREFIX, WRITTEN, MASK = range(4)
+PAD, PREFIX, WRITTEN, MASK, NOISY = range(5)
 """Roles of a slot (`Layout.role`), from which `mmgen.attention.visible` computes who sees whom."""
 
 
@@ -134,9 +134,13 @@ class Segment:
 
 @dataclass(frozen=True)
 class Layout:
-    """Three small integers per slot, from which `mmgen.attention.visible` computes the attention mask."""
+    """Three small integers per slot, from which `mmgen.attention.visible` computes the attention mask.
 
-    role: Tensor  # (B, L) PAD, PREFIX, WRITTEN or MASK
+    The tokens of a NOISY block, some of them [MASK]s, have one time: each sees the block, and what was written before
+    that time. WRITTEN slots never see them.
+    """
+
+    role: Tensor  # (B, L) PAD, PREFIX, WRITTEN, MASK or NOISY
     group: Tensor  # (B, L) 0 for the prefix, k for the k-th target
     time: Tensor  # (B, L) 0 for the prefix, t for the t-th token of a target and for the mask that predicts it
 
@@ -286,6 +290,8 @@ class Generation:
 
     score       mean log-probability of its tokens, the end included, or the generator's confidence, from 0 to 1
     score_kind  which of the two; `mmgen.objectives.Generator.score_kind` declares it, and the core writes it here
+    passes      for a generator that does not write from left to right: the text after each pass, its open places as
+                [MASK], for the report
     """
 
     id: str
@@ -293,6 +299,7 @@ class Generation:
     tokens: tuple[int, ...]
     score: float
     score_kind: ScoreKind = LOG_PROBABILITY
+    passes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         return html_table([["text", self.score_kind], [self.text, f"{self.score:.2f}"]], caption=self.id)

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmgen.attention import Cache, visible
-from mmgen.tensors import MASK, PAD, PREFIX, WRITTEN, Layout
+from mmgen.tensors import MASK, NOISY, PAD, PREFIX, WRITTEN, Layout
 
 slot = st.one_of(
     st.just((PAD, 0, 0)),
     st.just((PREFIX, 0, 0)),
-    st.tuples(st.sampled_from([WRITTEN, MASK]), st.integers(1, 3), st.integers(1, 4)),
+    st.tuples(st.sampled_from([WRITTEN, MASK, NOISY]), st.integers(1, 3), st.integers(1, 4)),
 )
 
 
@@ -19,11 +19,13 @@ def layout(slots) -> Layout:
 
 
 def may_look(query, key) -> bool:
-    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; only within one question; no slot sees padding or a
-    [MASK]."""
+    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; a noisy block sees X, y_<t and itself; only within one
+    question; no slot sees padding or a [MASK]."""
     (role, group, time), (key_role, key_group, key_time) = query, key
     if role == PAD or key_role in (PAD, MASK):
         return False
+    if key_role == NOISY:
+        return role == NOISY and group == key_group and time == key_time
     if key_role == PREFIX:
         return True
     return role != PREFIX and group == key_group and (key_time < time or (key_time == time and role == WRITTEN))

@@ -68,7 +68,7 @@ def test_keys_are_checked_by_the_generators_class(diffusion):
     assert "[decoding] with this generator: Options of the denoising of texts." in shown and "steps = 6" in shown
     assert "## [decoding] of diffusion" in mmgen_here(diffusion, "schema", "--markdown").stdout
     schema = json.loads(mmgen_here(diffusion, "schema").stdout)["properties"]["decoding"]["anyOf"]
-    assert [next(iter(keys["properties"])) for keys in schema] == ["num_beams", "steps"]
+    assert [next(iter(keys["properties"])) for keys in schema] == ["num_beams", "steps", "steps"]
 
 
 def test_a_recipe_refuses_options_of_another_class(diffusion):

@@ -59,12 +59,11 @@ class StepNames:
         objective = _objective(recipe, step)
         self.filled = frozenset(objective.provides() if objective else ())
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
-        self.labels = tuple(name for name in objective.required_labels if name not in fields) if objective else ()
+        self.labels = tuple(name for name in _labels(recipe, step) if name not in fields)
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         inputs = self.inputs.items()
         self.pictures = [name for name, config in inputs if isinstance(config, FeaturesConfig) or config.takes_picture]
-        objectives = filter(None, (_objective(recipe, name) for name in recipe.steps))
-        labels = [label for objective in objectives for label in objective.required_labels if label not in fields]
+        labels = [label for name in recipe.steps for label in _labels(recipe, name) if label not in fields]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
         self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
 
@@ -147,6 +146,13 @@ def _objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:
     """The objective that makes a step's predictions; None for a step that writes texts."""
     predicts = recipe.predicts(step)
     return None if predicts is None or predicts[0] == GENERATOR else recipe.objectives[predicts[0]]
+
+
+def _labels(recipe: Recipe, step: str) -> tuple[str, ...]:
+    """The labels that a query to a step may give."""
+    if (objective := _objective(recipe, step)) is not None:
+        return objective.required_labels
+    return () if recipe.generator is None else recipe.generator.query_labels
 
 
 def quote_name(name: str) -> str:

@@ -81,7 +81,7 @@ class Predictor:
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         if self.kind == "text" and not model.has_generator:
             raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
-        objectives = () if self.kind == "text" else (self.objective,)
+        objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
         self._collator = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
         self.licenses: Mapping[str, str] = {}  # part or input -> the licence of its weights, as an export names it
@@ -400,7 +400,8 @@ class Predictor:
 
     def warm(self) -> None:
         """Build the extractors and answer a dummy query, so that the first real query is fast."""
-        values: dict[str, Any] = dict.fromkeys(self.names.labels, ["a", "a"] if self.names.filled else "a")
+        labels = () if self.kind == "text" else self.names.labels
+        values: dict[str, Any] = dict.fromkeys(labels, ["a", "a"] if self.names.filled else "a")
         for name in self.names.required:
             if name in self.features:
                 values[name] = self.features.warm(name)

@@ -18,7 +18,8 @@ TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
 def as_line(texts: Sequence[Generation]) -> str:
-    """The texts of one example as a line. "score_kind" is written only if it is not a log-probability."""
+    """The texts of one example as a line. "score_kind" is written only if it is not a log-probability, "passes" only if
+    there are any."""
     return json.dumps([_as_json(text) for text in texts], ensure_ascii=False)
 
 
@@ -26,6 +27,8 @@ def _as_json(text: Generation) -> dict[str, Any]:
     values = asdict(text)
     if text.score_kind == LOG_PROBABILITY:
         del values["score_kind"]
+    if not text.passes:
+        del values["passes"]
     return values
 
 
