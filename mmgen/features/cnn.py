@@ -25,6 +25,7 @@ from ..errors import DataError
 from ..files import open_tensors
 from ..oom import OomRetry
 from ..parts import FailedImage, Picture, Record
+from .uninitialised import Uninitialised
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -193,7 +194,8 @@ def load_saved(model: str, level: int, size: int, folder: Path) -> tuple[nn.Modu
 
     with torch.device("meta"):
         check_saved(create(), folder)
-    module = create()
+    with Uninitialised():
+        module = create()
     load_network(module, folder)
     info: Any = module.feature_info
     return module.eval().requires_grad_(False), info.channels()[-1]

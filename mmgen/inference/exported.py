@@ -11,6 +11,7 @@ import torch
 from ..configs import DatasetConfig
 from ..data.seeds import seeded
 from ..errors import DataError, MmgenError, PluginError, RunError
+from ..features.uninitialised import Uninitialised
 from ..model import Model, Objectives, compose
 from ..parts import Dataset
 from ..recipe.layers import Layered, setting_table
@@ -146,7 +147,8 @@ def _build(recipe: Recipe, folder: Path, prefix: str) -> Model:
             )
 
     with torch.device("meta"):
-        expected = {name: tuple(tensor.shape) for name, tensor in state(build()).items()}
+        blank = build()
+    expected = {name: tuple(tensor.shape) for name, tensor in state(blank).items()}
     saved_shapes = shapes(folder, prefix)
     if differs := sorted(name for name in {*expected, *saved_shapes} if expected.get(name) != saved_shapes.get(name)):
         name = differs[0]
@@ -154,4 +156,5 @@ def _build(recipe: Recipe, folder: Path, prefix: str) -> Model:
         problem = problem if name in saved_shapes else f"is missing in {folder / WEIGHTS}"
         problem = problem if name in expected else f"is not a weight of the model in {CONFIG}"
         raise RunError(f"{folder}: {name} {problem}; {COMPLETE}")
-    return build()
+    with Uninitialised():
+        return build()  # while `blank` exists, whose tokenizer it takes

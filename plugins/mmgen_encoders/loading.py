@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
@@ -16,6 +17,7 @@ from transformers.activations import ACT2FN
 from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
+from mmgen.files import file_fingerprint
 
 from . import Encoder
 from .names import pooler_weights
@@ -31,6 +33,8 @@ LIMITS = {  # above the values of any existing encoder, to refuse damaged config
     "num_labels": 1_000_000,  # of an unused head; transformers creates a name for each label
 }
 ACTIVATIONS = ("hidden_act", "activation", "hidden_activation")  # names in different families
+META = torch.device("meta")
+MEASURED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # tokenizers of encoders on the meta device, by files
 T = TypeVar("T")
 log = logging.getLogger("mmgen.learning")
 
@@ -70,14 +74,13 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     """Load what `EncoderBackbone.save` wrote. Raises RunError with the file's name if a file is damaged."""
     path = folder / "config.json"
     sizes = _load_file(path, lambda: _read_sizes(str(folder)))
-    tokenizer = _load_file(
-        folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    )
+    tokenizer = _load_file(folder / "tokenizer.json", lambda: _load_tokenizer(folder))
     if sizes.model_type != config.family:
         raise RunError(
             f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is '{config.family}'"
         )
-    _load_file(path, lambda: _check_memory(sizes))
+    if torch.get_default_device() != META:
+        _load_file(path, lambda: _check_memory(sizes))
     backbone = _load_file(path, lambda: config.backbone_class()(config, _build_model(sizes), tokenizer))
     _load_file(folder / "tokenizer_config.json", lambda: _check_tokenizer(backbone))
     embeddings: Any = backbone.model.get_input_embeddings()
@@ -85,6 +88,18 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     if max(tokenizer.get_vocab().values(), default=0) >= words:
         raise RunError(f"{folder}: damaged: tokenizer.json has more words than config.json's vocab_size of {words}")
     return backbone
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a saved encoder. An encoder that is only measured, on the meta device, leaves its tokenizer to
+    the one that is built next."""
+    key = file_fingerprint(sorted(folder.glob("*.json")))
+    tokenizer = MEASURED.pop(key, None)
+    if tokenizer is None:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    if torch.get_default_device() == META:
+        MEASURED[key] = tokenizer
+    return tokenizer
 
 
 def _check_tokenizer(backbone: EncoderBackbone) -> None:

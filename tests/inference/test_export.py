@@ -15,7 +15,7 @@ from kit import toys
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForMaskedLM
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import mmgen
 from mmgen.data.collate import Collator
@@ -475,3 +475,12 @@ def test_a_network_of_another_size_takes_no_memory(copy, photo):
 def test_a_config_that_python_cannot_read(copy, text, message):
     (copy / "config.json").write_text(text)
     assert refused(copy).startswith(f"FOLDER/config.json: {message}")
+
+
+def test_the_tokenizer_is_loaded_once(exported, monkeypatch):
+    loaded, load_tokenizer = [], AutoTokenizer.from_pretrained
+    monkeypatch.setattr(
+        AutoTokenizer, "from_pretrained", lambda *a, **k: loaded.append(load_tokenizer(*a, **k)) or loaded[-1]
+    )
+    models = [mmgen.load(exported, device="cpu").model for _ in range(2)]
+    assert [model.backbone.tokenizer for model in models] == loaded and loaded[0] is not loaded[1]
