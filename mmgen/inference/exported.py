@@ -103,6 +103,8 @@ def _recipe(config: Mapping[str, Any], path: Path, registry: Registry, sets: Seq
     try:
         return resolve(layers, registry, None, str(path), stored=True, data=NoData())
     except MmgenError as error:
+        if any(str(error).startswith(f"--set {setting}") for setting in sets):
+            raise
         first, _, rest = str(error).partition("\n")
         more = f" (and {rest.count(chr(10)) + 1} more)" if rest else ""
         raise RunError(

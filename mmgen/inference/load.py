@@ -152,7 +152,7 @@ def _check_overridable(sets: Sequence[str]) -> None:
     for setting, name, value in settings_by_table:
         keys = (
             [key for settings in value.values() if isinstance(settings, dict) for key in settings]
-            if name == "inputs"
+            if name == "inputs" and isinstance(value, dict)
             else []
         )
         if name != "decoding" and not (keys and set(keys) <= set(INPUT_SETTINGS)):

@@ -108,3 +108,25 @@ def test_commands(stored, answers, tmp_path):
     done = toys.mmgen_here(tmp_path, "predict", answers, *options)
     assert done.returncode == 0, done.stderr
     assert out.read_text() == result_file(stored / "predicts" / "default" / "seed-0", "vqa", ["answers"])
+
+
+def test_without_data_an_export_says_what_to_add(both):
+    for command in ("score", "report"):
+        refused = CliRunner().invoke(main, [command, str(both)])
+        assert refused.output == (
+            f"error: {both}: an export, which has no data; `mmgen score`, `mmgen probe` and `mmgen predict --as` take "
+            "it with --data RECIPE; for anything else name a run folder\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("inputs=5", "the settings of a trained run are fixed; only decoding.* and an input's extractor, features, "),
+        ("inputs.image.extractor=5", "inputs.image.extractor: must be a table"),
+    ],
+)
+def test_settings_that_do_not_fit_are_not_blamed_on_the_export(both, setting, message):
+    refused = CliRunner().invoke(main, ["generate", str(both), "--caption", "a dog", "--set", setting])
+    assert refused.exit_code == 1 and refused.output.startswith(f"error: --set {setting}: {message}")
+    assert "damaged" not in refused.output
