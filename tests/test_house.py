@@ -31,7 +31,10 @@ TORCH_FREE = [
 ]
 TRANSFORMERS = {
     "plugins/mmgen_clipscore/metric.py",
+    "plugins/mmgen_encoders/any_encoder.py",
+    "plugins/mmgen_encoders/attention.py",
     "plugins/mmgen_encoders/encoder.py",
+    "plugins/mmgen_encoders/reach.py",
     "plugins/mmgen_encoders/loading.py",
     "plugins/mmgen_encoders/names.py",
     "plugins/mmgen_encoders/vocabulary.py",

@@ -14,11 +14,17 @@ from pydantic import Field
 
 import mmgen
 from mmgen.configs import PathOrName
+from mmgen.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from transformers import PreTrainedConfig
+
     from .encoder import EncoderBackbone
+
+
+ATTENTION = "mmgen"  # the name of `attention.attend` in transformers' AttentionInterface
 
 
 class Encoder(mmgen.BackboneConfig):
@@ -86,8 +92,8 @@ class Encoder(mmgen.BackboneConfig):
         return build(self, texts, folder)
 
     @property
-    def family(self) -> str:
-        """transformers' name of the family."""
+    def transformers_name(self) -> str | None:
+        """transformers' name of the family; None if the weights decide."""
         return self.model_type or self.type
 
     def backbone_class(self) -> "Callable[..., EncoderBackbone]":
@@ -98,7 +104,14 @@ class Encoder(mmgen.BackboneConfig):
 
     def where_to_give(self, family: str) -> str:
         """Advice for weights of another family (transformers' name) that were given to this one."""
-        return f'set backbone.type = "{family}"'
+        return f'set backbone.type = "{family if family in NAMES else "encoder"}"'
+
+    def check_sizes(self, sizes: "PreTrainedConfig") -> None:
+        """Raise DataError for a config of transformers that this backbone cannot use; called before anything is
+        built."""
+
+    def check_backbone(self, backbone: "EncoderBackbone") -> None:
+        """Raise DataError for a backbone that does not compute what its model does; called once it is built."""
 
     def sizes(self) -> dict[str, Any]:
         """Extra fields of transformers' config for an encoder without weights: name -> value. They override the values
@@ -180,19 +193,19 @@ class MegatronBert(Encoder):
 
 
 class Albert(Encoder):
-    """ALBERT (Lan et al., 2020); encodes without a cache."""
+    """ALBERT (Lan et al., 2020)."""
 
     type: Literal["albert"] = "albert"
     supports_gradient_checkpointing: ClassVar[bool] = False
     supports_torch_compile: ClassVar[bool] = False
-    caches: ClassVar[bool] = False
+    attention: ClassVar[str | None] = ATTENTION
 
 
 class DistilBert(Encoder):
-    """DistilBERT (Sanh et al., 2019); encodes without a cache."""
+    """DistilBERT (Sanh et al., 2019)."""
 
     type: Literal["distilbert"] = "distilbert"
-    caches: ClassVar[bool] = False
+    attention: ClassVar[str | None] = ATTENTION
 
 
 class SqueezeBert(Encoder):
@@ -203,6 +216,54 @@ class SqueezeBert(Encoder):
     supports_torch_compile: ClassVar[bool] = False
     caches: ClassVar[bool] = False
     attentions_are_scores: ClassVar[bool] = True
+
+
+class AnyEncoder(Encoder):
+    """Any masked-LM encoder of transformers whose attention mmgen's function reaches: ModernBERT, EuroBERT, GTE,
+    NomicBERT and others. The class of the encoder decides, not its name; see "Encoders" in the docs."""
+
+    type: Literal["encoder"] = "encoder"
+    attention: ClassVar[str | None] = ATTENTION
+    dropouts: ClassVar[tuple[str, ...]] = (
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+        "embedding_dropout",
+        "mlp_dropout",
+    )
+
+    family: str = Field(
+        "modernbert", description="transformers' name of the family, for an encoder without weights (`modernbert`)"
+    )
+
+    @property
+    def transformers_name(self) -> str | None:
+        return self.family if self.weights is None else None
+
+    def check_sizes(self, sizes: "PreTrainedConfig") -> None:
+        from .reach import unreachable
+
+        if reason := unreachable(sizes):
+            name = sizes.model_type
+            advice = f'set backbone.type = "{name}"' if name in NAMES else "choose another encoder"
+            raise DataError(f"{self._place} mmgen cannot use the encoder '{name}': {reason}; {advice}")
+
+    def check_backbone(self, backbone: "EncoderBackbone") -> None:
+        from .any_encoder import difference_from_source
+
+        if reason := difference_from_source(backbone):
+            name = backbone.model.config.model_type
+            raise DataError(f"{self._place} mmgen cannot use the encoder '{name}': {reason}; choose another encoder")
+
+    @property
+    def _place(self) -> str:
+        return "backbone.family:" if self.weights is None else f"backbone.weights: '{self.weights}':"
+
+    def backbone_class(self) -> "Callable[..., EncoderBackbone]":
+        from .any_encoder import AnyEncoderBackbone
+
+        return AnyEncoderBackbone
 
 
 FAMILIES = [
@@ -220,8 +281,9 @@ FAMILIES = [
     DistilBert,
     SqueezeBert,
 ]
+NAMES = frozenset(family.model_fields["type"].default for family in FAMILIES)
 
 
 @mmgen.hookimpl
 def register_backbones():
-    return FAMILIES
+    return [*FAMILIES, AnyEncoder]

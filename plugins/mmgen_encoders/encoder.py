@@ -24,7 +24,8 @@ from mmgen.errors import PluginError
 from mmgen.parts import Backbone
 from mmgen.tensors import Encoded, Slots, apply, taken
 
-from . import Encoder
+from . import ATTENTION, Encoder
+from .attention import KEYWORD, AttentionCall, register
 from .names import encoder_weights, pooler_weights
 from .rows import TABLES, extend
 
@@ -109,13 +110,14 @@ class EncoderBackbone(Backbone):
         super().__init__()
         self.config, self.model, self.tokenizer = config, model, tokenizer
         if config.attention is not None:
+            register()
             model.set_attn_implementation(config.attention)
         self.caches = config.caches
         words: Any = model.get_input_embeddings()
         self.input_size, self.hidden_size = words.embedding_dim, model.config.hidden_size
-        self.first_position = words.padding_idx + 1 if config.positions_after_padding else 0
+        self.first_position = self._first_position()
         self.max_positions = model.config.max_position_embeddings - self.first_position
-        self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
+        self.start_id, self.end_id = self._delimiters(tokenizer)
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
         positions, types = extend(model, config)
@@ -126,6 +128,16 @@ class EncoderBackbone(Backbone):
         self._narrowed_layers: list[nn.Module] = [base.encoder.layer[-1]] if config.narrows else []
         for layer in self._narrowed_layers:
             layer.register_forward_pre_hook(narrow, with_kwargs=True)
+
+    def _delimiters(self, tokenizer: Any) -> tuple[int, int]:
+        """The tokens that open a row and that end a text."""
+        return tokenizer.cls_token_id, tokenizer.sep_token_id
+
+    def _first_position(self) -> int:
+        """The row of the position table for position 0."""
+        words: Any = self.model.get_input_embeddings()
+        first: int = words.padding_idx + 1 if self.config.positions_after_padding else 0
+        return first
 
     def embed(self, ids: Tensor) -> Tensor:
         return self.model.get_input_embeddings()(ids)
@@ -149,40 +161,56 @@ class EncoderBackbone(Backbone):
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         key_positions = slots.positions if cache is None else cache.place(slots.positions)
         masks = self.attention_masks(visible(slots.layout, keys).unsqueeze(1), slots.positions, key_positions)
-        arguments |= {} if cache is None else {"past_key_values": cache.states}
+        arguments |= {
+            "inputs_embeds": slots.states,
+            "position_ids": self._rows(slots.positions),
+            "output_hidden_states": "hidden" in output,
+        }
         if "token_type_ids" in self._accepts:
             arguments["token_type_ids"] = slots.types
-        eager = "attentions" in output or self.attention == "eager"
-        if eager and self.config.additive_masks:
-            masks = apply(masks, lambda mask: additive(mask, slots.states.dtype))
-        with self.eager() if eager else contextlib.nullcontext():
-            out = self.call_model(
-                {
-                    "inputs_embeds": slots.states,
-                    "attention_mask": masks,
-                    "position_ids": self._rows(slots.positions),
-                    "output_hidden_states": "hidden" in output,
-                    "output_attentions": "attentions" in output,
-                    **arguments,
-                }
-            )
+        states, weigh = None if cache is None else cache.states, "attentions" in output
+        if self.config.attention == ATTENTION:
+            assert isinstance(masks, Tensor)  # windows are the function's
+            call = AttentionCall(masks, slots.positions, key_positions, states, [] if weigh else None)
+            out, attentions = self._attended(arguments, call), tuple(call.weights or ())
+        else:
+            out, attentions = self._masked(arguments, masks, states, weigh)
         if cache is not None and cache.states.get_seq_length() != len(cache):
             raise PluginError(
                 f"{self.config.type} did not fill its cache; set caches = False on {type(self.config).__name__}"
             )
+        return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
+
+    def _attended(self, arguments: dict, call: AttentionCall) -> Any:
+        """The output of the encoder with `attention.attend`, which gets no mask."""
+        if self.attention != ATTENTION:  # set by whoever called the model itself
+            self.model.set_attn_implementation(ATTENTION)
+        return self.call_model({**arguments, KEYWORD: call})
+
+    def _masked(
+        self, arguments: dict, masks: Tensor | dict[str, Tensor], states: DynamicCache | None, weigh: bool
+    ) -> tuple[Any, tuple[Tensor, ...]]:
+        """The output of the encoder with masks, and its attention weights if requested."""
+        eager = weigh or self.attention == "eager"
+        if eager and self.config.additive_masks:
+            dtype = arguments["inputs_embeds"].dtype
+            masks = apply(masks, lambda mask: additive(mask, dtype))
+        arguments |= {} if states is None else {"past_key_values": states}
+        with self.eager() if eager else contextlib.nullcontext():
+            out = self.call_model({**arguments, "attention_mask": masks, "output_attentions": weigh})
         attentions = tuple(out.attentions or ())
         if self.config.attentions_are_scores:
             attentions = tuple(scores.softmax(-1) for scores in attentions)
-        return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
+        return out, attentions
 
     def call_model(self, arguments: Mapping[str, Any]) -> Any:
         """The output of the encoder: `last_hidden_state`, and `hidden_states` and `attentions` if requested. Override
         it for a model whose `forward` cannot take a mask (B, 1, L, M); the model itself then stays as it is, so
         `source_logits` of a suite can call it.
 
-        arguments  inputs_embeds (B, L, E), attention_mask (`attention_masks`), position_ids (B, L),
-                   output_hidden_states, output_attentions, and, if the model takes them, token_type_ids (B, L) and
-                   past_key_values
+        arguments  inputs_embeds (B, L, E), position_ids (B, L), output_hidden_states, and, if the model takes them,
+                   token_type_ids (B, L). With mmgen's attention function, `attention.KEYWORD`; otherwise attention_mask
+                   (`attention_masks`), output_attentions and past_key_values
         """
         return self.model.base_model(**arguments)
 

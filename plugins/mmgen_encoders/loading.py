@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import torch
+import transformers
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
@@ -56,6 +57,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     sizes = _make_sizes(config, len(tokenizer), tokenizer.pad_token_id)
     try:
         _check_memory(sizes)
+        config.check_sizes(sizes)
     except ValueError as error:
         raise DataError(
             f"backbone '{config.type}': {error}; make backbone.num_hidden_layers or backbone.hidden_size smaller"
@@ -67,7 +69,9 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
         config.hidden_size,
         len(tokenizer),
     )
-    return config.backbone_class()(config, _build_model(sizes), tokenizer)
+    backbone = config.backbone_class()(config, _build_model(sizes), tokenizer)
+    config.check_backbone(backbone)
+    return backbone
 
 
 def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
@@ -75,9 +79,10 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     path = folder / "config.json"
     sizes = _load_file(path, lambda: _read_sizes(str(folder)))
     tokenizer = _load_file(folder / "tokenizer.json", lambda: _load_tokenizer(folder))
-    if sizes.model_type != config.family:
+    if config.transformers_name not in (None, sizes.model_type):
         raise RunError(
-            f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is '{config.family}'"
+            f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is "
+            f"'{config.transformers_name}'"
         )
     if torch.get_default_device() != META:
         _load_file(path, lambda: _check_memory(sizes))
@@ -128,6 +133,12 @@ def _read_sizes(name: str) -> PreTrainedConfig:
     for key, limit in LIMITS.items():
         if type(value := values.get(key)) is int and value > limit:
             raise ValueError(f"{key} must be a whole number from 1 to {limit}, not {value}")
+    if (family := values.get("model_type")) not in CONFIG_MAPPING and not values.get("auto_map"):
+        written = values.get("transformers_version", "an unknown version")
+        raise ValueError(
+            f"transformers {transformers.__version__} has no family '{family}'; config.json was written by "
+            f"transformers {written}, so install that version or a newer one"
+        )
     sizes = AutoConfig.from_pretrained(name, trust_remote_code=False)
     sizes.chunk_size_feed_forward = 0  # chunking would refuse rows whose length is not a multiple
     return sizes
@@ -177,6 +188,8 @@ def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedCon
         # BERT's 0.02 suits a width of 768; with it, a narrow encoder takes far longer to train its attention
         "initializer_range": config.hidden_size**-0.5,
         "hidden_dim": inner,
+        "num_key_value_heads": config.num_attention_heads,
+        "head_dim": config.hidden_size // config.num_attention_heads,
         "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
     }
     names = sizes.to_dict()
@@ -194,7 +207,7 @@ def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedCon
 
 def _family(config: Encoder) -> PreTrainedConfig:
     """transformers' config of the family. Raises DataError for a family without a masked-language model."""
-    name = config.family
+    name = config.transformers_name or config.type
     if name not in CONFIG_MAPPING:
         raise DataError(
             f"backbone '{config.type}': transformers has no family '{name}'"
@@ -215,11 +228,12 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
 
 def _load_pretrained(config: Encoder) -> EncoderBackbone:
     sizes = _load_weights(config, _read_sizes)
-    if sizes.model_type != config.family:
+    if config.transformers_name not in (None, sizes.model_type):
         raise DataError(
             f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; "
             f"{config.where_to_give(sizes.model_type)}"
         )
+    config.check_sizes(sizes)
     tokenizer = _load_weights(config, lambda name: AutoTokenizer.from_pretrained(name, trust_remote_code=False))
     _load_weights(config, lambda _: _check_memory(sizes))
     _set_dropout(config, sizes)
@@ -258,6 +272,7 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     backbone = config.backbone_class()(config, model, tokenizer)
     backbone.read_pooler = partial(read_pooler, config)
     _load_weights(config, lambda _: _check_tokenizer(backbone))
+    config.check_backbone(backbone)
     return backbone
 
 

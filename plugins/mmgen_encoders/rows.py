@@ -39,6 +39,12 @@ def _find_owner(model: Any, name: str) -> nn.Module | None:
     )
 
 
+def find_table(model: Any, name: str) -> nn.Embedding | None:
+    """The encoder's table of this name; None if it has none."""
+    owner = _find_owner(model, name)
+    return None if owner is None else getattr(owner, name)
+
+
 def _add_rows(table: nn.Embedding, rows: int, spread: float) -> nn.Embedding:
     """A copy of the table with more rows at its end."""
     weight = table.weight

@@ -14,7 +14,7 @@ import pytest
 import torch
 import transformers
 from mmgen_captioneval import CaptionScores, Diversity
-from mmgen_encoders import FAMILIES
+from mmgen_encoders import FAMILIES, AnyEncoder
 from mmgen_grid import Grid, TimmGrid
 from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Regions, Roi
 from torchvision.models import get_model
@@ -203,9 +203,9 @@ def suites() -> dict[str, set[str]]:
 
 
 def test_every_part_has_its_suite():
-    """Encoders are tried in test_suite.py, a family at a time."""
+    """Encoders are tried in test_suite.py, a family at a time; any others in test_any_encoder.py."""
     tested, ours = suites(), [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
-    tested["BackboneSuite"] |= {family.__name__ for family in FAMILIES}
+    tested["BackboneSuite"] |= {family.__name__ for family in (*FAMILIES, AnyEncoder)}
     suite_names = {kind: f"{kind.title()}Suite" for kind in KINDS}
     assert {*suite_names.values()} <= {*mmgen.testing.__all__}, "a kind of part has no suite"
     without = [

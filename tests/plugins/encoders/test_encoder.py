@@ -15,7 +15,9 @@ from mmgen.storage.weights import state
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
 def test_families_support_what_transformers_supports(family):
-    model_config = AutoConfig.for_model(family.model_construct(type=family.model_fields["type"].default).family)
+    model_config = AutoConfig.for_model(
+        family.model_construct(type=family.model_fields["type"].default).transformers_name
+    )
     model_class = AutoModelForMaskedLM._model_mapping[type(model_config)]
     assert family.supports_gradient_checkpointing == model_class.supports_gradient_checkpointing
     assert family.supports_torch_compile == model_class.supports_gradient_checkpointing  # the same layers
