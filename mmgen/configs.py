@@ -186,6 +186,10 @@ class BackboneConfig(PartConfig):
         by `Backbone.save`; sizes and tokenizer come from there, and the caller loads the weights."""
         raise NotImplementedError
 
+    def check_weights(self) -> None:
+        """Raise DataError for weights that `build` would refuse, as far as files of this machine say so; reads no
+        tensor. Only `mmgen check` calls it."""
+
 
 class ObjectiveConfig(PartConfig):
     """What a step trains, beside writing or instead of it.

@@ -92,9 +92,14 @@ def _may_be_hub_name(text: str) -> bool:
 
 
 def weight_file_errors(recipe: Recipe, layers: Layered) -> list[str]:
-    """Errors in the published weights that steps start from, one line each, without reading a tensor. Only `mmgen
-    check` calls it: a run that has begun no longer needs the files."""
+    """Errors in the encoder's weights and in those that steps start from, one line each, without reading a tensor.
+    Only `mmgen check` calls it: a run that has begun no longer needs the files."""
     problems = []
+    try:
+        recipe.backbone.check_weights()
+    except DataError as error:
+        place = layers.place(("backbone", "weights")) or layers.place(("backbone", "type"))
+        problems.append(f"{place}: {error}" if place else str(error))
     for name, step in recipe.steps.items():
         if step.weights is None:
             continue

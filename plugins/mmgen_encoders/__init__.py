@@ -16,6 +16,8 @@ import mmgen
 from mmgen.configs import PathOrName
 from mmgen.errors import DataError
 
+from .published import published_config
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -109,6 +111,13 @@ class Encoder(mmgen.BackboneConfig):
     def check_sizes(self, sizes: "PreTrainedConfig") -> None:
         """Raise DataError for a config of transformers that this backbone cannot use; called before anything is
         built."""
+
+    def check_weights(self) -> None:
+        values = published_config(self.weights) if self.weights is not None else None
+        if values is not None and self.transformers_name != values.get("model_type"):
+            from .loading import check_weights
+
+            check_weights(self)
 
     def check_backbone(self, backbone: "EncoderBackbone") -> None:
         """Raise DataError for a backbone that does not compute what its model does; called once it is built."""
@@ -240,6 +249,14 @@ class AnyEncoder(Encoder):
     @property
     def transformers_name(self) -> str | None:
         return self.family if self.weights is None else None
+
+    def check_weights(self) -> None:
+        if self.weights is not None:
+            super().check_weights()
+        else:
+            from .loading import check_family
+
+            check_family(self, self.vocab_size, 0)
 
     def check_sizes(self, sizes: "PreTrainedConfig") -> None:
         from .reach import unreachable

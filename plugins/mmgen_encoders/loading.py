@@ -54,14 +54,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
             "backbone.weights"
         )
     tokenizer = train_tokenizer(texts, config.vocab_size)
-    sizes = _make_sizes(config, len(tokenizer), tokenizer.pad_token_id)
-    try:
-        _check_memory(sizes)
-        config.check_sizes(sizes)
-    except ValueError as error:
-        raise DataError(
-            f"backbone '{config.type}': {error}; make backbone.num_hidden_layers or backbone.hidden_size smaller"
-        ) from None
+    sizes = check_family(config, len(tokenizer), tokenizer.pad_token_id)
     log.info(
         "%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained",
         config.type,
@@ -226,16 +219,35 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
             setattr(sizes, name, config.dropout)
 
 
-def _load_pretrained(config: Encoder) -> EncoderBackbone:
+def check_weights(config: Encoder) -> PreTrainedConfig:
+    """transformers' config of the weights. Raises DataError if the backbone cannot use them."""
     sizes = _load_weights(config, _read_sizes)
     if config.transformers_name not in (None, sizes.model_type):
         raise DataError(
             f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; "
             f"{config.where_to_give(sizes.model_type)}"
         )
-    config.check_sizes(sizes)
-    tokenizer = _load_weights(config, lambda name: AutoTokenizer.from_pretrained(name, trust_remote_code=False))
     _load_weights(config, lambda _: _check_memory(sizes))
+    config.check_sizes(sizes)
+    return sizes
+
+
+def check_family(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
+    """transformers' config of an encoder without weights. Raises DataError if the backbone cannot use it."""
+    sizes = _make_sizes(config, vocabulary, padding)
+    try:
+        _check_memory(sizes)
+    except ValueError as error:
+        raise DataError(
+            f"backbone '{config.type}': {error}; make backbone.num_hidden_layers or backbone.hidden_size smaller"
+        ) from None
+    config.check_sizes(sizes)
+    return sizes
+
+
+def _load_pretrained(config: Encoder) -> EncoderBackbone:
+    sizes = check_weights(config)
+    tokenizer = _load_weights(config, lambda name: AutoTokenizer.from_pretrained(name, trust_remote_code=False))
     _set_dropout(config, sizes)
     model, report = _load_weights(
         config,

@@ -11,6 +11,8 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizerFast,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaTokenizer,
@@ -51,6 +53,17 @@ def roberta(folder: Path) -> Path:
     tokenizer = RobertaTokenizer.from_pretrained(folder)
     tokenizer.save_pretrained(folder)
     RobertaForMaskedLM(RobertaConfig(vocab_size=len(tokenizer), pad_token_id=1, **SIZES)).save_pretrained(folder)
+    return folder
+
+
+def modernbert(folder: Path) -> Path:
+    """Its window is four positions to either side."""
+    bert(folder)
+    words = len(BertTokenizerFast.from_pretrained(folder))
+    kinds = {"local_attention": 8, "layer_types": ["full_attention", "sliding_attention"], "pad_token_id": 0}
+    ModernBertForMaskedLM(
+        ModernBertConfig(vocab_size=words, **SIZES | {"num_hidden_layers": 2}, **kinds)
+    ).save_pretrained(folder)
     return folder
 
 

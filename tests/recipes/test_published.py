@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kit.archives import IMAGES, RECIPES, TEXTS, bert, captions, regions, roberta
+from kit.archives import IMAGES, RECIPES, TEXTS, bert, captions, modernbert, regions, roberta
 from mmgen_encoders import Bert
 
 from mmgen.cli import main
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
+ENCODERS = {"roberta": roberta, "modernbert": modernbert}
 ROWS = ["caption", "image_frozen", "image", "both", "both_scratch"]
 
 
@@ -66,6 +67,7 @@ def coco(folder: Path) -> None:
     [
         pytest.param("bertgen_vqa", "paper", marks=pytest.mark.exhaustive),  # the next one is the same but for RoBERTa
         ("bertgen_vqa_roberta", "paper"),
+        ("bertgen_vqa_modernbert", "paper"),
         pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
         pytest.param("bertgen_vqg_coco", "paper", marks=pytest.mark.exhaustive),  # the warm one reads these files
         pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # and shows this profile
@@ -79,7 +81,8 @@ def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
     okvqa(Path("data/okvqa"))
     coco(Path("data/coco"))
     shutil.copytree(RECIPES, "recipes")  # as `mmgen init` does: data/ lies beside them
-    weights = (roberta if "roberta" in recipe else bert)(Path("encoder"))
+    save = next((saves for name, saves in ENCODERS.items() if name in recipe), bert)
+    weights = save(Path("encoder"))
     sets = [
         f'backbone.weights="{weights}"',
         "training.epochs=1",
