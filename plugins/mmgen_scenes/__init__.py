@@ -31,8 +31,26 @@ class Drawn(Sampled):
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
     max_things: int = Field(6, ge=4, le=7, description="most things in a scene")
+    test_things: int = Field(
+        0, ge=0, le=7, description="number of things in every scene of the split test; with 0, as many as in the others"
+    )
+    unseen: tuple[str, ...] = Field(
+        (),
+        description='combinations of a colour and a kind, such as "red dog", that no scene of train and val has. An '
+        'example whose texts name one has the fact "combination" "unseen", others "seen"',
+    )
+
+    def things(self, split: str) -> tuple[int, int]:
+        """The fewest and the most things in a scene of a split."""
+        fixed = self.test_things if split == "test" else 0
+        return (fixed, fixed) if fixed else (self.min_things, self.max_things)
 
     def model_post_init(self, context: Any) -> None:
+        from .world import find_look
+
+        for name in self.unseen:
+            if find_look(name) is None:
+                raise ValueError(f"unseen: '{name}' is not a colour and a kind that has it, such as \"red car\"")
         if self.min_things > self.max_things:
             raise ValueError(f"min_things: must be at most max_things ({self.max_things}), not {self.min_things}")
         super().model_post_init(context)
@@ -41,12 +59,18 @@ class Drawn(Sampled):
 class Scenes(Drawn):
     """Scenes of a few things each, in the style of VQA 1.0's abstract scenes; made from the seed alone.
 
-    All captions of a scene are about the same two groups of things; the rest of the scene has no captions. Questions
+    Unless `captions_about` says otherwise, all captions of a scene are about the same two groups of things. Questions
     are about all groups, so that about half of them are about something that no caption mentions.
     """
 
     type: Literal["scenes"] = "scenes"
     captions: int = Field(5, ge=1, le=10, description="captions per scene; evaluation uses the first")
+    captions_about: Literal["same", "any", "others"] = Field(
+        "same",
+        description="same: all captions are about the same two groups of things; any: each is about any two; others: "
+        "those after the first are about groups that the first does not name, so that only the picture says whether a "
+        "second caption fits",
+    )
     questions: int = Field(4, ge=3, le=6, description="questions per scene")
 
     def build(self):

@@ -11,15 +11,24 @@ from .world import Scene
 TRIES = 40  # tries per caption before a scene gets fewer captions
 
 
-def write(rng: Random, scene: Scene, captioned: tuple[int, int], count: int) -> list[Text]:
-    """`count` different captions about the same two groups (positions in Scene.groups) and nothing else."""
+def write(rng: Random, scene: Scene, captioned: tuple[int, int], count: int, about: str = "same") -> list[Text]:
+    """`count` different captions about two groups (positions in Scene.groups) and nothing else: the groups `captioned`;
+    those of the captions after the first are drawn anew with `about` "any", and have none of `captioned` with "others"
+    where the scene has two others."""
     written: dict[str, Text] = {}
     for _ in range(TRIES * count):
-        text = _sample_caption(rng, scene, captioned if rng.random() < 0.5 else captioned[::-1])
+        pair = _other_pair(rng, scene, captioned, about) if about != "same" and written else captioned
+        text = _sample_caption(rng, scene, pair if rng.random() < 0.5 else pair[::-1])
         written.setdefault(text.text, text)
         if len(written) == count:
             break
     return list(written.values())
+
+
+def _other_pair(rng: Random, scene: Scene, captioned: tuple[int, int], about: str) -> tuple[int, int]:
+    groups = [group for group in range(len(scene.groups)) if about == "any" or group not in captioned]
+    first, second = rng.sample(groups if len(groups) > 1 else range(len(scene.groups)), 2)
+    return first, second
 
 
 def spans(scene: Scene, caption: Text) -> list[list[Any]]:

@@ -14,10 +14,10 @@ from .world import Scene
 class DrawnScenes(DrawnDataset):
     """Examples of a `Scenes` config.
 
-    inputs   "image": the scene's name; "caption": the captions, all of the same two groups of things
+    inputs   "image": the scene's name; "caption": the captions, each of two groups of things
     targets  questions about any of the things
     facts    what a metric, a probe or a report may know:
-             things     [{kind, color, size, place, side, facing, box, captioned}]
+             things     [{kind, color, size, place, side, facing, box, captioned}]; captioned: in the first caption
              captions   the same captions, as a list; discovery is judged by the first
              phrases    for each caption, its noun phrases as [first character, end, [positions in things]]
              parses     for each caption, [head, relation] of each word, see `dependencies.Parse`
@@ -30,10 +30,10 @@ class DrawnScenes(DrawnDataset):
         rng, scene = plain_scene(self.config, split, i)
         first, second = rng.sample(range(len(scene.groups)), 2)
         captioned_groups = (first, second)
-        caption_texts = captions.write(rng, scene, captioned_groups, self.config.captions)
+        caption_texts = captions.write(rng, scene, captioned_groups, self.config.captions, self.config.captions_about)
         question_texts = questions.write(rng, scene, captioned_groups, self.config.questions)
         texts = tuple(caption.text for caption in caption_texts)
-        captioned = {member for group in captioned_groups for member in scene.groups[group].members}
+        captioned = {member for group in caption_texts[0].groups for member in scene.groups[group].members}
         facts = {
             "things": [{**thing, "captioned": place in captioned} for place, thing in enumerate(things(scene))],
             "captions": list(texts),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import abc
+import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, islice
 from random import Random
 from typing import Any
 
@@ -14,7 +17,7 @@ from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
 from . import SPLITS, Drawn, Sampled
-from .world import KINDS, Box, Scene, sample
+from .world import KINDS, Box, Scene, find_look, sample
 
 WHOLE_SCENE = "the whole scene"
 
@@ -56,8 +59,12 @@ class SampledDataset(Dataset, abc.ABC):
         if name not in SPLITS:
             raise DataError(f"{self.name} have no split '{name}'; choose from: {', '.join(SPLITS)}")
         if name not in self._scene_sets:
-            self._scene_sets[name] = tuple(self.make(name, i) for i in range(self.sizes[name]))
+            self._scene_sets[name] = tuple(islice(self.usable_sets(name), self.sizes[name]))
         return self._scene_sets[name]
+
+    def usable_sets(self, name: str) -> Iterator[SceneSet]:
+        """The scene sets of a split, without end."""
+        return (self.make(name, i) for i in count())
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -73,6 +80,24 @@ class DrawnDataset(SampledDataset):
     """A sampled data set with pictures. Nothing is drawn before a picture is loaded."""
 
     config: Drawn
+
+    def usable_sets(self, name: str) -> Iterator[SceneSet]:
+        """Leaves out sets with unseen combinations, but in the split test, and marks the examples that name one."""
+        unseen = {find_look(combination) for combination in self.config.unseen}
+        for scene_set in super().usable_sets(name):
+            if not unseen:
+                yield scene_set
+            elif name == "test" or not any(
+                (thing.color, thing.kind) in unseen for scene in scene_set.scenes for thing in scene.things
+            ):
+                yield SceneSet(scene_set.scenes, tuple(self._with_combination(e) for e in scene_set.examples))
+
+    def _with_combination(self, example: Example) -> Example:
+        texts = json.dumps([example.inputs, example.labels, example.targets], default=vars)
+        looks = [find_look(combination) for combination in self.config.unseen]
+        names = [f"{color} ({kind}|{KINDS[kind].plural})" for color, kind in filter(None, looks)]
+        named = any(re.search(rf"\b{name}\b", texts) for name in names)
+        return replace(example, facts={**example.facts, "combination": "unseen" if named else "seen"})
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
         """The boxes of a scene's picture and their descriptions: those of the things and, last, the whole picture."""
@@ -95,7 +120,7 @@ def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:
     """The random generator and the i-th scene of a split, as the data set `scenes` samples them. A data set that shows
     this scene unchanged may share the features of its picture."""
     rng = Random(f"{config.seed}/{split}/{i}")
-    return rng, sample(rng, f"{split}-{i:05d}", config.min_things, config.max_things)
+    return rng, sample(rng, f"{split}-{i:05d}", *config.things(split))
 
 
 def things(scene: Scene) -> list[dict[str, Any]]:

@@ -139,6 +139,12 @@ SORTS = {  # sorts of kinds, as in Flickr30K Entities' types of phrases
 SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
 
 
+def find_look(name: str) -> tuple[str, str] | None:
+    """The colour and the kind of "red car"; None if no kind of this name has the colour."""
+    color, _, kind = name.partition(" ")
+    return (color, kind) if kind in KINDS and color in KINDS[kind].colors else None
+
+
 def sample(
     rng: Random, name: str, fewest: int, most: int, looks: Sequence[Look] = (), never: Collection[str] = ()
 ) -> Scene:

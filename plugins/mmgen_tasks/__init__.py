@@ -6,7 +6,7 @@ import mmgen
 
 from .captions.config import CocoCaptions
 from .flickr30k.config import Flickr30kEntities, PhraseBoxes, PhraseRecall, PhraseRegions, ScenePhrases
-from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, TrueOrFalse, TruthBars
+from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, SceneStatements, TextAssignment, TrueOrFalse, TruthBars
 from .refcoco.config import BoxAccuracy, ChosenRegion, Refcoco, RegionChoice, SceneExpressions
 from .retrieval.config import Retrieval, Similarity
 from .vcr.config import ChoiceAccuracy, Choices, MultipleChoice, NamedTexts, SceneChoices, Vcr, VcrTexts
@@ -20,13 +20,13 @@ def register_metrics():
 
 @mmgen.hookimpl
 def register_objectives():
-    return [AnswerClasses, TrueOrFalse, MultipleChoice, RegionChoice, PhraseRegions]
+    return [AnswerClasses, TrueOrFalse, TextAssignment, MultipleChoice, RegionChoice, PhraseRegions]
 
 
 @mmgen.hookimpl
 def register_datasets():
     published = [VqaAnswers, Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]
-    return [*published, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases, SceneChoices]
+    return [*published, SceneAnswers, SceneExpressions, ScenePairs, SceneStatements, ScenePhrases, SceneChoices]
 
 
 @mmgen.hookimpl

@@ -10,6 +10,34 @@ from pydantic import Field
 
 import mmgen
 
+from ..columns_config import By
+
+FORMS = (  # of drawn statements
+    "side",
+    "side color",
+    "both",
+    "both color",
+    "neither",
+    "one",
+    "one color",
+    "one with",
+    "two",
+    "total",
+    "more",
+    "as many",
+    "each side",
+    "two colors",
+)
+
+
+SINGLE_FORMS = ("kind", "similar kind", "color", "number", "swapped colors", "swapped sides")  # about one picture
+Arrangement = Field(
+    "row",
+    description="row: both pictures' regions in one row, as in VisualBERT; rows: a row per picture, and a head over "
+    "both",
+)
+Pictures = Field("image", description="the field of an example that holds its pictures")
+
 
 class Nlvr2(FileEach):
     """NLVR2: is a statement true of two photographs?"""
@@ -38,19 +66,47 @@ class Nlvr2(FileEach):
 
 class TrueOrFalse(mmgen.ObjectiveConfig):
     """Whether a statement is true of one or more pictures (NLVR2; VisualBERT, section 4.3): two logits of the pooled
-    state, cross-entropy."""
+    state, cross-entropy.
+
+    With arrangement = "rows" the statement stands in two rows, one for each of two pictures, and a head with a hidden
+    layer reads both pooled states (LXMERT, section 3.3 of Tan and Bansal, 2019; MMF's VisualBERT for NLVR2).
+    """
 
     type: Literal["true_or_false"] = "true_or_false"
     gives = "label"
     required_labels = ("truth",)
     pools = True
 
+    arrangement: Literal["row", "rows"] = Arrangement
+    pictures: str = Pictures
     dropout: float = Dropout
+
+    @property
+    def makes_rows(self):  # type: ignore[override]
+        return self.arrangement == "rows"
 
     def build(self, backbone, vocabularies):
         from .objective import TrueOrFalseObjective
 
         return TrueOrFalseObjective(self, backbone)
+
+
+class TextAssignment(mmgen.ObjectiveConfig):
+    """Which of two pictures a caption belongs to: the first, the second, or neither, each a third of the time (ALBEF,
+    section 3.5 of Li et al., 2021, which trains it before NLVR2). The other pictures are those of random examples."""
+
+    type: Literal["text_assignment"] = "text_assignment"
+    makes_rows = True
+    pools = True
+
+    arrangement: Literal["row", "rows"] = Arrangement
+    pictures: str = Pictures
+    caption: str = Field("caption", description="the field with the captions of a picture, one of which is drawn")
+
+    def build(self, backbone, vocabularies):
+        from .assignment import TextAssignmentObjective
+
+        return TextAssignmentObjective(self, backbone)
 
 
 class PairAccuracy(mmgen.MetricConfig):
@@ -59,6 +115,8 @@ class PairAccuracy(mmgen.MetricConfig):
     type: Literal["pair_accuracy"] = "pair_accuracy"
     judges = frozenset({"label"})
     required_labels = ("truth",)
+
+    by: tuple[str, ...] = By
 
     @classmethod
     def result_files(cls):
@@ -69,7 +127,7 @@ class PairAccuracy(mmgen.MetricConfig):
     def build(self):
         from .metric import PairAccuracyMetric
 
-        return PairAccuracyMetric()
+        return PairAccuracyMetric(self.by)
 
 
 class ScenePairs(Drawn):
@@ -85,11 +143,42 @@ class ScenePairs(Drawn):
     val_size: int = Field(10, ge=1, le=100_000, description="validation sets")
     test_size: int = Field(40, ge=1, le=100_000, description="test sets")
     statements: int = Field(2, ge=1, le=3, description="statements per set; each makes four examples, one per pair")
+    forms: tuple[Literal[FORMS], ...] = Field(  # type: ignore[valid-type]
+        (),
+        description="statements of these forms only, about the same pictures; empty for all 14 forms, equally common",
+    )
+    pairings: int = Field(
+        4,
+        ge=4,
+        le=28,
+        multiple_of=2,
+        description="pairs per training statement, at most: beyond 4, any two of a set's pictures make a pair, and "
+        "the statement is true of half of them",
+    )
 
     def build(self):
         from .drawn import DrawnPairs
 
         return DrawnPairs(self)
+
+
+class SceneStatements(Drawn):
+    """Statements about one drawn scene, a true and a false one of each form: what is there or not (as in POPE),
+    colours, numbers, and the same words swapped (as in Winoground). Chance is 50 in 100, and 25 for both."""
+
+    type: Literal["scene_statements"] = "scene_statements"
+    labels: ClassVar[tuple[str, ...]] = ("truth",)
+    statements: int = Field(
+        6, ge=1, le=6, description="forms of statements per scene, at most; each makes two examples"
+    )
+    forms: tuple[Literal[SINGLE_FORMS], ...] = Field(  # type: ignore[valid-type]
+        (), description="statements of these forms only; empty for all"
+    )
+
+    def build(self):
+        from .drawn_single import DrawnStatements
+
+        return DrawnStatements(self)
 
 
 class TruthBars(mmgen.RendererConfig):

@@ -23,7 +23,7 @@ class DrawnPairs(DrawnDataset):
 
     inputs   "image": the names of both scenes; "statement"
     labels   "truth"
-    facts    group: the statement and its set; things: those of the left and of the right scene
+    facts    group: the statement and its set; form: the statement's; things: those of the left and of the right scene
     """
 
     name = "pairs of drawn scenes"
@@ -34,21 +34,42 @@ class DrawnPairs(DrawnDataset):
         rng = Random(f"{config.seed}/{split}/{i}/pairs")
         plan, written = statements.write(rng, config.statements)
         scenes = tuple(
-            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", config.min_things, config.max_things, looks, plan.kinds)
+            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", *config.things(split), looks, plan.kinds)
             for k, looks in enumerate(plan.pictures)
         )
         known = [things(scene) for scene in scenes]
         examples = tuple(
             Example(
                 f"{split}-{i}-{pair}-{number}",
-                {"image": All((scenes[2 * pair].id, scenes[2 * pair + 1].id)), "statement": text},
-                facts={"group": f"{split}-{i}--{number}", "things": known[2 * pair : 2 * pair + 2]},
+                {"image": All((scenes[left].id, scenes[right].id)), "statement": statement.text},
+                facts={
+                    "group": f"{split}-{i}--{number}",
+                    "form": statement.form,
+                    "things": [known[left], known[right]],
+                },
                 labels={"truth": true},
             )
-            for number, (text, truth) in enumerate(written)
-            for pair, true in enumerate(truth)
+            for number, (statement, pairs) in enumerate(self._more(split, i, plan, written))
+            for pair, (left, right, true) in enumerate(pairs)
         )
         return SceneSet(scenes, examples)
+
+    def _more(
+        self,
+        split: str,
+        i: int,
+        plan: statements.Plan,
+        written: list[tuple[statements.Statement, list[statements.Pair]]],
+    ) -> list[tuple[statements.Statement, list[statements.Pair]]]:
+        """The statements with further pairs of the same pictures, or others of the forms that the config names."""
+        config, rng = self.config, Random(f"{self.config.seed}/{split}/{i}/pairings")
+        count = config.pairings if split == "train" else statements.PAIRS
+        if config.forms:
+            written = [(other, []) for other in statements.write_others(rng, plan, config.statements, config.forms)]
+        return [
+            (statement, [*pairs, *statements.draw_pairs(rng, plan, statement, count - len(pairs), pairs)])
+            for statement, pairs in written
+        ]
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": ("False", "True")}

@@ -6,15 +6,17 @@ first, and other things are added to its scenes afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from random import Random
 
 from mmgen_scenes.phrases import COUNTS
 from mmgen_scenes.world import KINDS, MOST, SIZES, Kind, Look
 
+from .config import FORMS
+
 PAIRS = 4  # pairs per statement; the statement is true of half of them
-FORMS = 14  # forms of statements
 PATIENCE = 2000  # plans tried before other forms are drawn
 MANY = (0.3, 0.35, 0.35)  # probabilities that a picture has none, one and two of the first kind
 ONE_COLOR = 0.65  # probability that things of the first kind have the first of their two colours
@@ -27,10 +29,11 @@ Holds = Callable[[Count, Count], int | None]
 
 @dataclass(frozen=True)
 class Plan:
-    """The two kinds that a set of pairs is about, and the things of these kinds in each picture; pictures 0 and 1 are
-    the first pair."""
+    """The two kinds that a set of pairs is about, two colours of the first, and the things of these kinds in each
+    picture; pictures 0 and 1 are the first pair."""
 
     kinds: tuple[str, str]
+    colors: tuple[str, str]
     pictures: tuple[tuple[Look, ...], ...]
 
     def true_of(self, holds: Holds) -> list[bool]:
@@ -39,22 +42,61 @@ class Plan:
         values = [holds(left, right) for left, right in zip(counts[::2], counts[1::2], strict=True)]
         return [False] * PAIRS if None in values else [bool(value) for value in values]
 
+    def pairings(self, holds: Holds) -> list[Pair]:
+        """Any two pictures, and whether a statement is true of them; without those about which people may differ."""
+        counts = [_counter(looks) for looks in self.pictures]
+        pairs = permutations(range(len(counts)), 2)
+        values = [(left, right, holds(counts[left], counts[right])) for left, right in pairs]
+        return [(left, right, bool(value)) for left, right, value in values if value is not None]
 
-def write(rng: Random, count: int) -> tuple[Plan, list[tuple[str, list[bool]]]]:
-    """A plan, and `count` different statements, each with its truth for every pair; it is true of half of them. All
-    forms of statements are equally common: plans are tried until one fits the forms that were drawn."""
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a form, and a function that decides its truth."""
+
+    form: str
+    text: str
+    holds: Holds
+
+
+Pair = tuple[int, int, bool]  # the left picture, the right picture, and whether a statement is true of them
+
+
+def write(rng: Random, count: int) -> tuple[Plan, list[tuple[Statement, list[Pair]]]]:
+    """A plan, and `count` different statements with their truth for every pair; it is true of half of them. All forms
+    of statements are equally common: plans are tried until one fits the forms that were drawn."""
     while True:
-        forms = rng.sample(range(FORMS), count)
+        forms = rng.sample(range(len(FORMS)), count)
         for _ in range(PATIENCE):
-            plan, colors = _plan(rng)
-            statements = list(_statements(rng, plan.kinds, colors))
-            truth = {form: plan.true_of(statements[form][1]) for form in forms}
+            plan = _plan(rng)
+            statements = _statements(rng, plan)
+            truth = {form: plan.true_of(statements[form].holds) for form in forms}
             if all(sum(true) == PAIRS // 2 for true in truth.values()):
-                return plan, [(statements[form][0], true) for form, true in truth.items()]
+                pairs = {
+                    form: [(2 * place, 2 * place + 1, true) for place, true in enumerate(values)]
+                    for form, values in truth.items()
+                }
+                return plan, [(statements[form], pairs[form]) for form in forms]
 
 
-def _plan(rng: Random) -> tuple[Plan, tuple[str, str]]:
-    """A plan, and the two colours of its first kind."""
+def write_others(rng: Random, plan: Plan, count: int, forms: Sequence[str]) -> list[Statement]:
+    """At most `count` different statements about the pictures of a plan, of these forms: statements that are true of
+    some two pictures and false of others."""
+    statements = [statement for statement in _statements(rng, plan) if statement.form in forms]
+    usable = [statement for statement in statements if draw_pairs(rng, plan, statement, 2)]
+    return rng.sample(usable, min(count, len(usable)))
+
+
+def draw_pairs(rng: Random, plan: Plan, statement: Statement, count: int, without: Sequence[Pair] = ()) -> list[Pair]:
+    """At most `count` pairs of any two pictures of a plan, beside those of `without`; the statement is true of half."""
+    known = {(left, right) for left, right, _ in without}
+    pairs = [pair for pair in plan.pairings(statement.holds) if pair[:2] not in known]
+    by_truth = [[pair for pair in pairs if pair[2] is truth] for truth in (False, True)]
+    half = min(count // 2, *map(len, by_truth))
+    return [pair for group in by_truth for pair in rng.sample(group, half)]
+
+
+def _plan(rng: Random) -> Plan:
     kinds = [kind for kind in KINDS.values() if kind.name != "sun"]
     first = rng.choice(kinds)
     second = rng.choice([kind for kind in kinds if kind is not first and _fit_together(first, kind)])
@@ -70,7 +112,7 @@ def _plan(rng: Random) -> tuple[Plan, tuple[str, str]]:
         if rng.random() < ALSO:
             looks.append(Look(second.name, rng.choice(second.colors), rng.choice(SIZES)))
         pictures.append(tuple(looks))
-    return Plan((first.name, second.name), tuple(pictures)), (main_color, rare_color)
+    return Plan((first.name, second.name), (main_color, rare_color), tuple(pictures))
 
 
 def _fit_together(first: Kind, second: Kind) -> bool:
@@ -78,11 +120,22 @@ def _fit_together(first: Kind, second: Kind) -> bool:
     return first.zone != second.zone or MOST[first.zone] > 2
 
 
-def _statements(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) -> Iterator[tuple[str, Holds]]:
-    """All statements about two kinds, each with a function that decides whether it is true of two pictures."""
+def _statements(rng: Random, plan: Plan) -> list[Statement]:
+    """A statement of every form about the kinds of a plan."""
+    texts = _texts(rng, plan.kinds, plan.colors)
+    return [Statement(form, text, holds) for form, (text, holds) in zip(FORMS, texts, strict=True)]
+
+
+def _texts(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) -> Iterator[tuple[str, Holds]]:
+    """A statement of each of `FORMS` about two kinds, and a function that decides its truth for two pictures."""
     kind, second_kind = kinds
     many, (red, blue) = KINDS[kind].plural, colors
-    a, b, a_red, a_blue = _a(kind), _a(second_kind), _a(f"{red} {kind}"), _a(f"{blue} {kind}")
+    a, b, a_red, a_blue = (
+        with_article(kind),
+        with_article(second_kind),
+        with_article(f"{red} {kind}"),
+        with_article(f"{blue} {kind}"),
+    )
     number = rng.choice(tuple(COUNTS))
     first, second = rng.choice((("left", "right"), ("right", "left")))
     turned = first == "right"
@@ -124,5 +177,5 @@ def _counter(looks: tuple[Look, ...]) -> Count:
     return count
 
 
-def _a(noun: str) -> str:
+def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -9,7 +9,7 @@ from statistics import fmean
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, prediction_value, scores, unknown
+from ..columns import Column, by_kind, prediction_value, scores, unknown
 
 CHANCE = "chance: the expected score of a coin toss"
 
@@ -20,7 +20,11 @@ class PairAccuracyMetric(Metric):
     accuracy     statements whose predicted truth is right
     consistency  groups (`facts["group"]`: one sentence about several pairs) whose predictions are all right; without
                  groups there is no such column
+    both, ...    accuracy for every value of the facts `by`
     """
+
+    def __init__(self, by: Sequence[str]) -> None:
+        self.by = by
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         right = [
@@ -33,7 +37,10 @@ class PairAccuracyMetric(Metric):
             else None
             for prediction, example in zip(generations, examples, strict=True)
         ]
-        return scores(_columns(right, examples), unknown(right, "label that says what is true"))
+        columns = _columns(right, examples)
+        for fact in self.by:
+            columns |= by_kind(right, examples, fact)
+        return scores(columns, unknown(right, "label that says what is true"))
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
         groups = _groups([example for example in examples if "truth" in example.labels])

@@ -12,6 +12,8 @@ from pydantic import Field, model_validator
 import mmgen
 from mmgen.configs import RelativeTo
 
+from ..columns_config import By
+
 
 class Refcoco(Published):
     """Referring expressions about objects of COCO's pictures (RefCOCO, RefCOCO+, RefCOCOg): an expression, a box.
@@ -104,6 +106,8 @@ class BoxAccuracy(mmgen.MetricConfig):
     judges = frozenset({"region"})
     required_labels = ("box",)
 
+    by: tuple[str, ...] = By
+
     @classmethod
     def result_files(cls):
         from .results import BoxResults
@@ -113,7 +117,7 @@ class BoxAccuracy(mmgen.MetricConfig):
     def build(self):
         from .metric import BoxAccuracyMetric
 
-        return BoxAccuracyMetric()
+        return BoxAccuracyMetric(self.by)
 
 
 class SceneExpressions(Proposals):
@@ -128,6 +132,11 @@ class SceneExpressions(Proposals):
     proposals: int = Field(0, ge=0, le=100, description=Proposals.model_fields["proposals"].description)
     same_kind: int = Field(3, ge=2, le=4, description="how many things of one kind, not all alike, a scene has")
     expressions: int = Field(2, ge=1, le=4, description="at most this many expressions per scene, one example each")
+    in_sentences: bool = Field(
+        False,
+        description='put expressions into random sentences, such as "the picture shows a red dog", so that what is '
+        "learned does not depend on where its words stand",
+    )
 
     def build(self):
         from .drawn import DrawnExpressions

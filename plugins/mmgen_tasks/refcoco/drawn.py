@@ -33,12 +33,15 @@ class DrawnExpressions(DrawnDataset):
         config = self.config
         rng = Random(f"{config.seed}/{split}/{i}/expressions")
         name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
-        scene = sample(rng, name, config.min_things, config.max_things, sample_unlike_looks(rng, config.same_kind))
-        known = things(scene)
+        scene = sample(rng, name, *config.things(split), sample_unlike_looks(rng, config.same_kind))
+        known, wording = things(scene), Random(f"{config.seed}/{split}/{i}/sentences")
         examples = tuple(
             Example(
                 f"{scene.id}-{place}",
-                {"image": scene.id, "expression": text},
+                {
+                    "image": scene.id,
+                    "expression": expressions.in_sentence(wording, text) if config.in_sentences else text,
+                },
                 facts={"image": scene.id, "things": known, "thing": thing},
                 labels={"box": scene.things[thing].box},
             )

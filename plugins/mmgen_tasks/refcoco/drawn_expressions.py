@@ -12,6 +12,16 @@ from random import Random
 from mmgen_scenes.relations import related
 from mmgen_scenes.world import Scene
 
+SENTENCES = (  # around an expression
+    "{}",
+    "the {}",
+    "where is the {}?",
+    "we see the {}",
+    "look at the {} over there",
+    "the picture shows {a} {}",
+    "there is {a} {} in the picture",
+    "somewhere in this picture there is {a} {}",
+)
 LOOK_ALIKE = 8  # how many times likelier a thing is chosen that is not the only one of its kind
 
 
@@ -54,6 +64,12 @@ def write(rng: Random, scene: Scene, count: int) -> list[tuple[int, str]]:
         if (expression := shortest(rng, scene, thing)) is not None:
             written.append((thing, expression.text))
     return written
+
+
+def in_sentence(rng: Random, expression: str) -> str:
+    """The expression in one of `SENTENCES`: "there is a red dog in the picture"."""
+    article = "an" if expression[0] in "aeiou" else "a"
+    return rng.choice(SENTENCES).format(expression, a=article)
 
 
 def shortest(rng: Random, scene: Scene, thing: int) -> Expression | None:

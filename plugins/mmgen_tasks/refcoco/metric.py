@@ -9,7 +9,7 @@ from mmgen_vl.boxes import RIGHT, box_array, iou, most_often_right
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import means, prediction_value, scores, unknown
+from ..columns import Column, by_kind, means, prediction_value, scores, unknown
 
 CHANCE = "chance: the box among these examples' boxes that is right most often"
 
@@ -19,7 +19,11 @@ class BoxAccuracyMetric(Metric):
 
     accuracy  boxes whose intersection over union with the right one is 0.5 or more; of several pictures only boxes of
               the first count, since the label's box is on the first picture
+    seen, ... accuracy for every value of the facts `by`
     """
+
+    def __init__(self, by: Sequence[str]) -> None:
+        self.by = by
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         right = [
@@ -31,7 +35,10 @@ class BoxAccuracyMetric(Metric):
             else None
             for prediction, example in zip(generations, examples, strict=True)
         ]
-        return scores({"accuracy": right}, unknown(right, "box"))
+        columns: dict[str, Column] = {"accuracy": right}
+        for fact in self.by:
+            columns |= by_kind(right, examples, fact)
+        return scores(columns, unknown(right, "box"))
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
         boxes = [example.labels["box"] for example in examples if "box" in example.labels]

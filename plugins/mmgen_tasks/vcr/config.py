@@ -10,6 +10,8 @@ from pydantic import Field
 
 import mmgen
 
+from ..columns_config import By
+
 
 class Vcr(FileEach):
     """VCR: which of four answers is right, and which of four rationales. `images` is the folder vcr1images, with the
@@ -96,6 +98,8 @@ class ChoiceAccuracy(mmgen.MetricConfig):
     judges = frozenset({"choice"})
     required_labels = ("choice",)
 
+    by: tuple[str, ...] = By
+
     @classmethod
     def result_files(cls):
         from .results import VcrResults
@@ -105,7 +109,7 @@ class ChoiceAccuracy(mmgen.MetricConfig):
     def build(self):
         from .metric import ChoiceAccuracyMetric
 
-        return ChoiceAccuracyMetric()
+        return ChoiceAccuracyMetric(self.by)
 
 
 class SceneChoices(Drawn):

@@ -40,7 +40,7 @@ class DrawnChoices(DrawnDataset):
         (first,) = rng.choices(tuple(choices.FIRST), tuple(choices.FIRST.values()))
         items: list[Item] = []
         while not items:
-            scene = sample(rng, f"choices-{split}-{i:05d}", config.min_things, config.max_things)
+            scene = sample(rng, f"choices-{split}-{i:05d}", *config.things(split))
             thing_names = NAMES if config.tags == "names" else [f"the {thing.kind}" for thing in scene.things]
             items = choices.write(rng, scene, config.num_questions, thing_names, first)
         return SceneSet((scene,), tuple(example for item in items for example in self._examples(scene, item)))

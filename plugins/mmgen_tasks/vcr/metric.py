@@ -9,7 +9,7 @@ from mmgen.errors import DataError
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, means, prediction_value, scores, unknown
+from ..columns import Column, by_kind, means, prediction_value, scores, unknown
 
 SUBTASKS = {"answer": "Q->A", "rationale": "QA->R"}
 CHANCE = "chance: one of the choices at random"
@@ -22,7 +22,12 @@ class ChoiceAccuracyMetric(Metric):
     QA->R   rationales that are right, given the right answer: examples with "rationale"
     Q->AR   items (`facts["item"]`) whose answer and rationale are both right, where examples have both
     accuracy  choices that are right: examples without `facts["asks"]`, such as those of a table
+
+    and "Q->A VALUE" and "QA->R VALUE" for every value of the facts `by`.
     """
+
+    def __init__(self, by: Sequence[str]) -> None:
+        self.by = by
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         right = [
@@ -31,7 +36,12 @@ class ChoiceAccuracyMetric(Metric):
             else None
             for prediction, example in zip(generations, examples, strict=True)
         ]
-        return scores(_columns(right, examples), unknown(right, "label that says which choice is right"))
+        columns = _columns(right, examples)
+        for name in [name for name in columns if name != "Q->AR"]:
+            for fact in self.by:
+                parts = by_kind(columns[name], examples, fact)
+                columns |= {f"{name} {value}": column for value, column in parts.items()}
+        return scores(columns, unknown(right, "label that says which choice is right"))
 
     def references(self, examples: Sequence[Example]) -> Scores:
         chances = [

@@ -36,7 +36,7 @@ class DrawnAnswers(DrawnDataset):
         config = self.config
         _, scene = plain_scene(config, split, i)
         rng = Random(f"{config.seed}/{split}/{i}/answers")
-        rates = questions.acceptance(config.min_things, config.max_things)
+        rates = questions.acceptance(*config.things(split))
         known = things(scene)
         examples = []
         for place, question in enumerate(questions.write(rng, scene, config.questions, rates)):

@@ -102,3 +102,26 @@ def test_scenes_do_not_change():
                 content = [example.id, example.inputs, example.targets, facts]
                 digest.update(json.dumps([content, scene.horizon, scene.water, scene.look], sort_keys=True).encode())
     assert digest.hexdigest() == "eebd7e8a86144fe471e46d995704c29145c35ee6c2bd9aeee97b76371972aa8d"
+
+
+def named_groups(example):
+    """The things that each caption names."""
+    return [{place for _, _, things in phrases for place in things} for phrases in example.facts["phrases"]]
+
+
+def test_captions_about_other_groups():
+    """A later caption names none of the first one's things, so that words do not say whether it fits."""
+    data = Scenes(train_size=60, captions=4, captions_about="others").build()
+    for scene, example in data.scenes("train"):
+        first, *rest = named_groups(example)
+        shared = [bool(first & things) for things in rest]
+        assert any(shared) == (len(scene.groups) == 3), example.id
+        assert [thing["captioned"] for thing in example.facts["things"]] == [
+            n in first for n in range(len(scene.things))
+        ]
+
+
+def test_captions_about_any_groups():
+    examples = Scenes(train_size=60, captions=4, captions_about="any").build().split("train")
+    same = [things == first for first, *rest in map(named_groups, examples) for things in rest]
+    assert 0.02 < sum(same) / len(same) < 0.4  # one of 3, 6, 10 or 15 pairs of groups

@@ -3,7 +3,9 @@
 from collections import defaultdict
 
 import pytest
+from kit.statements import is_true
 from mmgen_tasks import ScenePairs
+from mmgen_tasks.nlvr2.config import FORMS
 
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite
@@ -48,3 +50,46 @@ def test_the_number_of_statements(statements):
     data = ScenePairs(train_size=4, statements=statements, min_things=4, max_things=4).build()
     assert len(data.split("train")) == 16 * statements
     assert len({example.inputs["statement"] for example in data.split("train")}) == 4 * statements
+
+
+def test_only_these_forms():
+    """Other statements about the same pictures, so that their features are shared."""
+    keys = {"train_size": 30, "test_size": 10}
+    data, planned = ScenePairs(forms=["both", "two"], **keys).build(), ScenePairs(**keys).build()
+    assert [*data.scene_sets("train")[3].scenes] == [*planned.scene_sets("train")[3].scenes]
+    for split in ("train", "test"):
+        examples = data.split(split)
+        statements = {(example.facts["form"], example.inputs["statement"].split()[0]) for example in examples}
+        assert statements == {("both", "both"), ("two", "at")}
+        assert_true_of_half(examples, 4)
+
+
+def test_every_form_has_its_name(data):
+    words = {"side": "the", "both color": "both", "neither": "neither", "one with": "exactly", "two": "at"}
+    words |= {"total": "there", "more": "there", "as many": "there", "each side": "the", "two colors": "one"}
+    forms = {example.facts["form"]: example.inputs["statement"].split()[0] for example in data.split("train")}
+    assert {*forms} == {*FORMS} and forms.items() >= words.items()
+
+
+def test_any_two_pictures_of_a_set_make_a_pair():
+    """Training statements have more pairs, half of them true, and their truth is that of counting; the pairs of other
+    splits, and the first four of training statements, stay what they are."""
+    keys = {"train_size": 30, "test_size": 4, "statements": 3}
+    data, planned = ScenePairs(pairings=16, **keys).build(), ScenePairs(**keys).build()
+    examples = data.split("train")
+    assert data.split("test") == planned.split("test") and len(examples) > 2.5 * len(planned.split("train"))
+    assert [e for e in examples if int(e.id.split("-")[2]) < 4] == [*planned.split("train")]
+    assert_true_of_half(examples, 16)
+
+
+def assert_true_of_half(examples, most):
+    """Every statement stands with different pairs of pictures, at most `most`, and counting says of half that it is
+    true."""
+    groups = defaultdict(list)
+    for example in examples:
+        groups[example.facts["group"]].append(example)
+        assert is_true(example.inputs["statement"], *example.facts["things"]) == example.labels["truth"], example.id
+    for group in groups.values():
+        pairs = [example.shown("image") for example in group]
+        assert len({*pairs}) == len(pairs) <= most and all(left != right for left, right in pairs)
+        assert sum(example.labels["truth"] for example in group) == len(group) / 2

@@ -1,5 +1,7 @@
 """NLVR2's accuracy and consistency, as the official script counts."""
 
+from dataclasses import replace
+
 import pytest
 from kit.judged import STATEMENTS, Judges, predictions_of
 from mmgen_tasks import PairAccuracy
@@ -32,6 +34,14 @@ def test_pairs_and_their_consistency():
     assert scores.values["accuracy"] == pytest.approx(100 * right / 7) == pytest.approx(100 * 6 / 7)
     assert scores.values["consistency"] == pytest.approx(100 * sum(consistent.values()) / 3) == pytest.approx(200 / 3)
     assert scores.per_example["consistency"] == [100, None, 0, None, None, None, 100]
+
+
+def test_columns_by_a_fact():
+    examples = [replace(e, facts={**e.facts, "form": "both" if n < 2 else "one"}) for n, e in enumerate(STATEMENTS)]
+    predicted = predictions_of([{"label": "True"}] * 7, examples)
+    scores = PairAccuracy(by=["form"]).build().score(predicted, examples)
+    assert scores.values["both"] == 50 and scores.values["one"] == pytest.approx(40)
+    assert [*PairAccuracy().build().score(predicted, examples).values] == ["accuracy", "consistency"]
 
 
 def test_chance():

@@ -1,6 +1,7 @@
 """Drawn expressions fit exactly one thing, judged by reading their words here; candidate boxes."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from mmgen_tasks import SceneExpressions
@@ -37,3 +38,19 @@ def test_candidate_boxes_are_those_of_the_things(expressions):
         chances.append(1 / len(boxes))
     assert max(places[i] for i in range(5)) < 1.5 * min(places[i] for i in range(5))
     assert sum(chances) / len(chances) == pytest.approx(0.185, abs=0.01)
+
+
+def test_expressions_in_sentences():
+    """The same expressions of the same things, in different sentences."""
+    plain = SceneExpressions(train_size=40, expressions=2).build().split("train")
+    sentences = SceneExpressions(train_size=40, expressions=2, in_sentences=True).build().split("train")
+    frames = set()
+    for expression, sentence in zip(plain, sentences, strict=True):
+        words = expression.inputs["expression"]
+        assert sentence == replace(
+            expression, inputs={**expression.inputs, "expression": sentence.inputs["expression"]}
+        )
+        frame = sentence.inputs["expression"].replace(words, "_")
+        assert frame.count("_") == 1 and (" an _" in frame) <= (words[0] in "aeiou")
+        frames.add(frame.replace(" an _", " a _"))
+    assert len(frames) == 8

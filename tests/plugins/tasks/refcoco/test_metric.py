@@ -1,7 +1,9 @@
 """Accuracy of the boxes that expressions refer to."""
 
+from dataclasses import replace
+
 import pytest
-from kit.judged import BOXES, EXPRESSIONS, Judges, predictions_of
+from kit.judged import BOXES, EXPRESSIONS, FAR, Judges, predictions_of
 from mmgen_tasks import BoxAccuracy
 
 from mmgen.tensors import Example
@@ -29,3 +31,10 @@ def test_right_boxes_and_the_box_that_is_right_most_often():
     scores = BoxAccuracy().build().score(predictions_of([{"box": BOXES[0], "index": 4}] * 3, EXPRESSIONS), EXPRESSIONS)
     assert scores.per_example["accuracy"] == [100, 0, 100]
     assert BoxAccuracy().build().references(EXPRESSIONS).values == {"chance_accuracy": pytest.approx(200 / 3)}
+
+
+def test_columns_by_a_fact():
+    examples = [replace(e, facts={"combination": "unseen" if n else "seen"}) for n, e in enumerate(EXPRESSIONS)]
+    predicted = predictions_of([{"box": BOXES[0]}, {"box": BOXES[1]}, {"box": FAR}], examples)
+    values = BoxAccuracy(by=["combination"]).build().score(predicted, examples).values
+    assert values == {"accuracy": pytest.approx(200 / 3), "seen": 100, "unseen": 50}

@@ -1,5 +1,7 @@
 """VCR's accuracies: of answers, of rationales, and of both."""
 
+from dataclasses import replace
+
 import pytest
 from kit.judged import ITEMS, Judges, predictions_of
 from mmgen_tasks import ChoiceAccuracy
@@ -40,6 +42,25 @@ def test_answers_rationales_and_both():
         "chance_QA->R": 25,
         "chance_Q->AR": 6.25,
     }
+
+
+def test_columns_by_a_fact():
+    forms = ["color", "side", "color"]
+    examples = [
+        replace(example, facts={**example.facts, "form": forms[number // 2]}) for number, example in enumerate(ITEMS)
+    ]
+    choices = [0, 1, 2, 0, 0, 0]
+    scores = (
+        ChoiceAccuracy(by=["form"]).build().score(predictions_of([{"choice": c} for c in choices], examples), examples)
+    )
+    assert {name: value for name, value in scores.values.items() if " " in name} == {
+        "Q->A color": 50,
+        "Q->A side": 100,
+        "QA->R color": 100,
+        "QA->R side": 0,
+    }
+    plain = ChoiceAccuracy().build().score(predictions_of([{"choice": c} for c in choices], examples), examples)
+    assert [*plain.values] == ["Q->A", "QA->R", "Q->AR"]
 
 
 def test_answers_alone_have_no_columns_of_rationales():
