@@ -37,6 +37,7 @@ class Sizes:
     bench: tuple[str, ...]  # of `mmgen bench`, beside the case
     main: tuple[str, ...]  # of `mmgen run`, beside the recipe
     several: tuple[str, ...]  # of `mmgen run` in several processes
+    long: tuple[str, ...]  # of `mmgen run`, beside the recipe of statements
     families: str | None  # which tests of the suite; all by default
 
     @property
@@ -71,11 +72,18 @@ REAL = Sizes(
     bench=("--device", "cuda", "--batch", "64", "--rounds", "5"),
     main=(),
     several=(),
+    long=("--seeds", "3"),
     families=None,
 )
 
 SCENES = {"data__train_size": 16, "data__val_size": 2, "data__test_size": 4}
-TOY = {"backbone__layers": 1, "backbone__width": 16, "backbone__heads": 2}
+TOY = {"backbone__num_hidden_layers": 1, "backbone__hidden_size": 16, "backbone__num_attention_heads": 2}
+SHORT = {  # steps of statements, a few examples each
+    **{f"steps__{step}__training__epochs": 1 for step in ("assign", "one", "few", "all")},
+    **{f"steps__{step}__data__train_size": 2 for step in ("one", "few", "all")},
+    **{f"steps__{step}__data__test_size": 2 for step in ("one", "few", "all")},
+    **{f"steps__expressions__data__{split}_size": 4 for split in ("train", "val", "test")},
+}
 TINY = Sizes(
     "cpu",
     layers=1,
@@ -94,5 +102,6 @@ TINY = Sizes(
     bench=("--device", "cpu", "--batch", "2", "--rounds", "1", "--layers", "1", "--width", "16", "--words", "1000"),
     main=(*settings(**SCENES, **TOY, training__epochs=1), "--step", "caption"),
     several=settings(data__train_size=10, training__epochs=1, steps__first__evaluate="false"),
+    long=settings(**SCENES, **TOY, **SHORT, training__epochs=1),
     families="bert and not roberta and not albert and not camembert and not megatron",
 )

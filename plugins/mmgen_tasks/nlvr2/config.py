@@ -2,7 +2,7 @@
 
 The recipe keys of its data sets, its objective and its metric."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Drawn
 from mmgen_vl.configs import Dropout, FileEach
@@ -11,31 +11,15 @@ from pydantic import Field
 import mmgen
 
 from ..columns_config import By
+from .forms import FORMS, SINGLE_FORMS
 
-FORMS = (  # of drawn statements
-    "side",
-    "side color",
-    "both",
-    "both color",
-    "neither",
-    "one",
-    "one color",
-    "one with",
-    "two",
-    "total",
-    "more",
-    "as many",
-    "each side",
-    "two colors",
-)
-
-
-SINGLE_FORMS = ("kind", "similar kind", "color", "number", "swapped colors", "swapped sides")  # about one picture
-Arrangement = Field(
-    "row",
-    description="row: both pictures' regions in one row, as in VisualBERT; rows: a row per picture, and a head over "
-    "both",
-)
+Arrangement = Annotated[
+    Literal["row", "rows"],
+    Field(
+        description="row: the regions of both pictures in one row, as in VisualBERT; rows: a row for each, and a head "
+        "over both"
+    ),
+]
 Pictures = Field("image", description="the field of an example that holds its pictures")
 
 
@@ -77,7 +61,7 @@ class TrueOrFalse(mmgen.ObjectiveConfig):
     required_labels = ("truth",)
     pools = True
 
-    arrangement: Literal["row", "rows"] = Arrangement
+    arrangement: Arrangement = "row"
     pictures: str = Pictures
     dropout: float = Dropout
 
@@ -99,7 +83,7 @@ class TextAssignment(mmgen.ObjectiveConfig):
     makes_rows = True
     pools = True
 
-    arrangement: Literal["row", "rows"] = Arrangement
+    arrangement: Arrangement = "row"
     pictures: str = Pictures
     caption: str = Field("caption", description="the field with the captions of a picture, one of which is drawn")
 

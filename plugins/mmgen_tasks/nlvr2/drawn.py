@@ -65,7 +65,9 @@ class DrawnPairs(DrawnDataset):
         config, rng = self.config, Random(f"{self.config.seed}/{split}/{i}/pairings")
         count = config.pairings if split == "train" else statements.PAIRS
         if config.forms:
-            written = [(other, []) for other in statements.write_others(rng, plan, config.statements, config.forms)]
+            written = [
+                (statement, []) for statement in statements.write_others(rng, plan, config.statements, config.forms)
+            ]
         return [
             (statement, [*pairs, *statements.draw_pairs(rng, plan, statement, count - len(pairs), pairs)])
             for statement, pairs in written

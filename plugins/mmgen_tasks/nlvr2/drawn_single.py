@@ -66,8 +66,8 @@ def _absent(among: Callable[[Scene], list[str]]) -> Callable[[Random, Scene], It
     """Pairs about a kind that is there, and one that is not, of the kinds `among`."""
 
     def write(rng: Random, scene: Scene) -> Iterator[Pair]:
-        there = {group.kind.name for group in scene.groups}
-        absent = [kind for kind in among(scene) if kind not in there]
+        kinds = {group.kind.name for group in scene.groups}
+        absent = [kind for kind in among(scene) if kind not in kinds]
         for group in scene.groups if absent else ():
             yield _shows(with_article(group.kind.name)), _shows(with_article(rng.choice(absent)))
 

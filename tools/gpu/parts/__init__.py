@@ -4,9 +4,10 @@ from .bench import RACING
 from .cuts import CUTS
 from .epochs import EPOCHS
 from .exports import EXPORTS
+from .long_tasks import LONG_TASKS
 from .main_job import MAIN_JOB
 from .processes import SEVERAL
 from .suites import SUITES
 from .writing import WRITING
 
-PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, SEVERAL)
+PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, SEVERAL, LONG_TASKS)

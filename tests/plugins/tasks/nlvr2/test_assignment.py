@@ -41,8 +41,8 @@ class TestTextAssignmentInTwoRows(TestTextAssignment):
 def drawn_rows(config, seed):
     network = model(config, INPUTS)
     example = Example("own", {"image": "p0", "caption": ("a cat", "two dogs")})
-    others = iter([Example("other", {"image": "p1"}), Example("other", {"image": All(("p2", "p2"))})])
-    return network.objective("own").reader.rows(example, random.Random(seed), lambda: next(others))
+    other_examples = iter([Example("other", {"image": "p1"}), Example("other", {"image": All(("p2", "p2"))})])
+    return network.objective("own").reader.rows(example, random.Random(seed), lambda: next(other_examples))
 
 
 def test_the_caption_belongs_to_the_labelled_picture():

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 from kit.statements import is_true
 from mmgen_tasks import ScenePairs
-from mmgen_tasks.nlvr2.config import FORMS
+from mmgen_tasks.nlvr2.forms import FORMS
 
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite
