@@ -55,7 +55,6 @@ def decoding_classes(registry: Registry) -> dict[type[DecodingConfig], list[str]
 
 def _tables(registry: Registry) -> dict[str, Schema]:
     """The keys of a recipe, and of a profile."""
-    decodings = [optional_schema(cls) for cls in decoding_classes(registry)]
     about = {name: info.description for name, info in Recipe.model_fields.items()}
     plain = optional_schema(Recipe)["properties"]
     return {
@@ -63,9 +62,21 @@ def _tables(registry: Registry) -> dict[str, Schema]:
         **{name: _reference(kind) for name, kind in PARTS.items()},
         **{name: _group(_reference(kind), about[name] or f"{kind}s by name") for name, kind in NAMED_PARTS.items()},
         **{name: optional_schema(cls) for name, cls in TABLES.items()},
-        "decoding": decodings[0] if len(decodings) == 1 else {"anyOf": decodings},
+        "decoding": _decoding(registry),
         "steps": _group(_step(), "rows of the table, in order"),
     }
+
+
+def _decoding(registry: Registry) -> Schema:
+    """The keys of all classes of [decoding], since the generator may stand in another layer of the recipe. With one
+    object, an editor marks the wrong key and not the table. `mmgen check` refuses keys of another generator's class."""
+    first, *rest = (optional_schema(cls) for cls in decoding_classes(registry))
+    keys: dict[str, list[Schema]] = {name: [schema] for name, schema in first["properties"].items()}
+    for schema in rest:
+        for name, value in schema["properties"].items():
+            keys.setdefault(name, []).append(value)
+    properties = {name: values[0] if len(values) == 1 else {"anyOf": values} for name, values in keys.items()}
+    return {**first, "properties": properties}
 
 
 def _step() -> Schema:

@@ -19,6 +19,7 @@ from .pictures import Shot
 from .rendering import Answer, StepRenderer
 
 MAX_REFERENCES = 6  # reference texts or answers on a card
+GAP = "[MASK]"  # an open place in `Generation.passes`
 
 Answers = Mapping[str, Answer]  # example id -> a step's answer
 
@@ -122,10 +123,11 @@ def _shared_card(cards: Mapping[str, Card]) -> Card:
 
 def _answer(step: str, answer: Answer, panel: AttentionPanel, card: Card) -> dict[str, Any]:
     if not isinstance(answer, Generation) or card.bars or card.line:
-        return {"step": step, "words": [], "seen": False, "card": card}
+        return {"step": step, "words": [], "seen": False, "passes": [], "card": card}
     words = panel.words.get(step) or [answer.text]
     has_attention = bool(panel.weights.get("last", {}).get(step))  # an empty text has none
-    return {"step": step, "words": words, "seen": has_attention, "card": None}
+    passes = [text.split(GAP) for text in answer.passes] if len(answer.passes) > 1 else []
+    return {"step": step, "words": words, "seen": has_attention, "passes": passes, "card": None}
 
 
 def _input_texts(

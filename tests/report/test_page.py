@@ -159,6 +159,30 @@ def test_texts_are_never_executed_and_published_rows_are_shown(done, tmp_path):
     assert "<td>12.35</td>" in page or "<td>12.34</td>" in page
 
 
+def test_the_passes_of_a_text_show_what_stood_after_each(done, tmp_path):
+    shutil.copytree(done.path, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    path = folder.step("both") / "generations.jsonl"
+    first, *rest = [json.loads(line) for line in path.read_text().splitlines()]
+    first[0] |= {"text": "what <is> it", "passes": ["[MASK] <is> [MASK]", "what <is> [MASK]", "what <is> it"]}
+    path.write_text("".join(json.dumps(line) + "\n" for line in [first, *rest]))
+    recipe = folder.recipe(installed())
+
+    def fail(step):
+        raise DataError("not needed")
+
+    datasets = OneDataset(recipe.data.build())
+    tables = report.gather_tables(recipe, folder, datasets)
+    page = report.write_page(recipe, folder, datasets, tables, fail, Progress()).read_text(encoding="utf-8")
+    (passes,) = re.findall(r'<details class="passes"><summary>3 passes</summary><ol>(.*?)</ol>', page, re.DOTALL)
+    gap = '<span class="gap" title="not written yet">&#9633;</span>'
+    assert re.findall(r"<li>(.*?)</li>", passes) == [
+        f"{gap} &lt;is&gt; {gap}",
+        f"what &lt;is&gt; {gap}",
+        "what &lt;is&gt; it",
+    ]
+
+
 def test_a_report_that_fails_does_not_lose_the_run(done, tmp_path, monkeypatch):
     lines = []
     monkeypatch.setattr(report.page, "write_page", lambda *_: 1 / 0)

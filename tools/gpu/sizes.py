@@ -31,6 +31,7 @@ class Sizes:
     images: int  # learnt from at a time where memory is cut
     written: int  # pictures that are written about
     batches: tuple[int, ...]  # of them, at a time
+    pictures: tuple[int, ...]  # at a time, where orders of writing are compared
     lengths: tuple[int, ...]  # tokens of a text
     rounds: int
     epochs: tuple[Epoch, ...]
@@ -63,6 +64,7 @@ REAL = Sizes(
     images=64,
     written=1250,
     batches=(32, 256, 1250),
+    pictures=(1, 32, 256),
     lengths=(20, 10),
     rounds=3,
     epochs=(
@@ -93,6 +95,7 @@ TINY = Sizes(
     images=4,
     written=6,
     batches=(3, 6),
+    pictures=(1, 3),
     lengths=(6,),
     rounds=1,
     epochs=(

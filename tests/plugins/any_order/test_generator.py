@@ -13,8 +13,10 @@ from mmgen_masked import Masked
 from mmgen_text import Text
 from pydantic import ValidationError
 
+from mmgen.attention_maps import last_layer, token_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
+from mmgen.errors import UnavailableError
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.tensors import Example, Targets
@@ -243,3 +245,22 @@ def test_the_masked_generators_weights_fit():
     lacking = any_order().load_state_dict(source.state_dict(), strict=False)
     assert not lacking.unexpected_keys
     assert {name.rsplit(".", 2)[0] for name in lacking.missing_keys} == {"generator.length_head"}
+
+
+def test_attention_is_shown_for_blocks_of_one_and_refused_otherwise():
+    """Blocks of one have the masked generator's maps; otherwise several passes wrote a text, and none is its map."""
+    ways, maps = {"last": last_layer}, []
+    for model in like_masked():
+        batch = Collator(model, ["caption"], objectives=())(toys.examples(2))
+        maps.append(token_attention(model, batch, [[20, 21, 3], [22, 3]], ways)["last"])
+    for ours, theirs in zip(*maps, strict=True):
+        assert torch.equal(ours.written, theirs.written) and torch.equal(
+            ours.inputs["caption"], theirs.inputs["caption"]
+        )
+    for keys in ({}, {"length": "end"}, {"length": "end", "block": 4}):
+        model = any_order(**keys)
+        with pytest.raises(UnavailableError) as error:
+            token_attention(model, Collator(model, ["caption"], objectives=())(toys.examples(1)), [[20, 3]], ways)
+        assert str(error.value) == (
+            "AnyOrderGenerator does not encode texts as laid out, so its attention cannot be shown"
+        )

@@ -6,8 +6,9 @@ from .epochs import EPOCHS
 from .exports import EXPORTS
 from .long_tasks import LONG_TASKS
 from .main_job import MAIN_JOB
+from .orders import ORDERS
 from .processes import SEVERAL
 from .suites import SUITES
 from .writing import WRITING
 
-PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, SEVERAL, LONG_TASKS)
+PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, ORDERS, SEVERAL, LONG_TASKS)
