@@ -66,6 +66,13 @@ jsonl_option = click.option(
 )
 
 
+shard_option = click.option(
+    "--shard",
+    metavar="I/N",
+    help="Only the I-th of N shards, which together are the whole; the file is named NAME-I-of-N. See mmgen merge.",
+)
+
+
 def build_command(config: CommandConfig) -> click.Command:
     """The command of a config. Raises PluginError if `build` returns anything else."""
     command: Any = config.build()

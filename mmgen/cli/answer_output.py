@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from ..errors import MmgenError
 from ..progress import tell
 
 if TYPE_CHECKING:
+    from ..decoding import DecodingConfig
+    from ..features.shards import Shard
     from ..inference.answers import Answer
     from ..inference.predictor import Predictor
     from ..inference.query import Query
@@ -18,36 +21,62 @@ if TYPE_CHECKING:
 MOST_REMARKS = 6  # that are printed beside a file of answers, which has them all
 
 
+@dataclass(frozen=True)
+class Output:
+    """Where answers go.
+
+    show   prints an answer: its line of JSON, and the kind of the step's answers
+    out    the file to which they are written instead
+    shard  the shard of the queries whose answers are written
+    """
+
+    show: Callable[[Mapping[str, Any], str], None]
+    out: Path | None = None
+    shard: Shard | None = None
+
+
+def choose_output(show: Callable[[Mapping[str, Any], str], None], out: Path | None, shard: str | None) -> Output:
+    """The output by a command's options. Raises MmgenError."""
+    from ..features.shards import Shard
+
+    if shard and out is None:
+        raise MmgenError(f"--shard {shard}: requires --out FILE")
+    return Output(show, out, Shard.parse(shard) if shard else None)
+
+
 def answer_all(
     queries: Sequence[Query],
-    begin: Callable[[int], tuple[Predictor, Iterable[Answer]]],
+    begin: Callable[[], tuple[Predictor, DecodingConfig | None]],
     verbs: tuple[str, str],
-    show: Callable[[Mapping[str, Any], str], None],
-    out: Path | None,
+    output: Output,
 ) -> list[Answer]:
-    """Write the answer to each query as one JSON line to the file `out`, or else call `show`. Print the remarks; with
-    a file, the first of them.
+    """Write the answer to each query as one JSON line to a file, or else print it. Print the remarks; with a file, the
+    first of them. Returns the answers; none for a shard.
 
-    begin  batch size -> the predictor, and an iterator of its answers
+    begin  loads the predictor, and chooses the decoding
     verbs  what the step does, and has done: ("writing", "written")
-    show   prints an answer: its line of JSON, and the kind of the step's answers
 
     Raises MmgenError if the only query, or every query, cannot be read."""
     from ..inference.answers import answers_file
     from ..progress import Bars, Progress
 
+    out = output.out
+    if out and output.shard:
+        _answer_shard(queries, begin, verbs, out, output.shard)
+        return []
     answers, remarks, progress = [], 0, Bars() if out else Progress()
-    with answers_file(out) if out else contextlib.nullcontext() as add:
-        predictor, results = begin(16 if out else 1)
+    with answers_file(out) if out else contextlib.nullcontext() as file:
+        predictor, options = begin()
+        results = predictor.answers(queries, options, 16 if out else 1)
         with progress.task(f"{predictor.step}: {verbs[0]}", len(queries), "examples") as advance:
             for query, answer in zip(queries, results, strict=True):
                 if answer.error and len(queries) == 1 and not out:
                     raise MmgenError(answer.error)
                 answers.append(answer)
-                if add:
-                    add(answer.as_json())
+                if file:
+                    file.add(answer.as_json())
                 else:
-                    show(answer.as_json(), predictor.kind)
+                    output.show(answer.as_json(), predictor.kind)
                 for remark in answer.remarks:
                     remarks += 1
                     if not out or remarks <= MOST_REMARKS:
@@ -61,3 +90,21 @@ def answer_all(
     if all(answer.error for answer in answers):
         raise MmgenError("could not read any of the input")
     return answers
+
+
+def _answer_shard(
+    queries: Sequence[Query],
+    begin: Callable[[], tuple[Predictor, DecodingConfig | None]],
+    verbs: tuple[str, str],
+    out: Path,
+    shard: Shard,
+) -> None:
+    """Write the answers of one shard."""
+    from ..inference.shard_answers import write_shard
+    from ..progress import Bars
+
+    predictor, options = begin()
+    total = sum(shard.owns(query.id) for query in queries)
+    with Bars().task(f"{predictor.step}: {verbs[0]}, shard {shard}", total, "examples") as advance:
+        path = write_shard(predictor, queries, options, out, shard, advance)
+    tell(f"{path}: {total} of {len(queries)} queries; `mmgen merge {out}` joins all shards")

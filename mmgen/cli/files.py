@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option, settings_option, together
+from ..commands import (
+    goes_on,
+    profile_option,
+    quiet,
+    recipe_argument,
+    set_option,
+    settings_option,
+    shard_option,
+    together,
+)
 from ..errors import DataError, MmgenError
 from ..progress import tell
 from .export import export_
@@ -56,17 +65,28 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 
 @features.command()
 @with_store_options
+@shard_option
 @resumable
-def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
+def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool, shard: str | None) -> None:
     """Extract features from the images in the folder SOURCE into STORE.
 
-    Broken images are listed and skipped. A stopped extraction continues when the same command runs again."""
+    Broken images are listed and skipped. A stopped extraction continues when the same command runs again. The files of
+    all shards are one store: give their folder, or a pattern such as regions-*-of-8.h5."""
     from ..features.extract import folder_pictures
+    from ..features.shards import Shard
 
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") == "file":
         raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
-    _fill(config, folder_pictures(source), store, float32)
+    chosen = Shard.parse(shard) if shard else None
+    pictures = folder_pictures(source)
+    if chosen:
+        pictures = [picture for picture in pictures if chosen.owns(picture.key)]
+        store = chosen.path(store)
+        if not pictures:
+            tell(f"{store}: none of the images of {source} is in shard {chosen}; use fewer shards", err=True)
+            return
+    _fill(config, pictures, store, float32)
 
 
 @features.command()

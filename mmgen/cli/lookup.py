@@ -27,6 +27,7 @@ CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder
     "Your data": {
         "data": ("files", "Check a data set, or export it in a published format."),
         "features": ("files", "Extract, import and inspect image features."),
+        "merge": ("merge", "Join features or answers that were made in shards."),
     },
     "Use a trained run": {
         "generate": ("runs", "Generate texts for your own pictures and texts."),

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from ..commands import data_option, jsonl_option, query_arguments, quiet, settings_option
+from ..commands import data_option, jsonl_option, query_arguments, quiet, settings_option, shard_option
 from ..errors import MmgenError
 from ..progress import tell
-from .answer_output import answer_all
+from .answer_output import answer_all, choose_output
 
 SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 
@@ -39,6 +39,7 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 @data_option
 @click.option("--split", help="With --as: the split; by default the split on which the step is scored.")
 @jsonl_option
+@shard_option
 def predict(
     run: Path,
     sources: tuple[Path, ...],
@@ -49,6 +50,7 @@ def predict(
     data: Path | None,
     split: str | None,
     out: Path | None,
+    shard: str | None,
 ) -> None:
     """Predict labels, choices, regions, boxes or vectors with the model in the run folder RUN. SOURCES are images,
     folders of images, or JSONL files whose fields are inputs. --input also gives inputs.
@@ -62,6 +64,8 @@ def predict(
     if form:
         if out is None:
             raise MmgenError(f"--as {form}: requires --out FILE")
+        if shard:
+            raise MmgenError(f"--as {form}: writes one file for a full split; leave out --shard")
         if sources or pairs:
             raise MmgenError(f"--as {form}: predicts for a split of the data; leave out pictures and --input")
         if data:
@@ -73,6 +77,15 @@ def predict(
         raise MmgenError("--data, --split, and --step more than once, require --as; without --as, give one --step")
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, or --input NAME=VALUE")
+    compared: list[Mapping[str, Any]] = []  # answers that are ranked once all are there
+
+    def show(line: Mapping[str, Any], kind: str) -> None:
+        if kind == "vectors" and "error" not in line:
+            compared.append(line)
+        else:
+            _print(line, kind)
+
+    output = choose_output(show, out, shard)
     quiet()
     from ..inference.load import check_query, load_for
     from ..inference.query import named_values, read_sources, refuse_overwriting
@@ -82,19 +95,10 @@ def predict(
     queries = read_sources(sources, named_values(list(pairs)), check_query(run, step, writes=False), Bars())
     refuse_overwriting(out, sources, queries)
 
-    def begin(batch_size: int):
-        predictor = load_for(run, queries, step, sets, writes=False)
-        return predictor, predictor.answers(queries, batch_size=batch_size)
+    def begin():
+        return load_for(run, queries, step, sets, writes=False), None
 
-    compared: list[Mapping[str, Any]] = []  # answers that are ranked once all are there
-
-    def show(line: Mapping[str, Any], kind: str) -> None:
-        if kind == "vectors" and "error" not in line:
-            compared.append(line)
-        else:
-            _print(line, kind)
-
-    answer_all(queries, begin, ("predicting", "predicted"), show, out)
+    answer_all(queries, begin, ("predicting", "predicted"), output)
     for line in sorted(compared, key=lambda line: -line["score"]):
         tell(f"{line['score']:7.4f}  {line['id']}")
 

@@ -20,10 +20,11 @@ from ..commands import (
     recipe_argument,
     set_option,
     settings_option,
+    shard_option,
 )
 from ..errors import MmgenError
 from ..progress import tell
-from .answer_output import answer_all
+from .answer_output import answer_all, choose_output
 
 
 @click.command()
@@ -160,6 +161,7 @@ def init(folder: Path) -> None:
 )
 @click.option("--step", help="The step whose weights to use; by default the last one that reads the given inputs.")
 @jsonl_option
+@shard_option
 def generate(
     run: Path,
     sources: tuple[Path, ...],
@@ -169,11 +171,13 @@ def generate(
     sets: tuple[str, ...],
     step: str | None,
     out: Path | None,
+    shard: str | None,
 ) -> None:
     """Generate texts with the model in the run folder RUN. SOURCES are images, folders of images, or JSONL files whose
     fields are inputs. --input also gives inputs."""
     if not sources and not pairs and not caption:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
+    output = choose_output(_print, out, shard)
     quiet()
     from ..evaluation.collapse import collapsed
     from ..inference.load import check_query, load_for, search_options
@@ -184,11 +188,11 @@ def generate(
     queries = read_sources(sources, values, check_query(run, step), Bars())
     refuse_overwriting(out, sources, queries)
 
-    def begin(batch_size: int):
+    def begin():
         predictor = load_for(run, queries, step, sets)
-        return predictor, predictor.answers(queries, search_options(predictor, n, sets), batch_size)
+        return predictor, search_options(predictor, n, sets)
 
-    answers = answer_all(queries, begin, ("writing", "written"), _print, out)
+    answers = answer_all(queries, begin, ("writing", "written"), output)
     if remark := collapsed([answer.texts[0].text for answer in answers if answer.texts]):
         tell(remark, err=True)
 

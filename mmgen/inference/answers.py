@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -92,41 +92,69 @@ class Answer:
         return line | ({"remarks": list(self.remarks)} if self.remarks else {})
 
 
+class AnswersFile:
+    """A file of lines beside `path`, to which `add` appends. `earlier`: the lines of an earlier attempt."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.partial = path, path.with_name(f".{path.name}.partial")
+        self.earlier: list[dict[str, Any]] = []
+        self.lines = 0
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Append a line. Raises RunError if it cannot be written."""
+        with _as_run_error(self.path):
+            _append(self.partial, json.dumps(line, ensure_ascii=False) + "\n")
+        self.lines += 1
+
+
 @contextlib.contextmanager
-def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Yield a function that appends a line to `.<name>.partial` beside `path`; at the end, rename that file to `path`.
+def answers_file(path: Path, resume: bool = False) -> Iterator[AnswersFile]:
+    """Yield a file whose lines go to `.<name>.partial` beside `path`; at the end, rename that file to `path`.
 
     Each line is written immediately. If the block raises, the partial file keeps its lines, an older file at `path` is
-    unchanged, and a note on the exception names the partial file. Raises RunError if a file cannot be written; a first
-    check runs before the block."""
-    partial, lines = path.with_name(f".{path.name}.partial"), 0
-
-    def add(line: Mapping[str, Any]) -> None:
-        nonlocal lines
-        with _as_run_error(path):
-            _append(partial, json.dumps(line, ensure_ascii=False) + "\n")
-        lines += 1
-
+    unchanged, and a note on the exception names the partial file. `resume`: keep the complete lines of an earlier
+    attempt; otherwise they are removed. Raises RunError if a file cannot be written; a first check runs before the
+    block."""
+    answers = AnswersFile(path)
+    partial = answers.partial
     refuse_special(path, option="--out")
     with _as_run_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab")
     with file:
         _claim(file, partial, path)
+        size, answers.earlier = _complete_lines(partial) if resume else (0, [])
+        file.truncate(size)
         try:
-            yield add
+            yield answers
             with _as_run_error(path):
                 take_name(partial, path)
         except BaseException as error:
-            if lines:
-                error.add_note(f"partial answers ({lines}) are in {partial}; re-running the command starts over")
+            if total := answers.lines + len(answers.earlier):
+                again = "continues" if resume else "starts over"
+                error.add_note(f"partial answers ({total}) are in {partial}; re-running the command {again}")
             else:
                 partial.unlink(missing_ok=True)
             raise
 
 
+def _complete_lines(path: Path) -> tuple[int, list[dict[str, Any]]]:
+    """The lines of JSON at the beginning of a file, and their size in bytes: a killed process may leave half a line."""
+    size, lines = 0, []
+    for text in path.read_bytes().splitlines(keepends=True):
+        try:
+            line = json.loads(text) if text.endswith(b"\n") else None
+        except ValueError:
+            break
+        if not isinstance(line, dict):
+            break
+        lines.append(line)
+        size += len(text)
+    return size, lines
+
+
 def _claim(file: BinaryIO, partial: Path, path: Path) -> None:
-    """Lock the file for this process, and empty it. Raises RunError if another process writes it."""
+    """Lock the file for this process. Raises RunError if another process writes it."""
     # `files.locked` writes the holder of the lock into a separate lock file, which would stay beside the answers;
     # here the file of answers itself is locked
     try:
@@ -137,7 +165,6 @@ def _claim(file: BinaryIO, partial: Path, path: Path) -> None:
         raise RunError(f"{path}: another command is writing this file; wait for it, or choose another file") from None
     except OSError:
         pass  # a file system without locks
-    file.truncate(0)
 
 
 def _append(path: Path, line: str) -> None:

@@ -1,0 +1,129 @@
+"""The answers of one shard of many queries, and the file of all answers merged from the shards.
+
+The first line of a shard's file says what was asked of which model; every other line has the number of its query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ..decoding import DecodingConfig
+from ..errors import DataError, RunError
+from ..features.shards import Shard, shard_files
+from ..model import Model
+from .answers import answers_file
+from .predictor import Predictor
+from .query import Query
+
+NUMBER = "number"  # of a query among all, in the lines of a shard
+BATCH = 16
+
+
+def write_shard(
+    predictor: Predictor,
+    queries: Sequence[Query],
+    options: DecodingConfig | None,
+    path: Path,
+    shard: Shard,
+    advance: Callable[[int], None],
+) -> Path:
+    """Write the answers of a shard of `queries` into its file beside `path`, and return that file. A finished file is
+    left as it is; a stopped one is continued. `advance`: called with the number of queries that are answered. Raises
+    RunError for a file that belongs to other queries or another model, and DataError for a decoding that samples."""
+    if options is not None and options.samples:
+        raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding without do_sample")
+    target, header = shard.path(path), header_of(predictor, queries, options, shard)
+    chosen = [(number, query) for number, query in enumerate(queries) if shard.owns(query.id)]
+    if target.exists():
+        _check_header(target, next(iter(_lines(target)), {}), header)
+        advance(len(chosen))
+        return target
+    with answers_file(target, resume=True) as file:
+        if file.earlier:
+            _check_header(target, file.earlier[0], header)
+        else:
+            file.add(header)
+        done = {line.get(NUMBER) for line in file.earlier[1:]}
+        chosen = [(number, query) for number, query in chosen if number not in done]
+        advance(len(done))
+        answers = predictor.answers([query for _, query in chosen], options, BATCH)
+        for (number, _), answer in zip(chosen, answers, strict=True):
+            file.add({NUMBER: number, **answer.as_json()})
+            advance(1)
+    return target
+
+
+def header_of(
+    predictor: Predictor, queries: Sequence[Query], options: DecodingConfig | None, shard: Shard
+) -> dict[str, Any]:
+    """The first line of a shard's file: the shard, the queries, the step and its weights, and the decoding."""
+    ids = blake2b("\n".join(query.id for query in queries).encode("utf-8", "surrogatepass"), digest_size=8)
+    return {
+        "shard": str(shard),
+        "queries": len(queries),
+        "ids": ids.hexdigest(),
+        "step": predictor.step,
+        "weights": _weights(predictor.model),
+        "decoding": None if options is None else json.loads(options.model_dump_json()),
+    }
+
+
+def _weights(model: Model) -> str:
+    """A checksum of all weights."""
+    total = 0
+    for name, tensor in sorted(model.state_dict().items()):
+        total = zlib.crc32(name.encode(), total)
+        total = zlib.crc32(tensor.detach().cpu().float().contiguous().numpy().tobytes(), total)
+    return f"{total:08x}"
+
+
+def _check_header(path: Path, header: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raises RunError if a file was begun with other settings."""
+    if changed := [name for name in expected if header.get(name) != expected[name]]:
+        raise RunError(f"{path}: was begun with other {' and '.join(changed)}; delete it, or choose another --out")
+
+
+def merged(path: Path) -> Iterator[dict[str, Any]]:
+    """The answers of all shards of `path`, in the order of the queries. Raises DataError if a shard is missing or
+    damaged, if the shards do not belong together, and for queries without an answer, or with two."""
+    files = shard_files(path)
+    answers: dict[int, dict[str, Any]] = {}
+    first: dict[str, Any] = {}
+    for shard, file in files.items():
+        lines = _lines(file)
+        header = next(lines, {})
+        first = first or header
+        if header.get("shard") != str(shard):
+            raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
+        if changed := [name for name in first if name != "shard" and header.get(name) != first[name]]:
+            changes = " and ".join(changed)
+            raise DataError(f"{file}: has other {changes} than {next(iter(files.values()))}; run one of them again")
+        for place, line in enumerate(lines, 2):
+            number = line.pop(NUMBER, None)
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < first["queries"]:
+                raise DataError(f"{file}:{place}: has no number of a query; run again with --shard {shard}")
+            if number in answers:
+                raise DataError(f"{file}:{place}: query {number} ('{line.get('id')}') is answered twice; run it again")
+            answers[number] = line
+    if missing := [number for number in range(first["queries"]) if number not in answers]:
+        names = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
+        raise DataError(f"{path}: {len(missing)} of {first['queries']} queries have no answer: number {names}")
+    return (answers[number] for number in range(first["queries"]))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a shard. Raises DataError for a line that is no JSON object."""
+    with path.open(encoding="utf-8") as file:
+        for place, text in enumerate(file, 1):
+            line: object = None
+            with contextlib.suppress(ValueError, RecursionError):
+                line = json.loads(text)
+            if not isinstance(line, dict):
+                raise DataError(f"{path}:{place}: not a JSON object; delete the file and run its shard again")
+            yield line
