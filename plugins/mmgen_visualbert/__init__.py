@@ -53,6 +53,12 @@ class VisualBertRegions(MentionsConfig):
     coordinates: bool = Field(
         False, description="append six relative numbers to every feature: x0, y0, x1, y1, width, height (Flickr30K)"
     )
+    coordinate_scale: float = Field(
+        1.0,
+        gt=0,
+        description="factor of these numbers; beside hundreds of features a larger one, such as 8, lets relations in "
+        "space be learned sooner",
+    )
     max_regions: int = Field(
         100, ge=1, description="maximum number of regions per image; a store has them by decreasing confidence"
     )

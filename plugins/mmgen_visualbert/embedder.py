@@ -34,6 +34,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         reader.boxes = config.coordinates
         super().__init__(config, backbone, reader)
         self.texts, self.first_type, self.visual_type = config.mentions, backbone.types - 2, config.visual_type
+        self.scale = config.coordinate_scale
         self._backbone = [backbone]
 
     def forward(
@@ -54,8 +55,8 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         return {f"projection.{part}": tensor for part, tensor in projection(weights).items()}
 
     def where(self, boxes: Tensor) -> Tensor:
-        """(B, N, 6): the corners, the width and the height."""
-        return torch.cat([boxes, boxes[..., 2:] - boxes[..., :2]], -1)
+        """(B, N, 6): the corners, the width and the height, times `coordinate_scale`."""
+        return self.scale * torch.cat([boxes, boxes[..., 2:] - boxes[..., :2]], -1)
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
         """Regions that words mention get the mean of the words' position embeddings (the paper adds the embeddings,

@@ -87,3 +87,11 @@ def test_six_coordinates():
     assert model.embedders["image"].projection.in_features == D + 6
     boxes = torch.tensor([[[0.1, 0.2, 0.5, 0.9]]])
     assert torch.allclose(model.embedders["image"].where(boxes), torch.tensor([[[0.1, 0.2, 0.5, 0.9, 0.4, 0.7]]]))
+
+
+def test_larger_coordinates():
+    boxes = torch.tensor([[[0.0, 0.25, 0.5, 1.0]]])
+    plain = build_model(inputs={"caption": Text()}, coordinates=True).embedders["image"]
+    larger = build_model(inputs={"caption": Text()}, coordinates=True, coordinate_scale=8).embedders["image"]
+    assert plain.where(boxes).tolist() == [[[0.0, 0.25, 0.5, 1.0, 0.5, 0.75]]]
+    assert larger.where(boxes).tolist() == [[[0.0, 2.0, 4.0, 8.0, 4.0, 6.0]]]
