@@ -77,7 +77,9 @@ class EmbedderConfig(PartConfig):
     kind: ClassVar[str] = "embedder"
     hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
 
-    takes_picture: ClassVar[bool] = False  # whether its reader also reads a `parts.Picture`, which a query may give
+    takes_picture: ClassVar[bool] = (
+        False  # whether its reader also reads a `parts.Picture`, which a query may give; see `parts.Embedder.prepare`
+    )
 
     fields: tuple[str, ...] = Field(
         (), description="fields of an example that it reads; by default the field of its name"

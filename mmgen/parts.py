@@ -64,6 +64,12 @@ class Reader(abc.ABC):
         A run calls it before it trains. By default it does nothing."""
         return
 
+    def augment(self, example: ResolvedExample, name: str, draw: random.Random) -> ResolvedExample:
+        """What a visit to a training example reads in its place: a mirrored picture, with its texts. `name`: of the
+        input, for `ResolvedExample.overrides`. Lengths and numbers of targets must stay about the same. By default the
+        example."""
+        return example
+
 
 class Embedder(Part, abc.ABC):
     """One input of an example as states of width `backbone.input_size`. Its parameters are those of its modality.
@@ -71,6 +77,13 @@ class Embedder(Part, abc.ABC):
     attribute the backbone would be a submodule, saved twice and trained with the input."""
 
     reader: Reader
+    license: str | None = None  # of the weights of a network in it, where known; an export names it
+
+    def prepare(self, pictures: Mapping[str, Picture]) -> None:
+        """Called once after `build` if the config says `takes_picture`. `pictures`: the raw images of the data by key,
+        which are looked for at the first use; raises DataError then if the data have none. By default it does
+        nothing."""
+        return
 
     @abc.abstractmethod
     def forward(self, *args: Any, **collated: Any) -> Segment:

@@ -89,7 +89,8 @@ class ResolvedExample(Example):
     read.
 
     overrides  input name -> field -> value that the reader of this input reads in place of that in `inputs`. Queries
-               alone have them: two inputs may read one field, and be given different values
+               have them, since two inputs may read one field and be given different values, and examples that a reader
+               augments; others of a data set have none
     """
 
     overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

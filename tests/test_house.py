@@ -57,6 +57,7 @@ HANDED_ON = {  # functions that take **names and hand them on, since the names a
     "mmgen.testing.writing.offered",
     "mmgen.training.fsdp.forward",  # those of any layer
     "mmgen_bench.command.call",  # click's, of a command that it decorates
+    "mmgen_pictures.embedder.forward",  # those of any input of features
     "mmgen_serve.command.serve",  # options of the command line, which are fields of Options
 }
 core = sorted((ROOT / "mmgen").rglob("*.py"))

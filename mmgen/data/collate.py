@@ -86,10 +86,19 @@ class Collator:
     def read(self, example: Example, epoch: object = None) -> ReadExample:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
         rows = self._rows(example if epoch is not None else resolve(example), epoch)
-        resolved = [self.place.resolve(row, epoch) for row in rows]
+        resolved = [self._augmented(self.place.resolve(row, epoch), epoch) for row in rows]
         read = [{name: self._item(name, row) for name in self.readers} for row in resolved]
         numbered = enumerate(zip(resolved, read, strict=True))
         return ReadExample(example.id, [ReadRow(row, items, epoch, number) for number, (row, items) in numbered])
+
+    def _augmented(self, example: ResolvedExample, epoch: object) -> ResolvedExample:
+        """The example, in training as its readers augment it. Inputs that read one field get equal draws."""
+        for name, reader in self.readers.items() if epoch is not None else ():
+            if type(reader).augment is not Reader.augment:
+                draw = self.place.draw(example, epoch, "augment")
+                with part_calls(self._input(name), "augment"):
+                    example = reader.augment(example, name, draw)
+        return example
 
     def _item(self, name: str, row: ResolvedExample) -> Any:
         """What the reader of an input reads of a row."""

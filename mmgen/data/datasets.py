@@ -7,7 +7,7 @@ import itertools
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 from ..configs import DatasetConfig, FeaturesConfig
@@ -153,8 +153,8 @@ class Datasets:
         return vocabularies
 
     def pictures(self) -> Iterator[Picture]:
-        """Every picture of the data sets whose features a step reads, once. Raises DataError if such a data set has no
-        pictures or only their keys, or if two data sets use one key for different pictures."""
+        """Every picture of the data sets whose features or pictures a step reads, once. Raises DataError if such a data
+        set has no pictures or only their keys, or if two data sets use one key for different pictures."""
         seen: dict[str, Picture] = {}
         read = self._data_with_pictures()
         for config, dataset in self._built.values():
@@ -170,13 +170,14 @@ class Datasets:
                     )
 
     def _data_with_pictures(self) -> list[DatasetConfig]:
-        """The data sets whose examples' features a step reads; the recipe's own if no step does."""
+        """The data sets whose examples' features or pictures a step reads; the recipe's own if no step does."""
         recipe, read = self.recipe, list[DatasetConfig]()
         for name, step in recipe.steps.items():
             sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
             scored = [(recipe.scored_data(name) or recipe.data, step.inputs)] if step.evaluate else []
             for config, inputs in [*sources, *scored]:
-                if any(isinstance(recipe.inputs[input_name], FeaturesConfig) for input_name in inputs):
+                configs = [recipe.inputs[input_name] for input_name in inputs]
+                if any(isinstance(config_, FeaturesConfig) or config_.takes_picture for config_ in configs):
                     read.append(config)
         return read or [recipe.data]
 
@@ -235,6 +236,32 @@ class Datasets:
             checks.check(name, examples, lambda chunk: [call(chunk) for call in visits])
         self._splits[key] = examples
         return examples
+
+
+class PicturesByKey(Mapping[str, Picture]):
+    """The pictures of a recipe's data by key. The data sets are built, and their pictures listed, at the first use."""
+
+    def __init__(self, datasets: Callable[[], Datasets]) -> None:
+        self._datasets = datasets
+
+    @cached_property
+    def _pictures(self) -> dict[str, Picture]:
+        return {picture.key: picture for picture in self._datasets().pictures()}
+
+    def __getitem__(self, key: str) -> Picture:
+        return self._pictures[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pictures)
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Picture]]]:  # loader workers need no data sets
+        return dict, (self._pictures,)
+
+    def __deepcopy__(self, memo: object) -> PicturesByKey:
+        return self
 
 
 def _add_to_digest(digest: hashlib._Hash, examples: Sequence[Example]) -> None:

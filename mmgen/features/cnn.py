@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -24,7 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..errors import DataError
 from ..files import open_tensors
 from ..oom import OomRetry
-from ..parts import FailedImage, Picture, Record
+from ..parts import Extractor, FailedImage, Picture, Record
+from .fingerprints import LICENSE, UNKNOWN
 from .uninitialised import Uninitialised
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 LoadedPicture: TypeAlias = "tuple[Picture, Image.Image]"
 HASH_DIGITS = 16
+EMPTY = "empty"
 NETWORK = "network.safetensors"  # in a folder that `save_network` wrote
 COMPLETE = "copy the complete folder again"
 
@@ -40,13 +42,15 @@ class Network:
     """A timm model's feature maps at one level.
 
     model    timm's name
-    weights  "pretrained" (downloaded once by timm), "random" (from `seed`), or a local safetensors file
+    weights  "pretrained" (downloaded once by timm), "random" (from `seed`), a local safetensors file, or `EMPTY`:
+             weights that somebody loads later, on torch's default device
     level    index of the feature map, 0 for the finest; negative indices count from the coarsest
     size     side of the square that pictures are resized to, in pixels
     fit      "pad" keeps the aspect ratio and pads on the right and at the bottom; "stretch" ignores the aspect ratio
     folder   a folder that `save` wrote; its weights are used instead of `weights`
 
-    Attributes: width (C), digest (of the weights), device, license (of timm's weights, or None). Raises DataError for
+    Attributes: width (C), digest (of the weights), device, license (of the weights, "unknown" if timm does
+    not know it; None for random weights). Raises DataError for
     an unknown model, weights or level.
     """
 
@@ -61,14 +65,19 @@ class Network:
         folder: Path | None = None,
     ) -> None:
         self.size, self.fit = size, fit
-        if folder is None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if weights == EMPTY:
+            self.module, self.width = create(model, level, size, model)
+            self.digest, self.device = EMPTY, torch.get_default_device()
+        elif folder is None:
             self.module, self.width = load(model, weights, seed, level, size)
+            self.digest = digest(self.module)
         else:
             self.module, self.width = load_saved(model, level, size, folder)
-        self.digest = digest(self.module)
+            self.digest = digest(self.module)
         pretrained_cfg: Any = getattr(self.module, "pretrained_cfg", {})
-        self.license: str | None = pretrained_cfg.get("license") if weights == "pretrained" else None
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        published = pretrained_cfg.get("license") if weights == "pretrained" else None
+        self.license: str | None = None if weights in ("random", EMPTY) else published or UNKNOWN
         self.module.to(self.device)
         mean = pretrained_cfg.get("mean", (0.485, 0.456, 0.406))
         deviation = pretrained_cfg.get("std", (0.229, 0.224, 0.225))
@@ -83,26 +92,52 @@ class Network:
         canvas = torch.zeros(len(images), 3, self.size, self.size, device=self.device)
         extents = torch.ones(len(images), 2)
         for row, (pixels, image) in enumerate(zip(canvas, images, strict=True)):
-            width, height = self._fitted_size(image)
-            resized = image if image.size == (width, height) else image.resize((width, height))
-            values = torch.from_numpy(np.array(resized)).to(self.device).permute(2, 0, 1).float() / 255
+            resized = fit_picture(image, self.size, self.fit)
+            height, width = resized.shape[:2]
+            values = torch.from_numpy(resized).to(self.device).permute(2, 0, 1).float() / 255
             pixels[:, :height, :width] = (values - self.mean) / self.deviation
             extents[row] = torch.tensor([width, height]) / self.size
         with precision(self.device):
-            maps = self.module(canvas)[0]
-        if maps.shape[1] != self.width:  # some timm networks have channels last
-            maps = maps.permute(0, 3, 1, 2)
+            maps = feature_maps(self.module, canvas, self.width)
         return maps.float(), extents.to(self.device)
 
     def save(self, folder: Path) -> None:
         """Write the weights into a folder; the argument `folder` reads them."""
         save_network(self.module, folder)
 
-    def _fitted_size(self, image: Image.Image) -> tuple[int, int]:
-        if self.fit == "stretch":
-            return self.size, self.size
-        scale = self.size / max(image.size)
-        return max(1, round(image.width * scale)), max(1, round(image.height * scale))
+
+class Pooling(Protocol):
+    """What an extractor pools the maps of its network over. Picklable; without weights."""
+
+    def regions(self, picture: Picture) -> Record:
+        """The boxes of a picture, (R, 4), without features. Opens no file."""
+
+    def pool(self, maps: Tensor, extents: Tensor, boxes: Sequence[Tensor]) -> Tensor:
+        """Features (sum R, D) of the boxes (R, 4) of B pictures, from their maps (B, C, h, w) and `extents` (B, 2), the
+        shares of the maps' width and height that they cover. With gradients."""
+
+
+class CnnExtractor(Extractor):
+    """An extractor that pools the maps of a network. An input may train such a network with a model."""
+
+    network: Network
+    pooling: Pooling
+
+
+def fit_picture(image: Image.Image, size: int, fit: Literal["pad", "stretch"]) -> np.ndarray:
+    """A picture resized into a square of `size` pixels: (height, width, 3) uint8. See `Network` for `fit`."""
+    width = height = size
+    if fit == "pad":
+        scale = size / max(image.size)
+        width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    return np.array(image if image.size == (width, height) else image.resize((width, height)))
+
+
+def feature_maps(module: nn.Module, pixels: Tensor, width: int) -> Tensor:
+    """The feature maps (B, C, h, w) of a module that `load` made, of `width` channels, for pixels (B, 3, size,
+    size)."""
+    maps: Tensor = module(pixels)[0]
+    return maps if maps.shape[1] == width else maps.permute(0, 3, 1, 2)  # some timm networks have channels last
 
 
 class SeededRandom(TorchDispatchMode):
@@ -147,7 +182,7 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
     try:
         with SeededRandom(seed):
             module = timm.create_model(model, pretrained=weights != "random", features_only=True, **options)
-            levels = module.feature_info.channels()
+            levels = channels(module)
             if not -len(levels) <= level < len(levels):
                 raise DataError(
                     f"'{model}' has {len(levels)} levels of feature maps, 0 to {len(levels) - 1}, but level is {level}"
@@ -174,31 +209,40 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
     return module.eval().requires_grad_(False), levels[level]
 
 
+def channels(module: nn.Module) -> list[int]:
+    """The number of channels of every level of a timm model's feature maps: all blocks of a transformer, of which timm
+    returns three if not asked for others."""
+    info: Any = module.feature_info
+    return [level["num_chs"] for level in info.info]
+
+
 def load_saved(model: str, level: int, size: int, folder: Path) -> tuple[nn.Module, int]:
     """A timm model in eval mode with the weights that `save_network` wrote, and the number of channels of its map. Its
     names and shapes are compared with the file before memory is taken. Raises DataError."""
+    with torch.device("meta"):
+        check_saved(create(model, level, size, folder)[0], folder)
+    with Uninitialised():
+        module, width = create(model, level, size, folder)
+    load_network(module, folder)
+    return module, width
+
+
+def create(model: str, level: int, size: int, place: object) -> tuple[nn.Module, int]:
+    """A timm model in eval mode whose weights are loaded later, and the number of channels of its map. `place`: the
+    prefix of errors. Raises DataError."""
     import timm
 
     if not timm.is_model(model):
-        raise DataError(f"{folder}: timm has no model '{model}'; install the version of timm that has it")
+        raise DataError(f"{place}: timm has no model '{model}'; install the version of timm that has it")
     fixed = getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False)
     options: dict[str, Any] = {"img_size": size} if fixed else {}
-
-    def create() -> nn.Module:
-        levels = timm.create_model(model, pretrained=False, features_only=True, **options).feature_info.channels()
-        if not -len(levels) <= level < len(levels):
-            raise DataError(f"{folder}: '{model}' has {len(levels)} levels of feature maps, but level is {level}")
-        return timm.create_model(
-            model, pretrained=False, features_only=True, out_indices=(level % len(levels),), **options
-        )
-
-    with torch.device("meta"):
-        check_saved(create(), folder)
-    with Uninitialised():
-        module = create()
-    load_network(module, folder)
-    info: Any = module.feature_info
-    return module.eval().requires_grad_(False), info.channels()[-1]
+    levels = channels(timm.create_model(model, pretrained=False, features_only=True, **options))
+    if not -len(levels) <= level < len(levels):
+        raise DataError(f"{place}: '{model}' has {len(levels)} levels of feature maps, but level is {level}")
+    module = timm.create_model(
+        model, pretrained=False, features_only=True, out_indices=(level % len(levels),), **options
+    )
+    return module.eval().requires_grad_(False), levels[level]
 
 
 def save_network(module: nn.Module, folder: Path) -> None:
@@ -236,6 +280,11 @@ def digest(module: nn.Module) -> str:
         sha256.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         sha256.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return sha256.hexdigest()[:HASH_DIGITS]
+
+
+def with_license(fingerprint: Mapping[str, Any], license: str | None) -> dict[str, Any]:
+    """The fingerprint of an extractor with the licence of its network, if it has one."""
+    return {**fingerprint, **({LICENSE: license} if license else {})}
 
 
 def weights_name(weights: str) -> str:

@@ -20,7 +20,7 @@ from ..configs import FeaturesConfig
 from ..errors import DataError, MissingInput
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, ResolvedExample, Segment
-from .fingerprints import difference, in_words
+from .fingerprints import difference, in_words, licenses, same
 from .hiding import hide_regions
 from .measures import measure, word_scale
 from .multi_file import MultiFileStore, open_store
@@ -184,7 +184,7 @@ class StoreReader(Reader):
             raise DataError(
                 f"{store.path}: features have width {store.width}, but the model was trained on width {self.width}"
             )
-        if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
+        if self.fingerprint is not None and not same(store.fingerprint, self.fingerprint) and not self.allow_other:
             changes = difference(store.fingerprint, self.fingerprint, ("here", "in training"))
             raise DataError(
                 f"{store.path}: features of {in_words(store.fingerprint)}, but the model was trained on features of "
@@ -231,23 +231,23 @@ class StoredEmbedder(Embedder):
             self.reader.classes = store.class_names or None
             statistics = measure(store, None if self.measures_all else self.reader.limit)
         self.normalise = config.normalize
-        width, places = self.width, self.places * self.reader.boxes
+        assert self.reader.width is not None  # from the config or the file
+        self.width = width = self.reader.width
+        places = self.places * self.reader.boxes
         if self.normalise == "standard":
-            mean, deviation = (torch.zeros(width), torch.ones(width)) if statistics is None else statistics
-            self.register_buffer("mean", mean)
-            self.register_buffer("deviation", deviation)
+            self.register_buffer("mean", torch.zeros(width))
+            self.register_buffer("deviation", torch.ones(width))
         self.projection = nn.Linear(width + places, backbone.input_size)
         if statistics is not None:
-            self._init_projection(*statistics, word_scale(backbone))
-
-    @property
-    def width(self) -> int:
-        assert self.reader.width is not None  # from the config or the file
-        return self.reader.width
+            self.init_from_statistics(*statistics, word_scale(backbone))
 
     @property
     def fingerprint(self) -> dict[str, Any]:
         return self.reader.fingerprint or {}
+
+    @property
+    def license(self) -> str | None:  # type: ignore[override]
+        return licenses(self.reader.fingerprint)
 
     def forward(
         self, features: Tensor, mask: Tensor, boxes: Tensor | None = None, picture: Tensor | None = None
@@ -296,6 +296,14 @@ class StoredEmbedder(Embedder):
         return visual
 
     @torch.no_grad()
+    def init_from_statistics(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
+        """Initialise the normalisation and W from the statistics of the features, both (D,). `scale`: the standard
+        deviation of word embeddings."""
+        if self.normalise == "standard":
+            self.mean.copy_(mean)
+            self.deviation.copy_(deviation)
+        self._init_projection(mean, deviation, scale)
+
     def _init_projection(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
         """Initialise W so that its outputs have mean 0 and the length of word embeddings, so that neither dominates.
         Features of ReLU networks are far from 0; without the bias, all regions would start as nearly the same

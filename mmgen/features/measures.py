@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,13 +20,24 @@ SAMPLED = 1000  # images that statistics are computed from
 
 def measure(store: FeatureStore | MultiFileStore, limit: int | None) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each dimension, both (D,), over evenly spaced images of the store."""
-    keys = list(store)
-    total, squares, count = np.zeros(store.width), np.zeros(store.width), 0
-    for key in keys[:: -(-len(keys) // SAMPLED)]:
-        features = store.read(key, limit).features.astype(np.float64)
+    keys = sample(list(store))
+    return statistics((store.read(key, limit).features for key in keys), store.width, str(store.path))
+
+
+def sample(keys: Sequence[str]) -> Sequence[str]:
+    """Evenly spaced keys of images, at most `SAMPLED`."""
+    return keys[:: -(-len(keys) // SAMPLED) or 1]
+
+
+def statistics(rows: Iterable[np.ndarray], width: int, place: str) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each dimension, both (D,), over arrays (R, D). `place`: where they come from, for
+    errors. Raises DataError for values that are not finite."""
+    total, squares, count = np.zeros(width), np.zeros(width), 0
+    for row in rows:
+        features = row.astype(np.float64)
         total, squares, count = total + features.sum(0), squares + np.square(features).sum(0), count + len(features)
     if not np.isfinite(squares).all():
-        raise DataError(f"{store.path}: features are not finite (NaN or infinite); create them again")
+        raise DataError(f"{place}: features are not finite (NaN or infinite); create them again")
     mean = total / max(count, 1)
     deviation = np.sqrt(np.maximum(squares / max(count, 1) - np.square(mean), 0))
     # without a floor, a dimension that hardly varies would be scaled up into noise
@@ -49,9 +61,7 @@ class FeatureRange:
     @classmethod
     def of(cls, store: FeatureStore | MultiFileStore, limit: int | None) -> FeatureRange | None:
         """The range of evenly spaced pictures; None if there are too few."""
-        keys = list(store)
-        sampled = keys[:: -(-len(keys) // SAMPLED) or 1]
-        pictures = [store.read(key, limit).features for key in sampled if store.count(key)]
+        pictures = [store.read(key, limit).features for key in sample(list(store)) if store.count(key)]
         if len(pictures) < FEWEST:
             return None
         means = np.stack([features.mean(0, dtype=np.float64) for features in pictures])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .fingerprints import RANDOM, difference, is_random
+from .fingerprints import RANDOM, difference, is_random, same
 from .store import IN_MEMORY, FeatureStore
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class MultiFileStore:
     def _check_match(self) -> None:
         first = self.stores[0]
         for store in self.stores[1:]:
-            if store.fingerprint != first.fingerprint:
+            if not same(store.fingerprint, first.fingerprint):
                 raise DataError(
                     f"{store.path}: features differ from those of {first.path} "
                     f"({difference(store.fingerprint, first.fingerprint)}); use the same extractor and settings for "

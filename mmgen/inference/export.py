@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import metadata_load, try_to_load_from_cache
-
 from .. import API_VERSION, __version__
 from ..configs import BackboneConfig, FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
+from ..features.fingerprints import hub_license
 from ..files import write_folder, write_json
 from ..parts import Embedder, Extractor
 from ..recipe.tables import GENERATOR, parts_in
@@ -128,22 +127,17 @@ def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         "plugins": _plugins(parts_in((exported.backbone, inputs, exported.generator, objectives))),
         "licenses": {
             **{name: text for name, text in predictor.licenses.items() if name in ("backbone", *inputs)},
+            **{name: text for name in inputs if (text := predictor.model.embedders[name].license) is not None},
             **_backbone_license(exported.backbone),
         },
     }
 
 
 def _backbone_license(config: BackboneConfig) -> dict[str, str]:
-    """The licence of pretrained weights, by the metadata of the README.md beside them or in the hub's cache."""
+    """The licence of an encoder's pretrained weights, where it is known."""
     weights = getattr(config, "weights", None)
-    if not isinstance(weights, str):
-        return {}
-    try:
-        card = Path(weights) / CARD if Path(weights).is_dir() else try_to_load_from_cache(weights, CARD)
-        license = (metadata_load(card) or {}).get("license") if isinstance(card, str | Path) else None
-    except Exception:  # no such file, or the card of a stranger: the licence is not known then
-        return {}
-    return {"backbone": license} if isinstance(license, str) else {}
+    license = hub_license(weights) if isinstance(weights, str) else None
+    return {"backbone": license} if license is not None else {}
 
 
 def _adds_terms(embedder: Embedder) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..configs import DatasetConfig
+from ..configs import DatasetConfig, FeaturesConfig
 from ..data.seeds import seeded
 from ..errors import DataError, MmgenError, PluginError, RunError
 from ..features.uninitialised import Uninitialised
@@ -81,7 +81,8 @@ def _extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dict[str,
     """Input -> the folder of its saved extractor, for inputs whose extractor is not overridden. Raises RunError."""
     places = {}
     for name, settings in recipe.inputs.items():
-        if getattr(settings, "extractor", None) is not None and name not in overridden:
+        extractor = settings.extractor if isinstance(settings, FeaturesConfig) else None
+        if extractor is not None and name not in overridden:
             places[name] = folder / EXTRACTORS / name
             if not places[name].is_dir():
                 raise RunError(f"{places[name]}: missing; {COMPLETE}")

@@ -14,7 +14,7 @@ from PIL import Image
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
-from ..features.fingerprints import difference
+from ..features.fingerprints import difference, same
 from ..features.measures import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
@@ -127,9 +127,11 @@ class QueryFeatures:
         saved, settings = self.extractors.get(name), config.extractor
         extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
         fingerprint = dict(extractor.fingerprint)
-        if fingerprint != trained and not config.allow_other_features:
-            same = fingerprint.get("extractor") == source
-            changes = difference(trained, fingerprint, ("in training", "here")) if same else f"{source} in training"
+        if not same(fingerprint, trained) and not config.allow_other_features:
+            same_extractor = fingerprint.get("extractor") == source
+            changes = (
+                difference(trained, fingerprint, ("in training", "here")) if same_extractor else f"{source} in training"
+            )
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
                 "use the same extractor and settings"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from ..configs import EmbedderConfig, FeaturesConfig
+from ..data.datasets import Datasets
 from ..decoding import DecodingConfig
 from ..errors import DataError, RecipeError, RunError
 from ..files import check_table, read_table
@@ -20,7 +22,7 @@ from ..recipe.messages import describe_mistake, mistake_text
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.exports import is_export, read_config
-from ..storage.model_files import build_model, features_file
+from ..storage.model_files import build_model, features_file, prepare_inputs
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
 from .exported import load_export
@@ -140,6 +142,7 @@ def load_run(
                 "original run"
             )
     load_step(model, recipe, folder, step_name)
+    prepare_inputs(model, recipe, partial(Datasets, recipe))
     predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, step_name, folder)
     if warm:
         predictor.warm()

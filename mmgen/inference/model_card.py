@@ -264,9 +264,11 @@ def _start(step: Step, backbone: BackboneConfig) -> str:
 
 def _limits(predictor: Predictor, config: Mapping[str, Any]) -> str:
     """What the model cannot see."""
+    if not predictor.names.pictures:
+        return "The model sees no pictures."
     reads = [name for name in predictor.names.pictures if isinstance(predictor.names.inputs[name], FeaturesConfig)]
     if not reads:
-        return "The model sees no pictures."
+        return "The network that sees pictures is a part of the model; it knows what its own data and these data show."
     random = [name for name in reads if '"weights": "random"' in json.dumps(config["inputs"][name].get("extractor"))]
     if random:
         return "The network that computes features of pictures has random weights: it sees colours and edges only."

@@ -18,6 +18,7 @@ from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.exports import is_export
+from ..storage.model_files import prepare_inputs
 from ..tensors import Example, Generation, Prediction
 from .hub import find_folder
 from .load import open_model
@@ -58,6 +59,7 @@ class WithData:
         predictor = open_model(self.folder, None, self.sets)
         for name, store in self.stores.items():
             predictor.features.embedders[name].reader.path = store
+        prepare_inputs(predictor.model, predictor.recipe, self.datasets)
         return predictor
 
     @property

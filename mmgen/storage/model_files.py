@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..configs import ExtractorConfig, FeaturesConfig
-from ..data.datasets import Datasets
+from ..data.datasets import Datasets, PicturesByKey
 from ..data.seeds import seeded
 from ..errors import MmgenError, RunError
+from ..features.fingerprints import same
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
 from ..recipe.renamed_keys import with_old_names
 from ..recipe.tables import SOURCE_KEYS, Recipe
+from ..registry import Qualified, part_calls
 from .run_folder import RunFolder, differences
 
 INPUTS = "inputs.json"  # in a run folder: the features that its inputs are trained on
@@ -27,7 +29,7 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
     texts = datasets.texts() if datasets else None
     vocabularies = datasets.vocabularies() if datasets else read_vocabularies(folder.parent) if folder else {}
     with seeded(recipe.seed, "model"):
-        return compose(
+        model = compose(
             recipe.backbone,
             recipe.inputs,
             recipe.generator,
@@ -36,6 +38,18 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
             sequence=recipe.sequence,
             objectives=Objectives(recipe.objectives, vocabularies),
         )
+        if datasets is not None:
+            prepare_inputs(model, recipe, datasets)
+    return model
+
+
+def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[], Datasets]) -> None:
+    """Give the inputs that read pictures those of the data sets, which a function may build when they are used."""
+    pictures = PicturesByKey(datasets if callable(datasets) else lambda: datasets)
+    for name, embedder in model.embedders.items():
+        if recipe.inputs[name].takes_picture:
+            with part_calls(Qualified(f"input '{name}'", "embedder", embedder), "prepare"):
+                embedder.prepare(pictures)
 
 
 def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:
@@ -69,7 +83,7 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
         earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})
         for name, before in earlier.items():
             now = {key: value for key, value in settings.get(name, {}).items() if key in before or not before}
-            if name in settings and before != json.loads(json.dumps(now)):  # a new key is not a difference
+            if name in settings and not same(before, json.loads(json.dumps(now))):  # a new key is not a difference
                 changes = "; ".join(differences(before, now))
                 raise RunError(
                     f"{folder.path}: the features of '{name}' differ from those the steps were trained on "

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..configs import BackboneConfig, EmbedderConfig
 from ..data.part_checks import check_reads
 from ..data.seeds import resolve
-from ..parts import Backbone, Embedder
+from ..parts import Backbone, Embedder, Picture
 from ..sequence import lay_out, segment_problem, sharing_problem, terms_problem
 from ..tensors import Example, Hiding, ResolvedExample, Segment, Slots
 from .devices import MixedDevices, OneDevice, plain_tensors
@@ -42,9 +42,17 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             config if config.fields else config.model_copy(update={"fields": (next(iter(self.examples()[0].inputs)),)})
         )
 
+    def pictures(self) -> Mapping[str, Picture]:
+        """The pictures of the examples by key, for an embedder whose config says `takes_picture`."""
+        return {}
+
     def embedder(self, backbone: Backbone | None = None) -> Embedder:
         """A new embedder for a backbone, in eval mode."""
-        return self.seeded(self.reading().build, backbone or self.built()).eval()
+        config = self.reading()
+        embedder = self.seeded(config.build, backbone or self.built()).eval()
+        if config.takes_picture:
+            embedder.prepare(self.pictures())
+        return embedder
 
     def built(self) -> Backbone:
         config = self.reading()

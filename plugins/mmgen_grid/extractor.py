@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 from torch.nn import functional
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import Network, extract_records, weights_name
-from mmgen.parts import Extractor, FailedImage, Picture, Record
+from mmgen.features.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
+from mmgen.features.fingerprints import licenses
+from mmgen.parts import FailedImage, Picture, Record
 
 from . import TimmGrid
 
 
-class GridFeatures(Extractor):
+class GridFeatures(CnnExtractor):
     """Extracts features (grid x grid, C x pool x pool) per picture, row by row."""
 
+    pooling: CellPooling
+
     def __init__(self, config: TimmGrid, folder: Path | None = None) -> None:
-        level, self.pool, size = config.feature_settings()
+        level, pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch", folder=folder)
-        self.license = self.network.license
-        self.batch_size, self.grid = config.batch_size, config.grid
+        self.batch_size = config.batch_size
         edges = torch.linspace(0, 1, config.grid + 1)
         rows, columns = torch.meshgrid(torch.arange(config.grid), torch.arange(config.grid), indexing="ij")
-        self.boxes = (
-            torch.stack([edges[columns], edges[rows], edges[columns + 1], edges[rows + 1]], -1).flatten(0, 1).numpy()
-        )
+        corners = [edges[columns], edges[rows], edges[columns + 1], edges[rows + 1]]
+        boxes = torch.stack(corners, -1).flatten(0, 1).numpy()
+        self.pooling = CellPooling(config.grid, pool, boxes)
         settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level}
-        settings |= {"grid": config.grid, "pool": self.pool, "image_size": size}
-        self.fingerprint = {
+        settings |= {"grid": config.grid, "pool": pool, "image_size": size}
+        fingerprint = {
             "extractor": "timm_grid",
             "model": config.model,
             "digest": self.network.digest,
             "settings": settings,
         }
+        self.fingerprint = with_license(fingerprint, self.network.license)
+        self.license = licenses(self.fingerprint)
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
@@ -50,13 +57,30 @@ class GridFeatures(Extractor):
 
     @torch.inference_mode()
     def _cells(self, batch: Sequence[tuple[Picture, Image.Image]]) -> list[Record]:
-        maps, _ = self.network([image for _, image in batch])
-        fine = functional.adaptive_avg_pool2d(maps, self.grid * self.pool)  # (B, C, grid x pool, grid x pool)
-        parts = fine.unflatten(3, (self.grid, self.pool)).unflatten(
-            2, (self.grid, self.pool)
-        )  # (B, C, grid, pool, grid, pool)
-        cells = parts.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2).cpu()  # (B, grid x grid, C x pool x pool)
+        maps, extents = self.network([image for _, image in batch])
+        cells = (
+            self.pooling.pool(maps, extents).cpu().unflatten(0, (len(batch), -1))
+        )  # (B, grid x grid, C x pool x pool)
         return [
-            Record(picture.key, features.numpy(), self.boxes)
+            Record(picture.key, features.numpy(), self.pooling.boxes)
             for (picture, _), features in zip(batch, cells, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class CellPooling:
+    """Averages a map over each cell, in pool x pool parts."""
+
+    grid: int
+    parts: int
+    boxes: np.ndarray  # (grid x grid, 4) float32, of every picture
+
+    def regions(self, picture: Picture) -> Record:
+        return Record(picture.key, self.boxes[:, :0], self.boxes)
+
+    def pool(self, maps: Tensor, extents: Tensor, boxes: Sequence[Tensor] = ()) -> Tensor:
+        fine = functional.adaptive_avg_pool2d(maps, self.grid * self.parts)  # (B, C, grid x pool, grid x pool)
+        cells = fine.unflatten(3, (self.grid, self.parts)).unflatten(
+            2, (self.grid, self.parts)
+        )  # (B, C, grid, pool, grid, pool)
+        return cells.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(0, 2)  # (B x grid x grid, C x pool x pool)

@@ -22,7 +22,9 @@ from mmgen.features.cnn import (
     precision,
     save_network,
     weights_name,
+    with_license,
 )
+from mmgen.features.fingerprints import UNKNOWN, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -39,12 +41,14 @@ class TorchvisionDetector(Extractor):
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed}
         settings |= {"max_regions": config.max_regions, "min_score": config.min_score}
-        self.fingerprint = {
+        fingerprint = {
             "extractor": "faster_rcnn",
             "model": config.model,
             "digest": digest(self.model),
             "settings": settings,
         }
+        self.fingerprint = with_license(fingerprint, None if config.is_random() else UNKNOWN)
+        self.license = licenses(self.fingerprint)
         self.model.to(self.device)
 
     def records(

@@ -66,6 +66,7 @@ class FileEach(Published):
 def without_regions(name: str, inputs: Mapping[str, mmgen.EmbedderConfig], does: str = "chooses among") -> str:
     """The error message if the input `name` has no regions for an objective; else "". `does`: what the objective does
     with the regions."""
-    if isinstance(inputs.get(name), mmgen.FeaturesConfig):
+    config = inputs.get(name)
+    if isinstance(config, mmgen.FeaturesConfig) or (config is not None and config.hides == "regions"):
         return ""
     return f"{does} the regions of '{name}'; give the step an input '{name}' of type \"regions\""

@@ -85,6 +85,66 @@ def rt_detr():
     )
 
 
+def rf_detr():
+    backbone = transformers.RfDetrDinov2Config(
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=64,
+        patch_size=16,
+        num_windows=2,
+        out_features=["stage2"],
+    )
+    config = transformers.RfDetrConfig(
+        backbone_config=backbone,
+        d_model=16,
+        decoder_ffn_dim=16,
+        decoder_layers=2,
+        decoder_self_attention_heads=2,
+        decoder_cross_attention_heads=2,
+        decoder_n_points=2,
+        num_queries=12,
+        group_detr=1,
+        num_labels=5,
+    )
+    return transformers.RfDetrForObjectDetection(config), transformers.RfDetrImageProcessor(
+        size={"height": 64, "width": 64}
+    )
+
+
+def d_fine():
+    backbone = transformers.HGNetV2Config(
+        stem_channels=[3, 8, 8],
+        embedding_size=8,
+        hidden_sizes=[8, 8, 16, 16],
+        depths=[1, 1, 1, 1],
+        stage_in_channels=[8, 8, 8, 16],
+        stage_mid_channels=[8, 8, 8, 8],
+        stage_out_channels=[8, 8, 16, 16],
+        stage_num_blocks=[1, 1, 1, 1],
+        stage_numb_of_layers=[1, 1, 1, 1],
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    config = transformers.DFineConfig(
+        backbone_config=backbone,
+        encoder_hidden_dim=16,
+        encoder_in_channels=[8, 16, 16],
+        encoder_ffn_dim=16,
+        encoder_attention_heads=2,
+        d_model=16,
+        num_queries=12,
+        decoder_in_channels=[16, 16, 16],
+        decoder_ffn_dim=16,
+        decoder_layers=2,
+        decoder_attention_heads=2,
+        num_denoising=0,
+        num_labels=5,
+    )
+    return transformers.DFineForObjectDetection(config), transformers.RTDetrImageProcessor(
+        size={"height": 64, "width": 64}
+    )
+
+
 def saved(folder, make, **options):
     torch.manual_seed(0)
     model, processor = make()
@@ -93,7 +153,7 @@ def saved(folder, make, **options):
     return model.eval(), processor
 
 
-@pytest.mark.parametrize("make", [detr, conditional_detr, yolos, rt_detr])
+@pytest.mark.parametrize("make", [detr, conditional_detr, yolos, rt_detr, rf_detr, d_fine])
 def test_detectors_of_transformers(make, pictures, tmp_path):
     model, processor = saved(tmp_path, make)
     extractor = Detector(model=str(tmp_path), max_regions=5).build()
