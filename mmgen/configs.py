@@ -201,6 +201,8 @@ class ObjectiveConfig(PartConfig):
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
     over_batch       whether its loss compares the rows of a whole batch (`objectives.BatchObjective`)
+    encodes_separately  whether it encodes every input alone, and predicts for an example with any of them: a query
+                     may then leave inputs out
     exports_weights  whether another objective, with the key `init_from`, may start from its
                      `Objective.hidden_layer`
     """
@@ -211,6 +213,7 @@ class ObjectiveConfig(PartConfig):
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
     over_batch: ClassVar[bool] = False
+    encodes_separately: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="factor of its losses")
@@ -334,6 +337,11 @@ class CallbackConfig(PartConfig):
     num_examples: int = Field(
         0, ge=0, le=1000, description="validation examples that a step predicts after every epoch, to be shown"
     )
+
+    def problem(self) -> str:
+        """Why it cannot work on this machine, and what to do; empty if it can. `mmgen check` reports it, and a run goes
+        on without the callback."""
+        return ""
 
     def build(self) -> "parts.Callback":
         """The callback; called in its thread."""

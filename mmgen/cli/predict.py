@@ -80,7 +80,7 @@ def predict(
     compared: list[Mapping[str, Any]] = []  # answers that are ranked once all are there
 
     def show(line: Mapping[str, Any], kind: str) -> None:
-        if kind == "vectors" and "error" not in line:
+        if kind == "vectors" and "error" not in line and len(line["value"]) > 1:
             compared.append(line)
         else:
             _print(line, kind)
@@ -178,9 +178,14 @@ def _format_boxes(value: Any, score: float) -> list[str]:
     return lines + [f"{'':6}  and {len(value) - SHOWN} more"] * (len(value) > SHOWN)
 
 
+def _format_vectors(value: Any, score: float) -> list[str]:
+    return [f"a vector of {len(vector)} numbers for '{name}'; --out FILE writes them" for name, vector in value.items()]
+
+
 FORMATS: Mapping[str, Callable[[Any, float], list[str]]] = {
     "label": _format_label,
     "choice": _format_choice,
     "region": _format_region,
     "boxes": _format_boxes,
+    "vectors": _format_vectors,
 }

@@ -116,16 +116,24 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     from ..recipe.layers import profiles
     from ..recipe.weight_files import weight_file_errors
 
-    problems: list[str] = []
+    problems, notes = list[str](), list[str]()
     count = 0
     for recipe in recipes:
         profile_names: list[str | None] = [*profiles(recipe)]
         for profile in profile_names or [None]:
             count += 1
             try:
-                problems += weight_file_errors(*load(recipe, profile, sets))
+                resolved, layers = load(recipe, profile, sets)
+                problems += weight_file_errors(resolved, layers)
+                notes += [
+                    f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"
+                    for name, callback in resolved.callbacks.items()
+                    if (problem := callback.problem())
+                ]
             except MmgenError as error:
                 problems.append(str(error))
+    for note in dict.fromkeys(notes):
+        tell(note, err=True)
     if problems:
         raise MmgenError("\n".join(dict.fromkeys(problems)))
     tell(f"{count} configuration{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: no errors")

@@ -81,8 +81,7 @@ class Predictor:
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         if self.kind == "text" and not model.has_generator:
             raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
-        objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
-        self._collator = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
+        self._collators: dict[tuple[str, ...], Collator] = {}  # by the inputs of queries
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
         self.licenses: Mapping[str, str] = {}  # part or input -> the licence of its weights, as an export names it
 
@@ -230,16 +229,16 @@ class Predictor:
             else:
                 Query(query.id, {**query.inputs, **query.labels}).check()
                 example = query
-            read = self._collator.read(example)
+            read = self._collator(tuple(bound.inputs) if bound and self.names.separate else None).read(example)
         except DataError as error:
             return Prepared(Answer(query.id, error=self._reason(error, bound)))
         except (PluginError, *UNREADABLE) as error:
             return Prepared(Answer(query.id, error=_unreadable(self.names.reads, error)))
         query_remarks = [
             remark
-            for name, config in self.names.inputs.items()
             for row in read.rows[:1]
-            for remark in remarks(name, config, self.model.backbone, row.example.seen_by(name))
+            for name in row.items
+            for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
         ]
         query_remarks += [remark for row in read.rows[:1] for remark in self.features.remarks(row.example)]
         choices = tuple(
@@ -251,13 +250,24 @@ class Predictor:
         answer = Answer(query.id, remarks=tuple(query_remarks), choices=choices, pictures=tuple(shown))
         return Prepared(answer, read)
 
+    def _collator(self, inputs: tuple[str, ...] | None = None) -> Collator:
+        """The collator of queries with these inputs, by default with all."""
+        names = inputs or tuple(self.names.inputs)
+        if names not in self._collators:
+            objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
+            self._collators[names] = Collator(self.model, names, objectives, predicting=True)
+        return self._collators[names]
+
     @torch.inference_mode()
     def _outcomes(
         self, examples: Sequence[ReadExample], options: DecodingConfig
     ) -> Sequence[list[Generation] | Prediction | str]:
         """Texts, a prediction or an error message for each example."""
+        groups = [list(group) for _, group in itertools.groupby(examples, key=_inputs_of)]
+        if len(groups) > 1:
+            return [outcome for group in groups for outcome in self._outcomes(group, options)]
         try:
-            batch = self._collator.batch(examples)
+            batch = self._collator(_inputs_of(examples[0])).batch(examples)
         except (DataError, PluginError, *UNREADABLE) as error:
             if len(examples) > 1:  # one example cannot be read; answer each separately
                 return [outcome for example in examples for outcome in self._outcomes([example], options)]
@@ -411,6 +421,10 @@ class Predictor:
                 reads = self.names.inputs[name].fields
                 values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
         list(self.answers([Query("warm", values)]))
+
+
+def _inputs_of(example: ReadExample) -> tuple[str, ...]:
+    return tuple(example.rows[0].items) if example.rows else ()
 
 
 def _unreadable(names: str, error: Exception) -> str:

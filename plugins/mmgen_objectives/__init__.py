@@ -84,6 +84,7 @@ class Contrast(mmgen.ObjectiveConfig):
     """Keys of the objectives that compare two inputs."""
 
     over_batch = True
+    encodes_separately = True
 
     inputs: tuple[str, str] = Field(("image", "caption"), description="the two inputs that are compared")
     projection_dim: int = Field(256, ge=1, le=65536, description="width of the vectors that are compared")

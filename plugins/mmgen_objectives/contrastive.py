@@ -51,11 +51,11 @@ class ContrastiveLossObjective(BatchObjective):
         return features
 
     def vectors(self, model: Sequencer, batch: Batch) -> dict[str, Tensor]:
-        """(B, W) for each of the two inputs, of length 1."""
-        encoded = (model.encode(replace(batch, inputs={name: batch.inputs[name]})) for name in self.inputs)
+        """(B, W) for each of the two inputs that the batch has, of length 1."""
         return {
-            name: F.normalize(projection(rows.first), dim=1)
-            for name, projection, rows in zip(self.inputs, self.projections, encoded, strict=True)
+            name: F.normalize(projection(model.encode(replace(batch, inputs={name: batch.inputs[name]})).first), dim=1)
+            for name, projection in zip(self.inputs, self.projections, strict=True)
+            if name in batch.inputs
         }
 
     def compare(self, features: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -74,16 +74,16 @@ class ContrastiveObjective(ContrastiveLossObjective):
     """See `Contrastive`."""
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
-        """Both vectors, to DIGITS decimals, and their cosine similarity."""
-        both = {name: vectors.float() for name, vectors in self.vectors(model, batch).items()}
-        left, right = both.values()
-        similarities = (left * right).sum(1).tolist()
-        rows = zip(*(vectors.tolist() for vectors in both.values()), strict=True)
+        """The vectors, to DIGITS decimals, and the cosine similarity of two; 1 for the vector of one input."""
+        by_input = {name: vectors.float() for name, vectors in self.vectors(model, batch).items()}
+        first, *_, last = [*by_input.values()] * 2
+        similarities = (first * last).sum(1).tolist()
+        rows = zip(*(vectors.tolist() for vectors in by_input.values()), strict=True)
         return [
             Prediction(
                 id_,
-                {name: [round(number, DIGITS) for number in row] for name, row in zip(both, pair, strict=True)},
+                {name: [round(number, DIGITS) for number in row] for name, row in zip(by_input, vectors, strict=True)},
                 similarity,
             )
-            for id_, pair, similarity in zip(batch.ids, rows, similarities, strict=True)
+            for id_, vectors, similarity in zip(batch.ids, rows, similarities, strict=True)
         ]

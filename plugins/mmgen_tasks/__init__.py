@@ -2,6 +2,8 @@
 COCO's captions, and finding pictures for captions. Each folder has everything about one: the configs, the published
 files read and written, the objective, the metric, the result file, the card, and the drawn version."""
 
+from typing import ClassVar, Literal
+
 import mmgen
 
 from .captions.config import CocoCaptions
@@ -11,6 +13,18 @@ from .refcoco.config import BoxAccuracy, ChosenRegion, Refcoco, RegionChoice, Sc
 from .retrieval.config import Retrieval, Similarity
 from .vcr.config import ChoiceAccuracy, Choices, MultipleChoice, NamedTexts, SceneChoices, Vcr, VcrTexts
 from .vqa.config import AnswerBars, AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
+
+
+class Find(mmgen.CommandConfig):
+    """Find pictures for a text, or texts for a picture."""
+
+    type: Literal["find"] = "find"
+    group: ClassVar[str] = "Use a trained run"
+
+    def build(self):
+        from .retrieval.command import find
+
+        return find
 
 
 @mmgen.hookimpl
@@ -32,3 +46,8 @@ def register_datasets():
 @mmgen.hookimpl
 def register_renderers():
     return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes, Similarity]
+
+
+@mmgen.hookimpl
+def register_commands():
+    return [Find]

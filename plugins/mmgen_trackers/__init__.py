@@ -1,5 +1,6 @@
 """Trackers: a run's losses, scores, examples and table in TensorBoard, W&B, Trackio or MLflow."""
 
+import importlib.util
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -16,6 +17,12 @@ class Tracker(mmgen.CallbackConfig):
     num_examples: int = Field(5, ge=0, le=1000, description="validation examples shown after every epoch")
     every: int = Field(1, ge=1, description="updates between two that are sent; ends of epochs always are")
     project: str = Field("", description="the project of the tracker; by default the recipe's name")
+
+    def problem(self):
+        if importlib.util.find_spec(self.package) is not None:
+            return ""
+        extra = f"pip install 'mmgen-framework[{self.type}]'"
+        return f"the package '{self.package}' is not installed; install it with: {extra}"
 
     def build(self):
         from .tracker import TrackerCallback

@@ -3,7 +3,6 @@ package is missing, and `end_training` ends the process group, which a run needs
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +26,8 @@ class TrackerCallback(Callback):
     step goes on in the same tracker run."""
 
     def __init__(self, config: Tracker) -> None:
-        if importlib.util.find_spec(config.package) is None:
-            raise DataError(
-                f"the package '{config.package}' is not installed; install it with: pip install "
-                f"'mmgen-framework[{config.type}]'"
-            )
+        if problem := config.problem():
+            raise DataError(problem)
         self.config = config
         self.service: Service = SERVICES[config.type]
         self.trackers: dict[str, GeneralTracker] = {}  # of the steps that train

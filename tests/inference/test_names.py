@@ -49,7 +49,7 @@ def predictor(recipe):
 def seen(predictor: Predictor, **inputs) -> list:
     """The field `image` as the readers of `image` and `sound` see it."""
     query = Query("q", inputs)
-    example = predictor._example(query, predictor.names.bind_exactly(query))
+    example = predictor._example(query, predictor.names.bind_exactly(query), [])
     return [example.seen_by(name).inputs["image"] for name in ("image", "sound")]
 
 
@@ -67,7 +67,7 @@ def test_both_values_are_read_when_a_text_is_written(predictor):
 
 
 def test_a_value_by_the_fields_name_is_for_every_input_that_reads_it(predictor, monkeypatch):
-    monkeypatch.setattr(predictor.features, "_resolve_one", lambda name, value, query: SEEN)
+    monkeypatch.setattr(predictor.features, "_resolve_one", lambda name, value, query, shown: SEEN)
     assert seen(predictor, image="scene-1", caption="a dog")[1] == "scene-1"
 
 

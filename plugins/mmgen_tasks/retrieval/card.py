@@ -14,4 +14,6 @@ class SimilarityCard(Renderer):
         return Card(line=self.line(example, prediction))
 
     def line(self, example: ResolvedExample, prediction: Prediction) -> str:
+        if len(prediction.value) == 1:
+            return f"a vector of '{next(iter(prediction.value))}' alone"
         return f"similarity of {' and '.join(prediction.value)}: {prediction.score:.3f}"

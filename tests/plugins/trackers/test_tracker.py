@@ -8,10 +8,12 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from kit import toys
 from mmgen_trackers import MLflow, TensorBoard, Trackio, WandB
 from PIL import Image
 
+from mmgen.cli.runs import check
 from mmgen.errors import DataError
 from mmgen.parts import Picture, RunInfo, ShownExample
 from mmgen.recipe.load import load
@@ -179,6 +181,22 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
         WandB().build()
     message = "the package 'wandb' is not installed; install it with: pip install 'mmgen-framework[wandb]'"
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_check_names_a_missing_package_with_its_place(monkeypatch, tmp_path, missing):
+    find_spec = importlib.util.find_spec
+    spec = None if missing else importlib.util.find_spec("json")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec if name == "wandb" else find_spec(name))
+    recipe = tmp_path / "toy.toml"
+    recipe.write_text(toys.recipe() + "\n[callbacks.mine]\ntype = 'wandb'\n")
+    line = len(recipe.read_text().splitlines()) - 1
+    result = CliRunner().invoke(check, [str(recipe)])
+    expected = (
+        f"{recipe}:{line}: callbacks.mine: the package 'wandb' is not installed; install it with: pip install "
+        "'mmgen-framework[wandb]'; a run goes on without this callback\n"
+    )
+    assert result.exit_code == 0 and result.stderr == expected * missing and "no errors" in result.stdout
 
 
 @pytest.mark.slow

@@ -1,0 +1,137 @@
+"""The index of vectors and its command: pictures are encoded once, changed ones again; the most similar come first."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from kit import toys
+from kit.pixels import PIXELS
+from mmgen_tasks.retrieval.command import find
+from mmgen_tasks.retrieval.index import VectorIndex
+from PIL import Image
+
+from mmgen.errors import DataError, RunError
+from mmgen.inference.load import load_run
+from mmgen.inference.query import Query, read_sources
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.run import run
+
+QUERY = "a red ball"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    return tmp_path_factory.mktemp("retrieval")
+
+
+@pytest.fixture
+def trained(site, shared, no_page):
+    """A run that compares pixels with captions, and a folder of three pictures."""
+    site("mmgen-pixels", "mmgen_pixels", PIXELS)
+    contrast = {"type": "contrastive", "projection_dim": 8}
+    steps = {
+        "contrast": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "objectives": ["contrast"]},
+        "words": {"inputs": ["caption"], "train": ["backbone"]},
+    }
+    text = toys.recipe(
+        output=str(shared / "runs"),
+        inputs={"image": {"type": "pixels"}, "caption": {"type": "text"}},
+        objectives={"contrast": contrast},
+        steps=steps,
+        metrics={},
+    )
+    (shared / "toy.toml").write_text(text)
+    for number in range(3):
+        (shared / "photos").mkdir(exist_ok=True)
+        Image.fromarray(np.full((8, 6, 3), 100 * number, np.uint8)).save(shared / f"photos/{number}.png")
+    return run(load(shared / "toy.toml", installed())[0]).path
+
+
+def photos(shared):
+    return read_sources([shared / "photos"])
+
+
+def test_a_query_may_give_one_of_the_inputs(trained, shared):
+    """Its vector is that of the query with both; a batch may mix all three."""
+    predictor, picture = load_run(trained, "contrast"), shared / "photos/1.png"
+    both = predictor.predict(picture, caption=QUERY)
+    alone = predictor.predict([{"caption": QUERY}, Query("p", picture=picture), {"image": picture, "caption": QUERY}])
+    assert [sorted(answer.value) for answer in alone] == [["caption"], ["image"], ["caption", "image"]]
+    for answer in alone:
+        for name, vector in answer.value.items():
+            assert vector == pytest.approx(both.value[name], abs=2e-6)
+    assert [answer.score for answer in alone] == pytest.approx([1, 1, both.score], abs=1e-5)
+    with pytest.raises(DataError, match="'image' is missing: step 'contrast' reads image and caption"):
+        predictor.predict()
+
+
+def test_the_order_is_that_of_the_similarity_of_pairs(trained, shared):
+    predictor = load_run(trained, "contrast")
+    index = VectorIndex(predictor)
+    assert index.add(photos(shared)) == [] and index.rank({"caption": QUERY})[0].similarity <= 1
+    pairs = predictor.predict([query.picture for query in photos(shared)], caption=QUERY)
+    expected = sorted(pairs, key=lambda answer: -answer.score)
+    matches = index.rank({"caption": QUERY})
+    assert [match.id for match in matches] == [answer.id for answer in expected]
+    assert [match.similarity for match in matches] == pytest.approx([answer.score for answer in expected], abs=1e-5)
+    with pytest.raises(DataError, match="gives image and caption; give one of them"):
+        index.rank({"image": shared / "photos/1.png", "caption": QUERY})
+
+
+def test_pictures_of_the_file_are_not_encoded_again_until_they_or_the_model_change(trained, shared, tmp_path):
+    file, queries = tmp_path / "photos.vectors", photos(shared)
+
+    def add(step_weights=1.0):
+        predictor = load_run(trained, "contrast")
+        predictor.model.objective("contrast").logit_scale.data.mul_(step_weights)
+        index = VectorIndex(predictor, file)
+        index.add(queries)
+        return index
+
+    first, again = add(), add()
+    assert (first.encoded, again.encoded) == (3, 0) and again.rank({"caption": QUERY}) == first.rank({"caption": QUERY})
+    os.utime(queries[1].picture, ns=(1, 1))
+    assert add().encoded == 1 and add().encoded == 0
+    assert add(step_weights=0.5).encoded == 3
+
+
+def test_a_picture_that_cannot_be_read_is_left_out_and_other_files_are_refused(trained, shared, tmp_path):
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    index = VectorIndex(load_run(trained, "contrast"), tmp_path / "v")
+    (answer,) = index.add(read_sources([tmp_path / "bad.png", shared / "photos"]))
+    assert answer.id == str(tmp_path / "bad.png") and answer.error and len(index.ids) == 3
+    weights = trained / "steps/contrast/weights.safetensors"
+    with pytest.raises(RunError) as error:
+        VectorIndex(load_run(trained, "contrast"), weights)
+    assert str(error.value) == f"{weights}: is not an index of vectors; choose another name"
+    with pytest.raises(RunError) as error:
+        VectorIndex(load_run(trained, "words"))
+    assert str(error.value) == (
+        f"{trained}: step 'words' predicts text, not a vector for every input; choose a step that trains 'contrastive'"
+    )
+
+
+def test_the_command_finds_pictures_for_a_text_and_texts_for_a_picture(trained, shared, tmp_path):
+    index = VectorIndex(load_run(trained, "contrast"))
+    index.add(photos(shared))
+    expected = [f"{similarity:7.4f}  {id_}" for id_, similarity in index.rank({"caption": QUERY})]
+    arguments = [str(trained), str(shared / "photos"), "--input", f"caption={QUERY}", "--index", str(tmp_path / "v")]
+    first, second = (CliRunner().invoke(find, [*arguments, "--n", "2"]) for _ in range(2))
+    assert first.exit_code == 0 and first.stdout.splitlines() == second.stdout.splitlines() == expected[:2]
+    assert f"{tmp_path / 'v'}: 3 vectors, 3 of them new" in first.stderr and "3 vectors, 0 of them new" in second.stderr
+    lines = [json.dumps({"id": text, "caption": text}) for text in ("a red ball", "the dog")]
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines))
+    result = CliRunner().invoke(
+        find, [str(trained), str(tmp_path / "texts.jsonl"), "--input", f"image={shared / 'photos/0.png'}"]
+    )
+    assert result.exit_code == 0 and sorted(line[9:] for line in result.stdout.splitlines()) == [
+        "a red ball",
+        "the dog",
+    ]
+    result = CliRunner().invoke(find, [str(trained), str(shared / "photos")])
+    assert str(result.exception) == (
+        'give what to search, and the query: mmgen find RUN photos/ --input caption="a red ball"'
+    )
