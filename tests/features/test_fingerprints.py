@@ -7,7 +7,7 @@ from mmgen_regions import Roi
 
 from mmgen.errors import DataError
 from mmgen.features import cnn
-from mmgen.features.fingerprints import difference, hub_license, licenses, same
+from mmgen.features.fingerprints import difference, hub_license, in_words, is_random, licenses, same
 from mmgen.features.writer import StoreWriter
 
 OLD = {"extractor": "roi", "model": "resnet50", "settings": {"detector": {"model": "detr", "digest": "1"}}}
@@ -75,3 +75,27 @@ def test_the_licence_of_a_folder_is_in_its_card(tmp_path):
     assert hub_license(str(tmp_path)) == "mit"
     (tmp_path / "README.md").write_text("---\nlicense: [\n---\n")
     assert hub_license(str(tmp_path)) is None
+
+
+ROI = {"extractor": "roi", "model": "resnet18", "detector": {"weights": "pretrained", "size": 800}}
+
+
+def test_only_what_differs_is_listed():
+    changed = {**ROI, "model": "resnet50", "detector": {"weights": "pretrained"}}
+    assert difference(ROI, changed, ("in training", "here")) == (
+        "model: resnet18 in training, resnet50 here; detector.size: 800 in training, nothing here"
+    )
+    assert difference(ROI, ROI) == ""
+    assert difference("roi", None) == "roi there, nothing here"
+
+
+def test_a_fingerprint_in_words():
+    assert in_words(ROI) == "'roi resnet18'" and in_words({}) == "'unknown'"
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "random"),
+    [({"weights": "random"}, True), ({"detector": {"weights": "random"}}, True), (ROI, False), ("random", False)],
+)
+def test_random_weights_at_any_depth(fingerprint, random):
+    assert is_random(fingerprint) is random

@@ -4,6 +4,7 @@ from typing import Literal
 
 import pytest
 import torch
+from kit.broken import assert_caught, broken_parts
 from kit.contrast import Views, ViewsObjective
 from torch import distributed
 
@@ -11,6 +12,11 @@ from mmgen.errors import PluginError
 from mmgen.tensors import Example
 from mmgen.testing import ObjectiveSuite
 from mmgen.testing.toy import THINGS
+
+
+@pytest.mark.parametrize("suite, test, words", broken_parts("objective"))
+def test_a_broken_part_is_caught_in_words(suite, test, words):
+    assert_caught(suite, test, words)
 
 
 class TestViews(ObjectiveSuite):

@@ -9,7 +9,7 @@ import pytest
 import mmgen
 from mmgen.errors import DataError
 from mmgen.parts import Probe, ProbeResult
-from mmgen.testing import GeneratorSuite, Greedy, ProbeSuite, failures
+from mmgen.testing import ProbeSuite, failures
 
 pytestmark = pytest.mark.slow
 
@@ -183,10 +183,3 @@ def test_no_examples_must_not_be_a_crash():
         "test_without_examples": "without examples, run must return a result, or raise a "
         "DataError or an UnavailableError that says why (ZeroDivisionError: division by zero)"
     }
-
-
-class TestGreedy(GeneratorSuite):
-    """The fake generator that probes are tried with is a generator."""
-
-    def config(self):
-        return Greedy()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import pkgutil
 import re
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from kit import families, toys
 from kit.broken import (
     BROKEN,
@@ -20,56 +16,28 @@ from kit.broken import (
     Denies,
     Judge,
     Mean,
+    assert_caught,
     backbone_suite,
+    broken_parts,
     dataset,
     embedder,
     extractor,
     generator,
     metric,
+    module_of,
     objective,
     tiny,
 )
-from mmgen_causal import Causal
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_regions import FasterRcnn, Regions, Roi
 from mmgen_scenes import Discovery, Scenes
 from mmgen_text import Text
 from pydantic import Field, SerializeAsAny
-from torch import nn
 
 import mmgen.testing
-from mmgen.errors import PluginError
-from mmgen.evaluation.generate import generate
-from mmgen.tensors import Encoded
-from mmgen.testing import TEXTS, Bag, Tiny, TinyBackbone, Toy, ToyDataset, Words, failures, registration
+from mmgen.testing import TinyBackbone, Toy, ToyDataset, failures
 from mmgen.testing.toy import WordsEmbedder
-
-
-class TestTiny(mmgen.testing.BackboneSuite):
-    def config(self):
-        return Tiny()
-
-
-class TestWords(mmgen.testing.EmbedderSuite):
-    def config(self):
-        return Words()
-
-    def examples(self):
-        return CAPTIONS
-
-
-class TestBag(mmgen.testing.EmbedderSuite):
-    def config(self):
-        return Bag()
-
-    def examples(self):
-        return CAPTIONS
-
-
-class TestTinyWithMoreRows(mmgen.testing.BackboneSuite):
-    def config(self):
-        return Tiny(types=3, extra_positions=2)
 
 
 @pytest.mark.slow
@@ -85,11 +53,6 @@ class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
             extra_token_types=1,
             extra_positions=2,
         )
-
-
-class TestToy(mmgen.testing.DatasetSuite):
-    def config(self):
-        return Toy()
 
 
 @pytest.mark.slow
@@ -131,19 +94,6 @@ def test_every_encoder_passes(family):
 
 
 @pytest.mark.parametrize(
-    "suite, test, words",
-    [
-        pytest.param(*broken, marks=pytest.mark.slow if number % 8 else (), id=broken[-1][:40])
-        for number, broken in enumerate(BROKEN)
-    ],
-)
-def test_a_broken_part_is_caught_in_words(suite, test, words):
-    with pytest.raises((AssertionError, PluginError)) as caught:
-        getattr(suite(), test)()
-    assert words in str(caught.value) and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     "suite",
     [
         tiny(TinyBackbone),
@@ -157,31 +107,6 @@ def test_a_broken_part_is_caught_in_words(suite, test, words):
 )
 def test_the_bases_of_broken_parts_pass(suite):
     assert failures(suite) == {}
-
-
-def test_rotary_positions_pass():
-    """Positions that count only by how far apart they are."""
-
-    class Relative(TinyBackbone):
-        def encode(self, slots, cache=None, output=()):
-            return super().encode(replace(slots, positions=slots.positions - slots.positions[:, :1]), cache, output)
-
-    tiny(Relative)().test_positions_matter()
-
-
-class MixesRows(Masked):
-    """Says wrongly that it can be trained with a backbone whose slots see their whole row."""
-
-    backbones = frozenset({"visible", "row"})
-
-
-def test_a_generator_whose_training_sees_later_words_is_caught():
-    suite = type("Suite", (mmgen.testing.GeneratorSuite,), {"config": lambda self: MixesRows(max_tokens=8)})
-    with pytest.raises(AssertionError, match='backbones names "row", but with TinyRow, whose slots see the whole row'):
-        suite().test_trains_as_it_writes_with_every_kind_of_backbone()
-    for config in (Masked(max_tokens=8), Causal(max_tokens=8)):
-        suite = type("Suite", (mmgen.testing.GeneratorSuite,), {"config": lambda self, built=config: built})
-        suite().test_trains_as_it_writes_with_every_kind_of_backbone()
 
 
 # --- the suites themselves ---
@@ -204,11 +129,22 @@ def test_what_a_suite_points_to_exists(file, pointer):
     assert pkgutil.resolve_name(pointer) is not None
 
 
+def test_every_broken_part_is_tried():
+    """In the file named after the module with the test that catches it."""
+    files = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    assert {module_of(suite, test) for suite, test, _ in BROKEN} <= files
+
+
+@pytest.mark.parametrize("suite, test, words", broken_parts("suite"))
+def test_a_broken_part_is_caught_in_words(suite, test, words):
+    assert_caught(suite, test, words)
+
+
 def test_tests_cannot_be_overridden():
     with pytest.raises(TypeError, match=r"Lenient.test_widths overrides a test of BackboneSuite; fix the part instead"):
         type("Lenient", (mmgen.testing.BackboneSuite,), {"test_widths": lambda self: None})
     with pytest.raises(TypeError, match=r"overrides a test of SightSuite"):
-        type("Lenient", (TestTiny,), {"test_positions_matter": None})
+        type("Lenient", (tiny(TinyBackbone),), {"test_positions_matter": None})
 
 
 def test_tests_can_be_added():
@@ -263,110 +199,3 @@ def test_parts_inside_a_config_survive_json():
     assert_survives_json(Regions(extractor=Roi(detector=FasterRcnn(weights="random"))))
     with pytest.raises(AssertionError, match=r"LossyHolder changes when read from the JSON of a run folder \(inner\)"):
         assert_survives_json(LossyHolder())
-
-
-PACKAGE = """
-\"\"\"A plugin.\"\"\"
-from typing import Literal
-import mmgen
-{top}
-
-class Sum(mmgen.MetricConfig):
-    \"\"\"A metric.\"\"\"
-    type: Literal["{name}"] = "{name}"
-    def build(self): ...
-
-@mmgen.hookimpl
-def {hook}(): return [{gives}]
-"""
-COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "entry": "[mmgen]\nbrk = mmgen_brk\n"}
-
-
-@pytest.mark.parametrize(
-    "change, test, words",
-    [
-        ({}, "test_registered", ""),
-        ({}, "test_importing_imports_no_torch", ""),
-        ({"top": "import torch"}, "test_importing_imports_no_torch", "importing mmgen_brk imports torch, which slows"),
-        (
-            {"entry": ""},
-            "test_registered",
-            "mmgen-brk has no entry point for mmgen_brk, so no recipe can name Sum; write [project.entry-points.mmgen] "
-            'and brk = "mmgen_brk" into its pyproject.toml',
-        ),
-        (
-            {"hook": "register_metric"},
-            "test_registered",
-            "plugin 'brk' (mmgen-brk 0.1) failed to load: unknown hook 'register_metric'; did you mean",
-        ),
-        (
-            {"gives": ""},
-            "test_registered",
-            "the entry point 'brk' (mmgen_brk) does not give Sum; return it from register_metrics()",
-        ),
-        (
-            {"name": "diversity"},
-            "test_registered",
-            "two plugins provide the metric 'diversity': mmgen-brk 0.1 and mmgen-framework",
-        ),
-    ],
-)
-def test_registration_is_checked(change, test, words, tmp_path, monkeypatch):
-    """With a distribution that the test creates."""
-    values = {**COMPLETE, **change}
-    entry = values.pop("entry")
-    (tmp_path / "mmgen_brk.py").write_text(PACKAGE.format(**values))
-    (tmp_path / "torch.py").write_text("")  # in place of the real one, which takes seconds
-    (folder := tmp_path / "mmgen_brk-0.1.dist-info").mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mmgen-brk\nVersion: 0.1\n")
-    (folder / "entry_points.txt").write_text(entry)
-    (folder / "top_level.txt").write_text("mmgen_brk\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mmgen_brk", raising=False)
-    registration._distributions.cache_clear()
-    registration.import_problem.cache_clear()
-    config = importlib.import_module("mmgen_brk").Sum
-    suite = type("Suite", (mmgen.testing.Suite,), {"config": lambda self: config()})
-    message = failures(suite).get(test, "")
-    assert words in message and bool(message) == bool(words)
-
-
-def test_a_causal_backbone_that_cannot_cache_passes():
-    """A recurrent network: reads left to right, skips padding, sees no masks."""
-
-    class Recurrent(TinyBackbone):
-        masks, caches = "causal", False
-
-        def __init__(self, config, words):
-            super().__init__(config, words)
-            self.cell, self.types = nn.GRUCell(config.embedding, config.width), 0
-
-        def encode(self, slots, cache=None, output=()):
-            state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
-            for number in range(slots.states.shape[1]):
-                real = slots.layout.real[:, number, None]
-                state = torch.where(real, self.cell(slots.states[:, number], state), state)
-                states.append(state)
-            return Encoded(torch.stack(states, 1))
-
-    class Config(Tiny):
-        """A recurrent one."""
-
-        mixes = "row"
-
-        def build(self, texts=None, folder=None):
-            return Recurrent(self, super().build(texts, folder).tokenizer.words)
-
-    assert failures(backbone_suite(Config)) == {}
-    Config.mixes = "visible"  # `mmgen check` would let the generator `masked` pass
-    assert [*failures(backbone_suite(Config))] == ["test_attributes"]
-
-
-def test_fakes_are_enough_for_a_model():
-    """A tiny backbone, an embedder and a toy data set, put together by hand, write something."""
-    from mmgen.model import compose
-
-    torch.manual_seed(0)
-    model = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8), texts=TEXTS)
-    ((written,),) = generate(model, Toy().build().split("test")[:1])
-    assert written.id == "red-chair" and 0 < len(written.tokens) <= 8

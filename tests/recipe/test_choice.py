@@ -1,0 +1,40 @@
+"""Metrics and probes named on the command line: those of the recipe, or installed ones."""
+
+import pytest
+from mmgen_captioneval import CaptionScores
+
+from mmgen.configs import MetricConfig
+from mmgen.errors import RecipeError
+from mmgen.recipe.choice import select_parts
+from mmgen.registry import installed
+
+FROM_RECIPE = {"scores": CaptionScores(meteor=False)}
+
+
+def select(names=(), sets=(), from_recipe=FROM_RECIPE):
+    return select_parts(MetricConfig, from_recipe, names, sets, installed())
+
+
+def test_without_names_those_of_the_recipe_with_their_settings():
+    assert select() == FROM_RECIPE
+    assert select(sets=["scores.meteor=true"]) == {"scores": CaptionScores(meteor=True)}
+
+
+def test_an_installed_part_has_its_defaults():
+    assert select(["captioneval"]) == {"captioneval": CaptionScores()}
+    assert [*select(["scores", "diversity", "scores"])] == ["scores", "diversity"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"names": ["scors"]}, "--metric scors: unknown metric; did you mean 'scores'?; choose from: scores, "),
+        ({"from_recipe": {}}, "the recipe has no [metrics]; choose with --metric: "),
+        ({"sets": ["scores.meteor=7"]}, "scores.meteor"),
+        ({"sets": ["other.meteor=true"]}, "other"),
+    ],
+)
+def test_what_cannot_be_chosen(arguments, problem):
+    with pytest.raises(RecipeError) as error:
+        select(**arguments)
+    assert problem in str(error.value)

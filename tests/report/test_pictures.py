@@ -1,0 +1,61 @@
+"""Thumbnails of the page."""
+
+import base64
+import io
+from functools import partial
+
+from PIL import Image
+
+from mmgen.errors import DataError
+from mmgen.parts import Dataset, Picture
+from mmgen.report.pictures import find, thumbnail, thumbnails
+from mmgen.tensors import All, Example
+
+
+def picture(key, size=(640, 320)):
+    return Picture(key, partial(Image.new, "RGB", size, "red"))
+
+
+class Album(Dataset):
+    def __init__(self, *keys):
+        self.keys = keys
+
+    def splits(self):
+        return ("test",)
+
+    def split(self, name):
+        return []
+
+    def describe(self):
+        return {}
+
+    def pictures(self):
+        if not self.keys:
+            raise DataError("this data set has no pictures")
+        return map(picture, self.keys)
+
+
+def test_a_thumbnail_is_a_small_jpeg():
+    address, width, height = thumbnail(picture("7"), 100)
+    content = base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))
+    assert (width, height) == (100, 50) == Image.open(io.BytesIO(content)).size
+
+
+def test_an_example_has_its_pictures_only_if_all_are_there():
+    examples = [
+        Example("both", {"image": All(("1", "2"))}),
+        Example("half", {"image": All(("1", "9"))}),
+        Example("text", {"caption": "a dog"}),
+    ]
+    pictures, note = find(Album("1", "2"), examples)
+    assert {name: [shown.key for shown in group] for name, group in pictures.items()} == {"both": ["1", "2"]}
+    assert note == "" and find(Album(), examples) == ({}, "No pictures: this data set has no pictures")
+
+
+def test_pictures_that_cannot_be_read_are_noted():
+    def broken():
+        raise OSError("truncated")
+
+    advanced = []
+    shots, note = thumbnails({"a": [picture("1")], "b": [Picture("2", broken)]}, lambda: advanced.append(1))
+    assert [*shots] == ["a"] and note == "Unreadable pictures: 2 (truncated)" and len(advanced) == 2

@@ -1,0 +1,44 @@
+"""The lines of `generations.jsonl`."""
+
+import pytest
+
+from mmgen.errors import RunError
+from mmgen.storage import generations
+from mmgen.tensors import Generation
+
+TEXTS = [
+    [Generation("1", "what ?\u2028 why ?", (5, 6), -1.0), Generation("1", "who ?", (7,), -2.0)],
+    [Generation("2", "", (), 0.5, "confidence")],
+]
+
+
+def write(folder, *lines):
+    (folder / "generations.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def test_texts_come_back_as_they_were_written(tmp_path):
+    write(tmp_path, *map(generations.as_line, TEXTS))
+    assert generations.is_complete(tmp_path) and generations.read(tmp_path) == TEXTS
+    assert generations.best(tmp_path) == {"1": TEXTS[0][0], "2": TEXTS[1][0]}
+    assert "score_kind" not in generations.as_line(TEXTS[0]) and "confidence" in generations.as_line(TEXTS[1])
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ((), "generations.jsonl: damaged: the file is empty"),
+        (("[]",), "generations.jsonl:1: damaged: the line has no text"),
+        (('[{"id": "1", "text": 3, "tokens": [], "score": 0}]',), "generations.jsonl:1: damaged: 0.text: "),
+    ],
+)
+def test_damaged_files(tmp_path, lines, problem):
+    write(tmp_path, *lines)
+    with pytest.raises(RunError) as error:
+        generations.read(tmp_path)
+    assert problem in str(error.value) and str(error.value).endswith("; delete the file and run again")
+
+
+def test_a_step_that_has_not_run(tmp_path):
+    assert not generations.is_complete(tmp_path)
+    with pytest.raises(RunError, match=r"generations.jsonl: missing; has this step been run\?"):
+        generations.read(tmp_path)

@@ -1,0 +1,28 @@
+"""Broken generators are caught in words."""
+
+import pytest
+from kit.broken import assert_caught, broken_parts
+from mmgen_causal import Causal
+from mmgen_masked import Masked
+
+from mmgen.testing import GeneratorSuite
+
+
+@pytest.mark.parametrize("suite, test, words", broken_parts("generator"))
+def test_a_broken_part_is_caught_in_words(suite, test, words):
+    assert_caught(suite, test, words)
+
+
+class MixesRows(Masked):
+    """Says wrongly that it can be trained with a backbone whose slots see their whole row."""
+
+    backbones = frozenset({"visible", "row"})
+
+
+def test_a_generator_whose_training_sees_later_words_is_caught():
+    suite = type("Suite", (GeneratorSuite,), {"config": lambda self: MixesRows(max_tokens=8)})
+    with pytest.raises(AssertionError, match='backbones names "row", but with TinyRow, whose slots see the whole row'):
+        suite().test_trains_as_it_writes_with_every_kind_of_backbone()
+    for config in (Masked(max_tokens=8), Causal(max_tokens=8)):
+        suite = type("Suite", (GeneratorSuite,), {"config": lambda self, built=config: built})
+        suite().test_trains_as_it_writes_with_every_kind_of_backbone()
