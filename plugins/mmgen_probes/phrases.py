@@ -81,7 +81,7 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
 
 def _stem(key: str) -> str:
     name = key.rpartition("/")[2]
-    return next((name.removesuffix(end) for end in IMAGES if end and name.lower().endswith(end)), name)
+    return next((name[: -len(end)] for end in IMAGES if end and name.lower().endswith(end)), name)
 
 
 def _captioned(
