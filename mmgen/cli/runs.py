@@ -119,8 +119,12 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     problems, notes = list[str](), list[str]()
     count = 0
     for recipe in recipes:
-        profile_names: list[str | None] = [*profiles(recipe)]
-        for profile in profile_names or [None]:
+        try:
+            profile_names: list[str | None] = [*profiles(recipe)] or [None]
+        except MmgenError as error:  # no such file, say; the other recipes are checked
+            problems.append(str(error))
+            continue
+        for profile in profile_names:
             count += 1
             try:
                 resolved, layers = load(recipe, profile, sets)

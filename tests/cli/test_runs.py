@@ -1,0 +1,28 @@
+"""Commands about recipes that need no run: init, check and show."""
+
+from kit import toys
+
+
+def test_init_copies_recipes_and_overwrites_none(tmp_path):
+    first = toys.mmgen_here(tmp_path, "init")
+    assert first.returncode == 0 and "recipes/bertgen_vqa.toml" in first.stdout.splitlines()
+    (tmp_path / "recipes/bertgen_vqa.toml").write_text("changed")
+    again = toys.mmgen_here(tmp_path, "init")
+    assert "recipes/bertgen_vqa.toml: already exists; skipped" in again.stdout.splitlines()
+    assert (tmp_path / "recipes/bertgen_vqa.toml").read_text() == "changed"
+
+
+def test_check_counts_profiles_and_lists_every_mistake(tmp_path):
+    (tmp_path / "good.toml").write_text(toys.recipe())
+    done = toys.mmgen_here(tmp_path, "check", "good.toml")
+    assert done.returncode == 0 and done.stdout == "1 configuration in 1 recipe: no errors\n", done.stderr
+    (tmp_path / "bad.toml").write_text(toys.recipe(training={"epoch": 3}))
+    done = toys.mmgen_here(tmp_path, "check", "good.toml", "bad.toml", "missing.toml")
+    assert done.returncode == 1 and "bad.toml:" in done.stderr and "missing.toml" in done.stderr
+
+
+def test_show_has_the_origin_of_a_value(tmp_path):
+    (tmp_path / "toy.toml").write_text(toys.recipe())
+    done = toys.mmgen_here(tmp_path, "show", "toy.toml", "--set", "training.epochs=7")
+    line = next(line for line in done.stdout.splitlines() if line.startswith("epochs = 7"))
+    assert line.endswith("# --set training.epochs=7") and done.returncode == 0
