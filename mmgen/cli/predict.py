@@ -68,10 +68,7 @@ def predict(
             raise MmgenError(f"--as {form}: writes one file for a full split; leave out --shard")
         if sources or pairs:
             raise MmgenError(f"--as {form}: predicts for a split of the data; leave out pictures and --input")
-        if data:
-            _write_result_file_of_export(run, form, data, split, sets, out)
-        else:
-            _write_result_file(run, form, steps, split, sets, out)
+        _write_result_file(run, form, steps, data, split, sets, out)
         return
     if data or split or len(steps) > 1:
         raise MmgenError("--data, --split, and --step more than once, require --as; without --as, give one --step")
@@ -104,31 +101,28 @@ def predict(
 
 
 def _write_result_file(
-    run: Path, form: str, steps: Sequence[str], split: str | None, sets: Sequence[str], out: Path
+    where: Path,
+    form: str,
+    steps: Sequence[str],
+    data: Path | None,
+    split: str | None,
+    sets: Sequence[str],
+    out: Path,
 ) -> None:
+    """Write the result file of a run's steps, or, with `data`, of an export."""
     quiet()
     from ..files import write_text
     from ..inference.query import refuse_overwriting
-    from ..inference.result_file import result_file
-    from ..progress import Bars
-
-    refuse_overwriting(out)
-    write_text(out, result_file(run, form, steps, split, sets, Bars()))
-    tell(f"{out}: written")
-
-
-def _write_result_file_of_export(
-    where: Path, form: str, data: Path, split: str | None, sets: Sequence[str], out: Path
-) -> None:
-    quiet()
-    from ..files import write_text
-    from ..inference.query import refuse_overwriting
-    from ..inference.result_file import result_file_of_export
+    from ..inference.result_file import result_file, result_file_of_export
     from ..inference.with_data import DataSource
     from ..progress import Bars
 
     refuse_overwriting(out)
-    write_text(out, result_file_of_export(where, form, DataSource(data, split=split), sets, Bars()))
+    if data:
+        text = result_file_of_export(where, form, DataSource(data, split=split), sets, Bars())
+    else:
+        text = result_file(where, form, steps, split, sets, Bars())
+    write_text(out, text)
     tell(f"{out}: written")
 
 

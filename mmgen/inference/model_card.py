@@ -21,7 +21,7 @@ from ..progress import Progress, number, table
 from ..recipe.tables import Step
 from ..report.pictures import find
 from ..report.rendering import step_renderer
-from ..scoring.intervals import bootstrap, groups_of, interval, means_over_examples
+from ..scoring.intervals import groups_of, interval, resampled_means
 from ..storage import generations, predictions
 from ..storage.exports import EXAMPLES
 from ..storage.scored_examples import ScoredExamples
@@ -206,9 +206,7 @@ def _score_table(evaluation: Evaluation) -> str:
     scores = evaluation.scores
     if not scores.values:
         return ""
-    means = {}
-    if evaluation.examples and (columns := means_over_examples(scores)):
-        means = bootstrap(columns, groups_of(evaluation.examples), RESAMPLES, seed=0)
+    means = resampled_means(scores, groups_of(evaluation.examples), RESAMPLES)
     intervals = {name: "{} to {}".format(*map(number, interval(column))) for name, column in means.items()}
     rows = [[name, number(value), intervals.get(name, "")] for name, value in scores.values.items()]
     return table([["score", "value", "95 % interval"], *rows])

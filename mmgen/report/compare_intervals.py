@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from ..errors import MmgenError
 from ..evaluation import score
 from ..registry import installed
-from ..scoring.intervals import Interval, bootstrap, groups_of, interval, means_over_examples
+from ..scoring.intervals import Interval, groups_of, interval, resampled_means
 from ..storage.run_folder import RunFolder
 from ..storage.scored_examples import ScoredExamples
-from ..tensors import Example, Scores
+from ..tensors import Example
 
 RESAMPLES = 1000
 METHOD = (
@@ -43,7 +43,7 @@ def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: s
     if not all(scored) or not examples[0] or _targets(examples[0]) != _targets(examples[1]):
         return {}
     groups = groups_of(examples[0])
-    resampled = [[_resample(scores, groups) for scores in run] for run in scored]
+    resampled = [[resampled_means(scores, groups, RESAMPLES) for scores in run] for run in scored]
     results = {}
     for column in resampled[0][0]:
         means = [[columns[column] for columns in run if column in columns] for run in resampled]
@@ -67,12 +67,6 @@ def _examples(folder: RunFolder, step: str) -> Sequence[Example]:
 
 def _targets(examples: Sequence[Example]) -> list[tuple[str, str]]:
     return [(example.id, repr((example.targets, sorted(example.labels.items())))) for example in examples]
-
-
-def _resample(scores: Scores, groups: Sequence[str]) -> Mapping[str, np.ndarray]:
-    """Column -> (RESAMPLES,) means. Calls with the same groups draw the same examples."""
-    columns = {name: values for name, values in means_over_examples(scores).items() if len(values) == len(groups)}
-    return bootstrap(columns, groups, RESAMPLES, 0) if columns else {}
 
 
 def _resample_seeds(means: Sequence[np.ndarray], run: int) -> np.ndarray:

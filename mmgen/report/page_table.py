@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..evaluation import score
-from ..scoring.intervals import Interval, bootstrap, groups_of, interval, means_over_examples
+from ..scoring.intervals import Interval, groups_of, interval, resampled_means
 from ..storage import decodings
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Scores
@@ -32,10 +32,7 @@ def row_intervals(folder: RunFolder, table: Table, examples: Sequence[Example]) 
 
 
 def _intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
-    per_example = {name: values for name, values in scores.per_example.items() if len(values) == len(groups)}
-    columns = means_over_examples(Scores(scores.values, per_example))
-    drawn = bootstrap(columns, groups, RESAMPLES, seed=0) if columns else {}
-    spans = {name: interval(values) for name, values in drawn.items()}
+    spans = {name: interval(values) for name, values in resampled_means(scores, groups, RESAMPLES).items()}
     return {
         name: (low, high) for name, (low, high) in spans.items() if low < high
     }  # an empty interval: all values are equal

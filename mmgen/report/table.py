@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ..configs import MetricConfig
@@ -128,10 +129,20 @@ def _gather(
         notes.update(dict.fromkeys(scores.notes))
         notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _decoding_values(recipe, folder, name, notes) for name in steps}
-    columns = _columns(
-        [*steps.values(), *(values for decoding_values in again.values() for values in decoding_values.values())]
-    )
-    metrics = recipe.judging(names[0])
+    return _table(recipe.judging(names[0]), steps, notes, dataset, examples, again)
+
+
+def _table(
+    metrics: Mapping[str, MetricConfig],
+    steps: Mapping[str, Values],
+    notes: dict[str, None],
+    dataset: Dataset,
+    examples: Sequence[Example],
+    again: Mapping[str, Mapping[str, Values]] = MappingProxyType({}),
+) -> Table:
+    """The table of these rows, with those of people, of chance and of the paper, and notes on what they say."""
+    other_decodings = [values for decoding_values in again.values() for values in decoding_values.values()]
+    columns = tuple(dict.fromkeys(column for values in (*steps.values(), *other_decodings) for column in values))
     if not metrics:
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
     references = _references(metrics, examples, notes, columns)
@@ -149,16 +160,10 @@ def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], d
         scores_by_label = {label: scores for step in steps for label, scores in rows.get(step, {}).items()}
         if scores_by_label:
             notes = {note: None for scores in scores_by_label.values() for note in scores.notes}
-            columns = _columns([scores.values for scores in scores_by_label.values()])
-            metrics = recipe.judging(steps[0])
-            references = _references(metrics, datasets.scored_by(steps[0]), notes, columns)
-            dataset = datasets.dataset_of(steps[0])
-            published = _published_rows(dataset, notes)
             values = {label: scores.values for label, scores in scores_by_label.items()}
-            lower = columns_with(metrics, "lower_is_better")
-            notes.update(dict.fromkeys(_below_chance(values, references.get("chance", {}), lower)))
-            title = _title(recipe, steps[0], dataset)
-            tables.append(Table(columns, values, references, published, tuple(notes), title=title))
+            dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
+            step_table = _table(recipe.judging(steps[0]), values, notes, dataset, examples)
+            tables.append(replace(step_table, title=_title(recipe, steps[0], dataset)))
     return tables
 
 
@@ -303,10 +308,6 @@ def _cells(run_table: Table) -> list[list[str]]:
     rows = [*run_table.rows().items(), *run_table.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in run_table.columns)] for label, values in rows]
     return [["step", *run_table.columns], *cells]
-
-
-def _columns(rows: Sequence[Values]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(column for values in rows for column in values))
 
 
 def _references(

@@ -61,6 +61,12 @@ def bootstrap(
     return {name: column for name, column, group_count in results if group_count > 1 and not np.isnan(column).all()}
 
 
+def resampled_means(scores: Scores, groups: Sequence[str], resamples: int) -> dict[str, np.ndarray]:
+    """Bootstrap means, (resamples,) per column, of the scores that are means over examples with these groups."""
+    columns = {name: values for name, values in means_over_examples(scores).items() if len(values) == len(groups)}
+    return bootstrap(columns, groups, resamples, seed=0) if columns else {}
+
+
 def interval(means: np.ndarray) -> Interval:
     """The middle 95 %."""
     low, high = np.nanpercentile(means, [2.5, 97.5])
