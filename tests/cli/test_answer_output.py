@@ -1,0 +1,52 @@
+"""Answers, printed or written to a file line by line."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from mmgen.cli.answer_output import answer_all
+from mmgen.errors import MmgenError
+from mmgen.inference.answers import Answer
+from mmgen.inference.query import Query
+from mmgen.tensors import Prediction
+
+QUERIES = [Query("1"), Query("2", place="q.jsonl:2")]
+GOOD = Answer("1", prediction=Prediction("1", {"label": "yes"}, 0.75), remarks=("cut",))
+BAD = Answer("2", error="q.jsonl:2: no image")
+
+
+def ask(answers, queries=QUERIES, out=None):
+    sizes, lines = [], []
+    predictor = SimpleNamespace(step="s", kind="label", names=SimpleNamespace(reads="image"))
+
+    def begin(batch_size):
+        sizes.append(batch_size)
+        return predictor, iter(answers)
+
+    def show(line, kind):
+        lines.append((line, kind))
+
+    return answer_all(queries, begin, ("predicting", "predicted"), show, out), lines, sizes
+
+
+def test_answers_are_shown_one_by_one(capsys):
+    answers, lines, sizes = ask([GOOD, BAD])
+    assert answers == [GOOD, BAD] and sizes == [1]  # the first answer soon
+    assert lines == [(GOOD.as_json(), "label"), (BAD.as_json(), "label")]
+    assert capsys.readouterr().err.splitlines() == ["1: cut", "predicted by step 's', which reads image"]
+
+
+def test_a_file_has_a_line_for_every_query(tmp_path, capsys):
+    out = tmp_path / "answers.jsonl"
+    _, lines, sizes = ask([GOOD, BAD], out=out)
+    assert lines == [] and sizes == [16]
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [GOOD.as_json(), BAD.as_json()]
+    assert f"{out}: 2 lines\n" in capsys.readouterr().out
+
+
+def test_nothing_could_be_read():
+    with pytest.raises(MmgenError, match="^q.jsonl:2: no image$"):
+        ask([BAD], QUERIES[1:])  # the only query
+    with pytest.raises(MmgenError, match="^could not read any of the input$"):
+        ask([BAD, BAD])
