@@ -13,7 +13,7 @@ EXAMPLE = Example("a", {"image": "7", "caption": ("a dog", "a cat", "a bird"), "
 def test_an_example_is_drawn_by_seed_step_epoch_and_id():
     key = RngKey(1, "first")
     values = {key.draw(EXAMPLE, 0).random() for _ in range(3)}
-    others = {
+    different = {
         RngKey(2, "first").draw(EXAMPLE, 0).random(),
         RngKey(1, "second").draw(EXAMPLE, 0).random(),
         key.draw(EXAMPLE, 1).random(),
@@ -21,7 +21,7 @@ def test_an_example_is_drawn_by_seed_step_epoch_and_id():
         key.draw(EXAMPLE, 0, "words").random(),
         key.generator("b", 0).random(),
     }
-    assert len(values) == 1 and len(values | others) == 7
+    assert len(values) == 1 and len(values | different) == 7
 
 
 def test_alternatives_are_drawn_in_training_and_the_first_counts_elsewhere():

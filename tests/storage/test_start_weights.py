@@ -18,9 +18,9 @@ def started(run, step, **files):
 def test_runs_that_started_from_other_weights(tmp_path):
     first = started(tmp_path / "a", "pre", model="11")
     assert start_weights.digests(first) == {"pre": {"model": "11"}}
-    same, other = started(tmp_path / "b", "pre", model="11"), started(tmp_path / "c", "pre", model="22")
+    same, unlike = started(tmp_path / "b", "pre", model="11"), started(tmp_path / "c", "pre", model="22")
     assert start_weights.unlike(same, first) == start_weights.unlike(tmp_path / "none", first) == ""
-    assert start_weights.unlike(other, first) == "step 'pre' started from different weights"
+    assert start_weights.unlike(unlike, first) == "step 'pre' started from different weights"
 
 
 def test_a_damaged_record(tmp_path):

@@ -8,14 +8,14 @@ from mmgen.testing.devices import MixedDevices, OneDevice, plain_tensors
 
 
 def test_tensors_of_two_devices_do_not_meet():
-    here, there = torch.ones(2), torch.ones(2, device="meta")
+    on_cpu, on_meta = torch.ones(2), torch.ones(2, device="meta")
     with OneDevice():
-        assert (there + there).is_meta and (there * torch.tensor(2.0)).is_meta  # a number may be anywhere
+        assert (on_meta + on_meta).is_meta and (on_meta * torch.tensor(2.0)).is_meta  # a number may be anywhere
         with pytest.raises(MixedDevices, match="add"):
-            there + here
+            on_meta + on_cpu
         with pytest.raises(MixedDevices, match="cat"):
-            torch.cat([there, here])
-        assert here.to(there).is_meta
+            torch.cat([on_meta, on_cpu])
+        assert on_cpu.to(on_meta).is_meta
 
 
 def test_plain_tensors_are_named_with_their_module():
