@@ -122,7 +122,8 @@ def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(
     ],
 )
 def test_a_callback_that_fails_is_reported_once_and_the_others_go_on(tmp_path, monkeypatch, plain, fails, problem):
-    monkeypatch.setattr(callbacks, "PATIENCE", 0.3)
+    if fails.startswith("block"):  # the others end by themselves, however busy the machine is
+        monkeypatch.setattr(callbacks, "PATIENCE", 0.3)
     weights, _, lines = train(tmp_path, Watch(fails=fails), Watch())
     assert len(lines) == 1 and lines[0].startswith("callbacks.watch0 (") and lines[0].endswith(problem)
     assert ("callbacks.watch1", "close") in [event[:2] for event in EVENTS]
