@@ -227,21 +227,26 @@ def check_weights(config: Encoder) -> PreTrainedConfig:
             f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; "
             f"{config.where_to_give(sizes.model_type)}"
         )
-    _load_weights(config, lambda _: _check_memory(sizes))
     config.check_sizes(sizes)
+    _load_weights(config, lambda _: _check_memory(sizes))
     return sizes
 
 
 def check_family(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
     """transformers' config of an encoder without weights. Raises DataError if the backbone cannot use it."""
     sizes = _make_sizes(config, vocabulary, padding)
+    config.check_sizes(sizes)
     try:
         _check_memory(sizes)
     except ValueError as error:
         raise DataError(
             f"backbone '{config.type}': {error}; make backbone.num_hidden_layers or backbone.hidden_size smaller"
         ) from None
-    config.check_sizes(sizes)
+    except Exception:  # of a family's own code
+        raise DataError(
+            f"backbone '{config.type}': transformers cannot build a '{sizes.model_type}' of these sizes; change "
+            "backbone.num_hidden_layers, hidden_size or num_attention_heads"
+        ) from None
     return sizes
 
 

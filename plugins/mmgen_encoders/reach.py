@@ -27,13 +27,17 @@ def unreachable(sizes: PreTrainedConfig) -> str:
         return "it has a decoder"
     if parts := [name for name in sizes.sub_configs if getattr(sizes, name, None) is not None]:
         return f"it consists of several models ({', '.join(parts)})"
-    with torch.device("meta"):
-        model = AutoModelForMaskedLM.from_config(copy.deepcopy(sizes), dtype=torch.float32)
-    if not type(model)._can_set_attn_implementation():
+    model_class = MODEL_FOR_MASKED_LM_MAPPING[type(sizes)]
+    if not model_class._can_set_attn_implementation():
         return "its attention is computed by its own code, not through transformers' AttentionInterface"
-    accepts = inspect.signature(model.base_model.forward).parameters
+    accepts = inspect.signature(model_class.forward).parameters
     if absent := [name for name in ("inputs_embeds", "position_ids") if name not in accepts]:
         return f"it takes no {absent[0]}, and mmgen hands encoders embeddings and positions"
+    try:
+        with torch.device("meta"):
+            model = AutoModelForMaskedLM.from_config(copy.deepcopy(sizes), dtype=torch.float32)
+    except Exception:  # of impossible sizes, which are reported when the weights are counted
+        return ""
     return _attention_problem(model)
 
 

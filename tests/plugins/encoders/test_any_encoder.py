@@ -46,7 +46,7 @@ def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
     )
     torch.testing.assert_close(torch.stack(packed), torch.stack(naive), atol=CLOSE, rtol=0)
     for gradient, right in zip(gradients, expected, strict=True):
-        if gradient is not None and right is not None:
+        if gradient is not None and right is not None and right.numel():
             torch.testing.assert_close(gradient, right, atol=CLOSE * max(1.0, float(right.abs().max())), rtol=0)
     assert sum(gradient is not None for gradient in gradients) > 10
 

@@ -1,5 +1,6 @@
 """The parts of a run, most important first: what each runs, and its section of the page."""
 
+from .attention import ATTENTION
 from .bench import RACING
 from .cuts import CUTS
 from .epochs import EPOCHS
@@ -11,4 +12,4 @@ from .processes import SEVERAL
 from .suites import SUITES
 from .writing import WRITING
 
-PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, ORDERS, SEVERAL, LONG_TASKS)
+PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, ORDERS, SEVERAL, LONG_TASKS, ATTENTION)
