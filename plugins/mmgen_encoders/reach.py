@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import AutoModelForMaskedLM, PreTrainedConfig, PreTrainedModel
@@ -27,7 +27,7 @@ def unreachable(sizes: PreTrainedConfig) -> str:
         return "it has a decoder"
     if parts := [name for name in sizes.sub_configs if getattr(sizes, name, None) is not None]:
         return f"it consists of several models ({', '.join(parts)})"
-    model_class = MODEL_FOR_MASKED_LM_MAPPING[type(sizes)]
+    model_class = cast("type[PreTrainedModel]", MODEL_FOR_MASKED_LM_MAPPING[type(sizes)])
     if not model_class._can_set_attn_implementation():
         return "its attention is computed by its own code, not through transformers' AttentionInterface"
     accepts = inspect.signature(model_class.forward).parameters
