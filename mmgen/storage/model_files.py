@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..configs import ExtractorConfig, FeaturesConfig
+from ..configs import DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..data.datasets import Datasets, PicturesByKey
 from ..data.seeds import seeded
 from ..errors import MmgenError, RunError
@@ -105,7 +105,7 @@ def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder)
     data = [with_old_names(config.model_dump(mode="json")) for config in configs]
     made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    return path if path.exists() else _features_by_saved_recipe(name, extractor, data, fingerprint, folder) or path
+    return path if path.exists() else _features_by_saved_recipe(name, extractor, configs, fingerprint, folder) or path
 
 
 def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
@@ -113,17 +113,18 @@ def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
 
 
 def _features_by_saved_recipe(
-    name: str, extractor: ExtractorConfig, now: Sequence[Any], fingerprint: str, folder: RunFolder
+    name: str, extractor: ExtractorConfig, now: Sequence[DatasetConfig], fingerprint: str, folder: RunFolder
 ) -> Path | None:
     """The file whose name follows from recipe.json as saved: paths are written differently in a folder other than the
-    run's first."""
+    run's first, and data sets may have got new keys since."""
     try:
         tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
         step_data = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
     except (MmgenError, AttributeError):  # loading the recipe reports the error
         return None
     data = [with_old_names(table) for table in (tables["data"], *step_data)]
-    if _without_texts(data) != _without_texts(now):
+    tables_now = [_without_new_keys(config, saved) for config, saved in zip(now, data, strict=False)]
+    if len(data) != len(now) or _without_texts(data) != _without_texts(tables_now):
         return None  # other pictures
     made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
@@ -134,6 +135,12 @@ def _data_sets(saved: Any) -> list[dict[str, Any]]:
     """The data sets of a saved step, one or several."""
     several = saved if isinstance(saved, list) else [saved] if saved is not None else []
     return [{key: value for key, value in table.items() if key not in SOURCE_KEYS} for table in several]
+
+
+def _without_new_keys(config: DatasetConfig, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a config without keys that the saved table lacks and that have their defaults."""
+    new = {key for key, info in type(config).model_fields.items() if getattr(config, key) == info.default} - {*saved}
+    return {key: value for key, value in with_old_names(config.model_dump(mode="json")).items() if key not in new}
 
 
 def _without_texts(value: Any) -> Any:
