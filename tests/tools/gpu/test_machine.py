@@ -22,6 +22,7 @@ from tools.gpu.measures.tracing import busy, kernels
 from tools.gpu.needs import lacking, needed, refusal
 from tools.gpu.parts import PARTS
 from tools.gpu.parts.main_job import read
+from tools.gpu.parts.processes import SEVERAL
 from tools.gpu.parts.suites import collectable
 from tools.gpu.sizes import REAL
 
@@ -158,7 +159,7 @@ def test_a_single_process_of_torchrun_is_sharded_and_one_without_is_not(monkeypa
         monkeypatch.setenv("WORLD_SIZE", size)
         slice_one()
         assert [module.shards(Training(shard=True), alone) for module in (learner, train)] == [expected] * 2
-    assert "one-slice" in [step.name for step in PARTS[-1].steps(REAL, Path("work"))]
+    assert "one-slice" in [step.name for step in SEVERAL.steps(REAL, Path("work"))]
 
 
 def test_the_suites_need_no_caption_metrics():
