@@ -12,7 +12,8 @@ from kit import toys
 from mmgen_encoders import Bert
 from mmgen_grid import TimmGrid
 from mmgen_masked import Masked
-from mmgen_regions import Regions
+from mmgen_pictures import Pictures
+from mmgen_regions import Regions, Roi
 from mmgen_text import Text
 from PIL import Image
 
@@ -143,3 +144,34 @@ def test_pictures_have_the_same_features_but_for_half_precision(device):
     for ours, theirs in zip(records, extractor.records(pictures), strict=True):
         expected = np.asarray(theirs.features, np.float32)
         assert np.abs(np.asarray(ours.features, np.float32) - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_a_network_that_trains_along_has_the_same_gradients(device):
+    draw = np.random.default_rng(0)
+    images = [Image.fromarray(draw.integers(0, 255, (48, 40, 3), np.uint8)) for _ in range(4)]
+    boxes = [(0.0, 0.0, 0.5, 0.75), (0.25, 0.25, 1.0, 1.0)]
+    pictures = {
+        str(number): Picture(str(number), lambda image=image: image, boxes) for number, image in enumerate(images)
+    }
+    extractor = Roi(model="resnet18", weights="random", level=2, pool=1, image_size=64)
+    image = Pictures(embedder=Regions(normalize="standard"), extractor=extractor, frozen_level=0)
+    torch.manual_seed(0)
+    encoder = Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
+    model = compose(encoder, {"image": image}, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)] * 3)
+    model.embedders["image"].prepare(pictures)
+    examples = [Example(key, {"image": key}, (" ".join(toys.WORDS[:4]),)) for key in pictures]
+    batch = Collator(model, ["image"])([resolve(example) for example in examples])
+    results = []
+    for place, half in ((torch.device("cpu"), False), (device, False), (device, True)):
+        model.to(place).zero_grad()
+        with torch.autocast(place.type, torch.bfloat16, enabled=half):
+            loss = model(batch.to(place))
+        loss.sums["generator.loss"].backward()
+        network = model.embedders["image"].network
+        gradients = torch.cat([p.grad.flatten().cpu() for p in network.parameters() if p.grad is not None])
+        results.append((loss.mean.item(), gradients))
+    expected = results[0]
+    assert expected[1].abs().max() > 0 and network.conv1.weight.grad is None
+    for (loss_value, gradient), tolerance, alike in zip(results[1:], (1e-4, 0.03), (0.9999, 0.98), strict=True):
+        assert loss_value == pytest.approx(expected[0], rel=tolerance)
+        assert torch.nn.functional.cosine_similarity(gradient, expected[1], dim=0) > alike

@@ -1,0 +1,98 @@
+"""`mmgen frcnn`: the published pickle and config.yaml as one safetensors file. The pickle is read as that of
+`start = "weights:..."`: only tensors, and none of its code runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmgen.errors import DataError
+from mmgen.files import refuse_overwriting
+from mmgen.progress import tell
+
+KEYS = {  # setting -> where config.yaml has it
+    "pixel_mean": ("model", "pixel_mean"),
+    "pixel_std": ("model", "pixel_std"),
+    "caffe_maxpool": ("model", "max_pool"),
+    "min_size": ("input", "min_size_test"),
+    "max_size": ("input", "max_size_test"),
+    "stride_in_1x1": ("resnets", "stride_in_1x1"),
+    "anchor_offset": ("anchor_generator", "offset"),
+    "proposals_before": ("rpn", "pre_nms_topk_test"),
+    "proposals": ("rpn", "post_nms_topk_test"),
+    "proposal_overlap": ("rpn", "nms_thresh"),
+    "overlaps": ("roi_heads", "nms_thresh_test"),
+    "pooled": ("roi_box_head", "pooler_resolution"),
+    "box_weights": ("roi_box_head", "bbox_reg_weights"),
+    "halved": ("roi_box_head", "res5halve"),
+    "min_regions": ("min_detections",),
+}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("out", type=click.Path(path_type=Path))
+def frcnn(folder: Path, out: Path) -> None:
+    """Convert the Faster R-CNN of Visual Genome in FOLDER to OUT, a safetensors file.
+
+    FOLDER has pytorch_model.bin and config.yaml of unc-nlp/frcnn-vg-finetuned, and, for names of regions,
+    objects_vocab.txt and attributes_vocab.txt of bottom-up-attention. Then: mmgen features extract IMAGES STORE
+    --type visual_genome --set weights=OUT
+    """
+    from mmgen.storage.published_weights import read_published
+
+    from .extractor import network_of, write
+
+    if out.suffix != ".safetensors":
+        raise DataError(f"{out}: must end in .safetensors")
+    refuse_overwriting("OUT", out, [folder])
+    published = read_published(str(folder))
+    tensors = {name: published[name].clone() for name in published}
+    about = {
+        "settings": settings(folder / "config.yaml"),
+        "classes": _vocabulary(folder / "objects_vocab.txt"),
+        "attributes": _vocabulary(folder / "attributes_vocab.txt"),
+    }
+    network = network_of(tensors, about, folder)
+    count = network.roi_heads["box_predictor"]["cls_score"].out_features - 1
+    if about["classes"] and len(about["classes"]) != count:
+        names = folder / "objects_vocab.txt"
+        raise DataError(f"{names}: has {len(about['classes'])} names, but the network has {count} classes")
+    write(out, tensors, {**about, "settings": asdict(network.settings)})
+    tell(f"{out}: {len(tensors)} tensors")
+
+
+def settings(path: Path) -> dict[str, Any]:
+    """The settings in a published config.yaml; those that it lacks have their defaults. Raises DataError."""
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        tables = _lower(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", None) or "not valid YAML"
+        raise DataError(f"{path}: {reason}; use the config.yaml beside the published weights") from None
+    values: dict[str, Any] = {}
+    for name, keys in KEYS.items():
+        value = tables
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            values[name] = value
+    if isinstance(values.get("overlaps"), float):
+        values["overlaps"] = [values["overlaps"]]
+    return values
+
+
+def _lower(value: Any) -> Any:
+    """Nested tables with keys in lower case."""
+    return {str(key).lower(): _lower(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def _vocabulary(path: Path) -> list[str]:
+    """The first name of every line ("stop sign,stopsign"); empty without the file."""
+    if not path.is_file():
+        return []
+    return [line.split(",")[0].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
