@@ -122,13 +122,19 @@ def _features_by_saved_recipe(
         step_data = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
     except (MmgenError, AttributeError):  # loading the recipe reports the error
         return None
-    data = [with_old_names(table) for table in (tables["data"], *step_data)]
-    tables_now = [_without_new_keys(config, saved) for config, saved in zip(now, data, strict=False)]
-    if len(data) != len(now) or _without_texts(data) != _without_texts(tables_now):
-        return None  # other pictures
-    made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
-    path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    return path if path.exists() else None
+    as_saved = [tables["data"], *step_data]
+    for data in (
+        as_saved,
+        [with_old_names(table) for table in as_saved],
+    ):  # of an old run, or of one with today's names
+        tables_now = [_without_new_keys(config, saved) for config, saved in zip(now, data, strict=False)]
+        if len(data) != len(now) or _without_texts(data) != _without_texts(tables_now):
+            continue  # other pictures
+        made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
+        path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
+        if path.exists():
+            return path
+    return None
 
 
 def _data_sets(saved: Any) -> list[dict[str, Any]]:
