@@ -35,6 +35,7 @@ NOT_READ = (
     ".jxl",
     ".nef",
 )  # photos in formats that are not supported
+MANY_PIXELS = (1 << 20, 1 << 20)  # the size that is reported for an image with too many pixels to be opened
 log = logging.getLogger("mmgen")
 
 
@@ -89,6 +90,17 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
             f"{path}: not a readable image: "
             f"{getattr(error, 'strerror', None) or str(error).partition(chr(10))[0] or type(error).__name__}"
         ) from None
+
+
+def image_size(source: BinaryIO) -> tuple[int, int] | None:
+    """Width and height of an open image file by its header, without decoding it; None if it cannot be read."""
+    try:
+        with Image.open(source, formats=FORMATS) as image:
+            return image.size
+    except Image.DecompressionBombError:
+        return MANY_PIXELS
+    except Exception:  # on damaged files, decoders raise nearly anything
+        return None
 
 
 def _start(file: BinaryIO) -> bytes:

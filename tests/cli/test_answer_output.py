@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmgen.cli.answer_output import answer_all
+from mmgen.cli.answer_output import Output, answer_all, choose_output
 from mmgen.errors import MmgenError
 from mmgen.inference.answers import Answer
 from mmgen.inference.query import Query
@@ -18,16 +18,16 @@ BAD = Answer("2", error="q.jsonl:2: no image")
 
 def ask(answers, queries=QUERIES, out=None):
     sizes, lines = [], []
-    predictor = SimpleNamespace(step="s", kind="label", names=SimpleNamespace(reads="image"))
 
-    def begin(batch_size):
+    def answer(queries, options, batch_size):
         sizes.append(batch_size)
-        return predictor, iter(answers)
+        return iter(answers)
 
     def show(line, kind):
         lines.append((line, kind))
 
-    return answer_all(queries, begin, ("predicting", "predicted"), show, out), lines, sizes
+    predictor = SimpleNamespace(step="s", kind="label", names=SimpleNamespace(reads="image"), answers=answer)
+    return answer_all(queries, lambda: (predictor, None), ("predicting", "predicted"), Output(show, out)), lines, sizes
 
 
 def test_answers_are_shown_one_by_one(capsys):
@@ -50,3 +50,8 @@ def test_nothing_could_be_read():
         ask([BAD], QUERIES[1:])  # the only query
     with pytest.raises(MmgenError, match="^could not read any of the input$"):
         ask([BAD, BAD])
+
+
+def test_a_shard_needs_a_file():
+    with pytest.raises(MmgenError, match="^--shard 1/2: requires --out FILE$"):
+        choose_output(print, None, "1/2")

@@ -168,6 +168,21 @@ class TestJudge(CommandSuite):
         return installed().get("command", "judge").config()
 
 
+class TestServe(CommandSuite):
+    def config(self):
+        return installed().get("command", "serve").config()
+
+
+class TestFind(CommandSuite):
+    def config(self):
+        return installed().get("command", "find").config()
+
+
+class TestFrcnn(CommandSuite):
+    def config(self):
+        return installed().get("command", "frcnn").config()
+
+
 class Silent(mmgen.CommandConfig):
     type: Literal["silent"] = "silent"
 

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,7 +103,12 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
 def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
     (tmp_path / "x.toml").write_text("")
     signal.signal(number, signal.SIG_IGN)
-    monkeypatch.setattr(mmgen.cli.runs, "load", lambda *_: (os.kill(os.getpid(), number), {}))
+
+    def load(*_):
+        os.kill(os.getpid(), number)
+        return SimpleNamespace(callbacks={}), {}
+
+    monkeypatch.setattr(mmgen.cli.runs, "load", load)
     monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
     assert (
         CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output

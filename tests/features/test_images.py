@@ -1,11 +1,13 @@
 """Image files: opened upright, refused if they are too large, found in folders."""
 
+from io import BytesIO
+
 import pytest
 from PIL import Image
 
 from mmgen.errors import DataError
 from mmgen.features.extract import folder_pictures
-from mmgen.features.images import open_image
+from mmgen.features.images import MANY_PIXELS, image_size, open_image
 
 
 def test_pictures_are_turned_the_right_way_up(tmp_path):
@@ -47,3 +49,13 @@ def test_photos_of_formats_that_are_not_read_are_reported(tmp_path, caplog):
         "to JPEG or PNG",
         f"{tmp_path}: skipped b/two.heic: .heic files are not supported; convert them to JPEG or PNG",
     ]
+
+
+def test_the_size_of_a_picture_by_its_header():
+    file = BytesIO()
+    Image.new("1", (31_000, 30_000)).save(file, "PNG")
+    assert image_size(BytesIO(file.getvalue())) == MANY_PIXELS  # more than the library opens
+    small = BytesIO()
+    Image.new("RGB", (7, 5)).save(small, "PNG")
+    assert image_size(BytesIO(small.getvalue())) == (7, 5)
+    assert image_size(BytesIO(b"no picture")) is None

@@ -185,10 +185,10 @@ def _vqg(text: str) -> dict:
 
 def _jsonl(text: str) -> dict:
     examples = {}
-    for line in text.split("\n"):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             row = json.loads(line)
-            key = _plain(str(row.pop("id")))
+            key = _plain(str(row.pop("id", number)))
             assert key not in examples, f"two lines of the id '{key}'"
             questions, captions = (
                 _list(row.pop("questions")),

@@ -227,8 +227,8 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
     (chosen, layered), profile = content
     expected = _merged(path)
     profiles, default = expected.pop("profiles", {}), expected.pop("profile", None)
-    if profile or default:
-        _merge(expected, profiles[profile or default])
+    for table in _with_parents(profile or default, profiles):
+        _merge(expected, table)
     _same(expected, chosen.model_dump(mode="json"), ())
     again = load.from_json(chosen.model_dump_json(), prepared["registry"], "again")
     assert again == chosen, "the saved recipe is another one"
@@ -242,6 +242,14 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
             assert key[-1] in line or "\\" in line or names[0] in names[1], (
                 f"{'.'.join(key)} is not in line {number}: {line}"
             )
+
+
+def _with_parents(name: str | None, profiles: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tables of a profile, the one that it extends first; none without a name."""
+    if name is None:
+        return []
+    table = dict(profiles[name])
+    return [*_with_parents(table.pop("extends", None), profiles), table]
 
 
 def _merged(path: Path) -> dict[str, Any]:
