@@ -9,7 +9,8 @@ from .long_tasks import LONG_TASKS
 from .main_job import MAIN_JOB
 from .orders import ORDERS
 from .processes import SEVERAL
+from .service import SERVICE
 from .suites import SUITES
 from .writing import WRITING
 
-PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, ORDERS, SEVERAL, LONG_TASKS, ATTENTION)
+PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, EXPORTS, ORDERS, SERVICE, SEVERAL, LONG_TASKS, ATTENTION)
