@@ -94,10 +94,10 @@ class Service:
 
     async def _read(self, request: Request, cls: type[Body]) -> Body:
         """The body of a request: a form, or JSON. Raises Refusal."""
-        if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             most = self.limits.parts
             async with request.form(max_files=most, max_fields=most, max_part_size=self.limits.body) as form:
-                return validated(cls, await parse_form(form, cls))
+                return validated(cls, await parse_form(form, cls, self.limits))
         content = await request.body()
         return validated(cls, await run_in_threadpool(parse_json, content, self.limits))
 
@@ -123,14 +123,16 @@ class Service:
         """The decoding of a request. Raises Refusal."""
         most = self.limits.texts
         if ask.n is not None and ask.n > most:
-            raise Refusal(400, f"n: must be at most {most}, not {ask.n}", "n")
-        for name, value in ask.decoding.items():
-            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) > most:
-                raise Refusal(400, f"decoding.{name}: must be at most {most}", f"decoding.{name}")
+            raise Refusal(400, f"n: must be at most {most}, not {str(ask.n):.60}", "n")
         try:
-            return self.predictor.decoding(ask.n, ask.decoding)
+            options = self.predictor.decoding(ask.n, ask.decoding)
         except (DataError, RecipeError) as error:
             raise Refusal(400, f"decoding: {error}", "decoding") from None
+        for name in ask.decoding:
+            value = getattr(options, name)  # as it was read: a string may hold a number
+            if isinstance(value, int | float) and abs(value) > most:
+                raise Refusal(400, f"decoding.{name}: must be at most {most}", f"decoding.{name}")
+        return options
 
     async def _reply(self, job: Job) -> Reply:
         return await asyncio.wrap_future(self.engine.submit(job))

@@ -118,7 +118,8 @@ def _sampling(chat: Chat, predictor: Predictor) -> dict[str, Any]:
     options = {name: value for name in DRAWN if (value := getattr(chat, name)) is not None}
     if unknown := [name for name in options if name not in fields]:
         raise Refusal(400, f"{unknown[0]}: this model's decoding has no such option; leave it out", unknown[0])
-    return options | ({"do_sample": True} if "do_sample" in fields else {})
+    drawn = {"do_sample": True, "num_beams": 1}  # texts are drawn independently, whatever beams the recipe has
+    return options | {name: value for name, value in drawn.items() if name in fields}
 
 
 def completion(reply: Reply, model: str, end_id: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import contextlib
 import queue
 import threading
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
@@ -267,6 +268,8 @@ def refusal(error: BaseException) -> Refusal:
     """What a client is told of an error. Errors of the program show nothing of its insides."""
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, CancelledError):  # what was accepted was not answered before the service's end
+        return Refusal(503, "the service is stopping; try again later")
     if isinstance(error, DataError):
         return Refusal(400, str(error))
     if isinstance(error, UnavailableError):

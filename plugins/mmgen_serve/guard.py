@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -76,7 +76,9 @@ class Guard:
         try:
             self._admit(request)
             await self.app(scope, self._bounded(request, receive), respond)
-        except Exception as error:
+        except ClientDisconnect:
+            pass  # nobody waits for a response
+        except (Exception, asyncio.CancelledError) as error:
             refused = refusal(error)
             if refused.status == 500:
                 log.error(f"{request_id}: {type(error).__name__}: {str(error).partition(chr(10))[0]:.200}")

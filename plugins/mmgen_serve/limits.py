@@ -44,8 +44,10 @@ class Refusal(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the response: when to try again, or how to identify oneself."""
-        return {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(self.status, {})
+        """Headers of the response: when to try again, how to identify oneself, or that nothing more is read."""
+        return {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}, 503: {"Retry-After": "1"}}.get(
+            self.status, {}
+        )
 
     def as_json(self) -> dict[str, dict[str, str | None]]:
         """The body of the response, in the shape of OpenAI's errors."""

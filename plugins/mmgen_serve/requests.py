@@ -78,7 +78,7 @@ def _depth(value: Any, most: int) -> int:
     return depth
 
 
-async def parse_form(form: FormData, cls: type[Config]) -> dict[str, Any]:
+async def parse_form(form: FormData, cls: type[Config], limits: Limits) -> dict[str, Any]:
     """The fields of a form under the keys of `cls`; other fields are inputs. Files are bytes. Raises Refusal."""
     body: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
@@ -88,7 +88,7 @@ async def parse_form(form: FormData, cls: type[Config]) -> dict[str, Any]:
             raise Refusal(400, f"the form has '{name}' {len(values)} times; only pictures may be repeated", name)
         value: Any = values if len(values) > 1 else values[0]
         if name in ("inputs", "decoding") and isinstance(value, str):
-            value = _json_field(name, value)
+            value = _json_field(name, value, limits)
         elif name in ("n", "seed") and isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value):
             value = int(value)
         elif name == "attention":
@@ -104,11 +104,14 @@ async def _form_value(value: str | UploadFile) -> str | bytes:
     return value if isinstance(value, str) else await value.read()
 
 
-def _json_field(name: str, text: str) -> Any:
+def _json_field(name: str, text: str, limits: Limits) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise Refusal(400, f"{name}: not valid JSON; send an object such as {{}}", name) from None
+    if _depth(value, limits.depth) > limits.depth:
+        raise Refusal(400, f"{name}: the JSON has more than {limits.depth} nested levels; send less", name)
+    return value
 
 
 def validated(cls: type[Body], body: Mapping[str, Any]) -> Body:
@@ -136,7 +139,8 @@ def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
         raise Refusal(400, f"the request has {len(pictures)} pictures; the limit is {limits.pictures}")
     for content in pictures:
         _check_size(content, limits)
-    letters = sum(len(text) for name, value in values.items() if name not in takes_picture for text in _texts(value))
+    texts = [text for name, value in values.items() if name not in takes_picture for text in _texts(value)]
+    letters = sum(max(1, len(text)) for text in texts)  # empty texts cost something too
     if letters > limits.text:
         raise Refusal(400, f"inputs: the texts have {letters:,} characters; the limit is {limits.text:,}", "inputs")
     query = Query("the request", values, picture)
@@ -154,7 +158,7 @@ def _pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
         return value
     if isinstance(value, str):
         return _pictures(decode_picture(value, place), place, pictures)
-    if isinstance(value, list) and value:
+    if isinstance(value, list) and value and not any(isinstance(element, list) for element in value):
         return All(tuple(_pictures(element, place, pictures) for element in value))
     if isinstance(value, dict) and "picture" in value:
         return {**value, "picture": _pictures(value["picture"], f"{place}.picture", pictures)}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
+import warnings
 from dataclasses import dataclass
 from types import FrameType
 
@@ -109,11 +111,13 @@ def serve(predictor: Predictor, listening: socket.socket, options: Options) -> i
         server.should_exit = True
 
     engine.on_crash = crash
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # broken requests of clients are no news,
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
     engine.start()
     try:
         asyncio.run(server.serve(sockets=[listening]))
     finally:
-        engine.stop(options.grace)
+        engine.stop(min(options.grace, 1.0))  # nobody waits for an answer any more
         listening.close()
     if engine.error is not None:
         error = engine.error

@@ -75,7 +75,9 @@ def test_where_each_word_looked(client):
         ({"n": 0}, "n: must be at least 1, not 0", "n"),
         ({"n": "2"}, 'n: must be a whole number, not "2"', "n"),
         ({"num": 2}, "num: no such key", "num"),
-        ({"decoding": {"num_beams": 10**9}}, "decoding.num_beams: must be at most 20", "decoding.num_beams"),
+        ({"n": 10**3000}, f"n: must be at most 20, not 1{'0' * 59}", "n"),
+        ({"decoding": {"num_beams": 1000}}, "decoding.num_beams: must be at most 20", "decoding.num_beams"),
+        ({"decoding": {"num_beams": "1000"}}, "decoding.num_beams: must be at most 20", "decoding.num_beams"),
         (
             {"decoding": {"num_beam": 2}},
             "decoding: num_beam: no such key; did you mean 'num_beams'?",
@@ -117,6 +119,13 @@ def test_addresses_and_methods(client):
     message = "the address does not take GET; /openapi.json lists what it takes"
     assert error_of(client.get("/v1/ask")) == (405, message, None)
     assert error_of(client.post("/v1/predict", json={}))[:2] == (400, "the model gives text; use /v1/ask")
+
+
+def test_a_form_has_the_limits_of_json(client):
+    headers = {"content-type": "Multipart/Form-Data; boundary=x"}
+    deep = b'--x\r\nContent-Disposition: form-data; name="inputs"\r\n\r\n{"caption":' + b"[" * 900 + b"]" * 900
+    error = error_of(client.post("/v1/ask", content=deep + b"}\r\n--x--\r\n", headers=headers))
+    assert error == (400, "inputs: the JSON has more than 8 nested levels; send less", "inputs")
 
 
 def test_a_broken_form(client):

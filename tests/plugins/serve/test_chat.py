@@ -79,6 +79,13 @@ def test_what_the_model_cannot_do_is_refused(client, fields, text):
     assert response.json()["error"]["message"] == text and response.status_code in (400, 404)
 
 
+def test_sampling_has_no_beams(predictor, monkeypatch):
+    decoding = predictor.recipe.decoding.model_copy(update={"num_beams": 2})
+    monkeypatch.setattr(predictor, "recipe", predictor.recipe.model_copy(update={"decoding": decoding}))
+    with served.client(predictor) as client:
+        assert len(chat(client, "a dog", temperature=1.0, seed=3, n=3).json()["choices"]) == 3
+
+
 def test_openais_client_works_unchanged(predictor):
     openai = pytest.importorskip("openai", reason="needs OpenAI's client")
     from kit.servers import running

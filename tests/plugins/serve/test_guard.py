@@ -30,7 +30,9 @@ def test_a_body_is_counted_as_it_arrives(predictor):
 
 def test_a_body_has_a_deadline(predictor):
     with served.client(predictor, Limits(upload_time=0.0)) as client:
-        assert message(client.post("/v1/ask", content=b"{}")) == (
+        response = client.post("/v1/ask", content=b"{}")
+        assert response.headers["connection"] == "close"
+        assert message(response) == (
             408,
             "the body did not arrive within 0 seconds; send it faster",
         )

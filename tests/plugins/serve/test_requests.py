@@ -76,7 +76,12 @@ def large(width: int, height: int) -> bytes:
         ({"image": large(100, 51)}, "a picture has more than 5,000 pixels; send a smaller one"),
         ({"image": large(30_000, 30_000)}, "a picture has more than 5,000 pixels; send a smaller one"),
         ({"image": [served.encoded()] * 3}, "the request has 3 pictures; the limit is 2"),
+        ({"caption": [""] * 21}, "inputs: the texts have 21 characters; the limit is 20"),
         ({"caption": "x" * 21}, "inputs: the texts have 21 characters; the limit is 20"),
+        (
+            {"image": [[served.encoded()]]},
+            'inputs.image: must be a picture in base64, or {"picture": ..., "boxes": [...]}',
+        ),
         ({"image": 7}, 'inputs.image: must be a picture in base64, or {"picture": ..., "boxes": [...]}'),
         (
             {"image": {"features": [[1.0]]}},

@@ -113,7 +113,27 @@ def test_the_end_does_not_wait_longer_than_its_limit(process):
     service.popen.send_signal(signal.SIGTERM)
     assert service.popen.wait(60) == 0
     thread.join(60)
-    assert isinstance(results[0], OSError)
+    assert results[0].code == 503
+    assert json.load(results[0])["error"]["message"] == "the service is stopping; try again later"
+    assert "Traceback" not in service.popen.stderr.read()
+
+
+def test_what_clients_break_is_no_news(process):
+    service = process()
+    for sent in (
+        b"nonsense\r\n\r\n",
+        b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+        b"GET /none HTTP/1.1\r\nHost: localhost\r\nConnection: close, upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(4096):
+                pass
+    service.ask()
+    service.popen.send_signal(signal.SIGTERM)
+    _, err = service.popen.communicate(timeout=60)
+    assert (service.popen.returncode, err) == (0, "")
 
 
 def test_a_thread_that_dies_ends_the_process_with_an_error(process):
