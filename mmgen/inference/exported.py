@@ -130,7 +130,11 @@ def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) ->
             for distribution, entry in config["plugins"].items()
             if f"{kind} {name}" in entry["parts"]
         ]
-        by = f"; the folder names {claimed[0]:.80} for it: install that only if you trust its source" if claimed else ""
+        by = (
+            f"; the folder names {' '.join(claimed[0].split()):.80} for it: install that only if you trust its source"
+            if claimed
+            else ""
+        )
         raise PluginError(f"{path}: needs the {kind} '{name}', which no installed plugin provides{by}")
 
 

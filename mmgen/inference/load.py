@@ -77,14 +77,21 @@ def open_model(folder: Path, step: str | None = None, sets: Sequence[str] = ()) 
 
 def _device(name: str | None) -> torch.device:
     try:
-        return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:
-        raise DataError(f'device {name!r:.60}: must be "cpu", "cuda" or "cuda:N"') from None
+        device = torch.device("meta")  # which holds no values, so that it is refused too
+    if device.type == "meta":
+        raise DataError(f'device {name!r:.60}: must be "cpu", "cuda" or "cuda:N"')
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):  # torch raises either, by the kind of device
+        raise DataError(f'device {name!r:.60}: not available on this machine; use "cpu", or leave it out') from None
+    return device
 
 
 def _dtype(name: str) -> torch.dtype:
     dtype = getattr(torch, name, None) if isinstance(name, str) else name
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize < 2:  # float8 only stores
         raise DataError(f'dtype {name!r:.60}: must be "float32", "bfloat16" or "float16"')
     return dtype
 

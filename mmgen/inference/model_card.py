@@ -129,14 +129,15 @@ def _text(
             [f"--input {name}={name}.jpg" for name in pictures] if named else ["photo.jpg"] if pictures else []
         )
         + "".join(f" {option}" for option in options),
-        reads=f"Reads {' and '.join(predictor.names.inputs)}; gives {KINDS.get(kind, kind)}.",
+        reads=f"Reads {' and '.join(predictor.names.inputs)}; gives {KINDS.get(kind, kind)}."
+        + _without_extractor(predictor, config),
         examples=_examples(predictor, evaluation, folder),
         scores=_score_table(evaluation),
         scored_on=_scored_on(predictor, evaluation),
         notes=evaluation.scores.notes,
         half=_half(evaluation, rounded, config),
         training=_training(predictor, evaluation),
-        limits=_limits(predictor, config),
+        limits=_limits(predictor),
         mmgen_version=config["mmgen_version"],
         api_version=config["api_version"],
         parts="; ".join(
@@ -260,14 +261,33 @@ def _start(step: Step, backbone: BackboneConfig) -> str:
     return "the pretrained encoder" if getattr(backbone, "weights", None) else "random weights"
 
 
-def _limits(predictor: Predictor, config: Mapping[str, Any]) -> str:
+def _without_extractor(predictor: Predictor, config: Mapping[str, Any]) -> str:
+    """Which networks are not in the folder, as a sentence after a space; empty if all are."""
+    left_out = [
+        name
+        for name in predictor.names.pictures
+        if isinstance(predictor.names.inputs[name], FeaturesConfig) and config["inputs"][name]["extractor"] is None
+    ]
+    if not left_out:
+        return ""
+    return (
+        f" The network that computes the features of {' and '.join(left_out)} is not included: the model reads stored "
+        f"features only, or pictures with --set inputs.{left_out[0]}.extractor.type=NAME."
+    )
+
+
+def _limits(predictor: Predictor) -> str:
     """What the model cannot see."""
     if not predictor.names.pictures:
         return "The model sees no pictures."
     reads = [name for name in predictor.names.pictures if isinstance(predictor.names.inputs[name], FeaturesConfig)]
     if not reads:
         return "The network that sees pictures is a part of the model; it knows what its own data and these data show."
-    random = [name for name in reads if '"weights": "random"' in json.dumps(config["inputs"][name].get("extractor"))]
+    random = [
+        name
+        for name in reads
+        if '"weights": "random"' in json.dumps(predictor.recipe.inputs[name].model_dump(mode="json")["extractor"])
+    ]
     if random:
         return "The network that computes features of pictures has random weights: it sees colours and edges only."
     return "The model sees pictures through the features of a network that was not trained with it."

@@ -184,6 +184,22 @@ def test_computes_in_another_dtype(exported, both, photo, dtype):
     assert after == pytest.approx(before, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "xpu:99"}, "device 'xpu:99': not available on this machine; use \"cpu\", or leave it out"),
+        ({"device": "cuda:99"}, "device 'cuda:99': not available on this machine; use \"cpu\", or leave it out"),
+        ({"device": "meta"}, 'device \'meta\': must be "cpu", "cuda" or "cuda:N"'),
+        ({"device": "gpu"}, 'device \'gpu\': must be "cpu", "cuda" or "cuda:N"'),
+        ({"dtype": "float8_e4m3fn"}, 'dtype \'float8_e4m3fn\': must be "float32", "bfloat16" or "float16"'),
+    ],
+)
+def test_devices_and_dtypes_that_cannot_compute(exported, options, message):
+    with pytest.raises(mmgen.DataError) as error:
+        mmgen.load(exported, **options)
+    assert str(error.value) == message
+
+
 def test_no_path_of_this_machine(both, exported, tmp_path):
     saved = (exported / "config.json").read_text()
     assert str(both.folder.path) not in saved and str(Path.home()) not in saved
@@ -211,6 +227,16 @@ def test_without_an_extractor_pictures_are_refused(both, tmp_path, photo):
     assert str(error.value).startswith(
         f"{folder}: 'image' was trained on features of roi, whose extractor is not known"
     )
+
+
+def test_the_card_says_that_the_extractor_is_left_out(both, tmp_path):
+    cards = [(both.save(tmp_path / str(kept), extractor=kept) / "README.md").read_text() for kept in (True, False)]
+    line = (
+        "Reads image and caption; gives texts. The network that computes the features of image is not included: the "
+        "model reads stored features only, or pictures with --set inputs.image.extractor.type=NAME.\n"
+    )
+    assert [line in card for card in cards] == [False, True]
+    assert all("has random weights" in card for card in cards)
 
 
 def test_a_second_export_keeps_the_card(both, tmp_path):
@@ -278,7 +304,7 @@ def test_a_newer_format(copy):
 
 def test_a_plugin_that_is_not_installed(copy):
     config = json.loads((copy / "config.json").read_text())
-    plugins = {**config["plugins"], "mmgen-lovely": {"version": "1.2", "parts": ["generator lovely"]}}
+    plugins = {**config["plugins"], "mmgen-lovely": {"version": "\n1.2", "parts": ["generator lovely"]}}
     change(copy, generator={"type": "lovely"}, plugins=plugins)
     assert refused(copy) == (
         "FOLDER/config.json: needs the generator 'lovely', which no installed plugin provides; the folder names "
