@@ -147,5 +147,5 @@ def push(
 
 def _unavailable(name: HubName, what: str, error: Exception) -> UnavailableError:
     """An error in one line, without tokens."""
-    reason = re.sub(r"hf_\w+", "hf_***", " ".join(str(error).split()))[:200] or type(error).__name__
+    reason = re.sub(r"(?<=Bearer )[^'\"]+|hf_\w+", "***", " ".join(str(error).split()))[:200] or type(error).__name__
     return UnavailableError(f"{name}: {what}: {reason}; check the name, the connection, and `hf auth login`")

@@ -230,7 +230,10 @@ def test_without_an_extractor_pictures_are_refused(both, tmp_path, photo):
 
 
 def test_the_card_says_that_the_extractor_is_left_out(both, tmp_path):
-    cards = [(both.save(tmp_path / str(kept), extractor=kept) / "README.md").read_text() for kept in (True, False)]
+    cards = [
+        (both.save(tmp_path / str(included), extractor=included) / "README.md").read_text()
+        for included in (True, False)
+    ]
     line = (
         "Reads image and caption; gives texts. The network that computes the features of image is not included: the "
         "model reads stored features only, or pictures with --set inputs.image.extractor.type=NAME.\n"

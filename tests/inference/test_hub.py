@@ -56,6 +56,19 @@ def test_two_revisions_are_refused(exported):
     assert str(refused.exception) == message or message in refused.output
 
 
+def test_a_token_is_not_printed(monkeypatch):
+    def fail(*_, token, **__):
+        raise ValueError(f"Illegal header value b'Bearer my\\\\nsecret' {token}")  # httpx: a token with a line break
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    with pytest.raises(mmgen.UnavailableError) as error:
+        mmgen.load("hf:me/toy", token="hf_secret")
+    assert str(error.value) == (
+        "hf:me/toy: cannot be downloaded: Illegal header value b'Bearer ***' ***; check the name, the connection, and "
+        "`hf auth login`"
+    )
+
+
 def test_only_files_of_the_export_are_uploaded(exported, tmp_path):
     folder = Path(shutil.copytree(exported, tmp_path / "export"))
     for name in ("secret.txt", "backbone/optimizer.pt", "extractor/image/code.py", ".env"):
