@@ -31,7 +31,9 @@ TOKEN = "MMGEN_SERVE_TOKEN"
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
-@click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads of the model; by default torch's choice.")
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), help="CPU threads of the model; by default one for a small model."
+)
 @click.option(
     "--window",
     type=click.FloatRange(0, 1000),

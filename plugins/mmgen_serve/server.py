@@ -23,6 +23,8 @@ from .engine import Engine
 from .limits import Limits
 from .metrics import Metrics
 
+SMALL = 5_000_000  # weights, as for training. With 0.8 M, an answer takes 33 ms on one thread, 49 ms on two
+
 
 class Server(uvicorn.Server):
     """uvicorn's server. A signal ends it without being raised again, so that the exit code is ours."""
@@ -52,9 +54,9 @@ def run(where: str, options: Options) -> int:
     """Serve a model until a signal; the exit code: 0, or 1 if a thread died. Raises RunError for an address that cannot
     be used."""
     listening = listen(options.host, options.port)
-    if options.threads:
-        torch.set_num_threads(options.threads)
     predictor = load(where, step=options.step, device=options.device, dtype=options.dtype)
+    if threads := options.threads or choose_threads(predictor):
+        torch.set_num_threads(threads)
     predictor.warm()
     address, port = listening.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
@@ -63,6 +65,13 @@ def run(where: str, options: Options) -> int:
         guarded = "with the token" if options.token else "without a token: set --token-file"
         tell(f"listening beyond this machine, {guarded}; put a proxy with TLS in front", err=True)
     return serve(predictor, listening, options)
+
+
+def choose_threads(predictor: Predictor) -> int | None:
+    """The CPU threads of the model's computations: one for a small model, whose parts are too short to share; None is
+    torch's choice."""
+    weights = sum(parameter.numel() for parameter in predictor.model.parameters())
+    return 1 if predictor.model.device.type == "cpu" and weights <= SMALL else None
 
 
 def model_id(predictor: Predictor) -> str:
@@ -74,7 +83,8 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on this address. Raises RunError."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio turns Nagle's algorithm off for sockets that say TCP; with it, answers are 40 ms late
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(2048)

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 from kit import served
-from mmgen_serve.server import listen
+from mmgen_serve.server import choose_threads, listen
 
 from mmgen.errors import RunError
 
@@ -155,3 +155,15 @@ def test_an_address_in_use():
         with pytest.raises(RunError) as error:
             listen("127.0.0.1", port)
     assert str(error.value) == (f"--host 127.0.0.1 --port {port}: {os.strerror(98)}; choose another address or port")
+
+
+def test_a_small_model_computes_on_one_thread(predictor, monkeypatch):
+    assert choose_threads(predictor) == 1
+    monkeypatch.setattr("mmgen_serve.server.SMALL", 10)
+    assert choose_threads(predictor) is None
+
+
+def test_answers_are_sent_at_once():
+    """asyncio sets TCP_NODELAY for accepted sockets of the protocol TCP only."""
+    with listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
