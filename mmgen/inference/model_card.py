@@ -111,8 +111,9 @@ def _text(
     recipe, kind = predictor.recipe, predictor.kind
     writes, pictures = kind == "text", predictor.names.pictures
     texts = [name for name in predictor.names.required if name not in pictures]
-    values = [f'{name}="..."' for name in texts] + [f'{name}=["...", "..."]' for name in predictor.names.labels]
-    options = [f"--input {name}=..." for name in (*texts, *predictor.names.labels)]
+    labels = predictor.needed_labels()
+    values = [f'{name}="..."' for name in texts] + [f'{name}=["...", "..."]' for name in labels]
+    options = [f"--input {name}=..." for name in (*texts, *labels)]
     named = len(pictures) > 1
     shown = [f'{name}="{name}.jpg"' for name in pictures] if named else ['"photo.jpg"'] if pictures else []
     card = ModelCard.from_template(

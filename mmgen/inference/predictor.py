@@ -410,6 +410,17 @@ class Predictor:
 
     def warm(self) -> None:
         """Build the extractors and answer a dummy query, so that the first real query is fast."""
+        list(self.answers([Query("warm", self._dummy_values())]))
+
+    def needed_labels(self) -> tuple[str, ...]:
+        """The labels without which a query cannot be answered (choices, but not the truth), found by trying."""
+        values = self._dummy_values()
+        labels = [name for name in self.names.labels if name in values]
+        queries = [Query(name, {label: value for label, value in values.items() if label != name}) for name in labels]
+        return tuple(answer.id for answer in self.answers(queries) if answer.error)
+
+    def _dummy_values(self) -> dict[str, Any]:
+        """A value for every input that a query must give, and for every label of a prediction."""
         labels = () if self.kind == "text" else self.names.labels
         values: dict[str, Any] = dict.fromkeys(labels, ["a", "a"] if self.names.filled else "a")
         for name in self.names.required:
@@ -420,7 +431,7 @@ class Predictor:
             else:
                 reads = self.names.inputs[name].fields
                 values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
-        list(self.answers([Query("warm", values)]))
+        return values
 
 
 def _inputs_of(example: ReadExample) -> tuple[str, ...]:

@@ -196,3 +196,12 @@ def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
         torch.set_num_threads(before)
     with pytest.raises(DataError, match="^threads must be a positive integer, not 0$"):
         load_run("run", "answers", registry(), threads=0)
+
+
+@pytest.mark.parametrize(
+    ("step", "labels"),
+    [("answers", ()), ("pairs", ()), ("expressions", ()), ("choices", ("choices",)), ("phrases", ("phrases",))],
+)
+def test_labels_that_a_query_must_give(finished, monkeypatch, step, labels):
+    monkeypatch.chdir(finished)
+    assert load_run("run", step, registry()).needed_labels() == labels
