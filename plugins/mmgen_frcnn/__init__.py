@@ -28,10 +28,10 @@ class VisualGenome(mmgen.ExtractorConfig):
 
 
 class Frcnn(mmgen.CommandConfig):
-    """Convert the published Faster R-CNN of Visual Genome to one safetensors file."""
+    """Convert the published Faster R-CNN of Visual Genome."""
 
     type: Literal["frcnn"] = "frcnn"
-    group: ClassVar[str] = "Data"
+    group: ClassVar[str] = "Your data"
 
     def build(self):
         from .command import frcnn
