@@ -218,6 +218,11 @@ class Predictor:
         outcomes = iter([outcome for _, results in pieces for outcome in results])
         return [query.answer if query.read is None else _add_outcome(query.answer, next(outcomes)) for query in batch]
 
+    def slots(self, prepared: Prepared) -> float:
+        """About how many slots the input of a query takes; 0 for one that cannot be read."""
+        read = prepared.read
+        return self._collator(_inputs_of(read)).prefix(read.rows[0].example) if read and read.rows else 0
+
     def prepare(self, query: Query | Example) -> Prepared:
         """Resolve a query to an example, and read its inputs once."""
         bound: Bound | None = None

@@ -1,4 +1,4 @@
-"""`mmgen serve`: a model behind a URL. Requests are answered in batches; there is an interface of its own, one in the
+"""`mmgen serve`: a model behind a URL. Requests are answered in batches; there are two interfaces, one of them in the
 shape of OpenAI's chat completions, and a page to try the model. docs/serving.md describes them."""
 
 from typing import ClassVar, Literal

@@ -34,11 +34,18 @@ WEB = Path(__file__).parent / "web"
 
 
 class Service:
-    """The handlers of all routes. `model`: the name of the model in requests and responses."""
+    """The handlers of all routes, and the engine behind them.
 
-    def __init__(self, predictor: Predictor, engine: Engine, model: str, limits: Limits, metrics: Metrics) -> None:
-        self.predictor, self.engine, self.model, self.limits = predictor, engine, model, limits
-        self.metrics, self.started = metrics, int(time.time())
+    model          the name of the model in requests and responses
+    window, batch  see `Engine`
+    """
+
+    def __init__(
+        self, predictor: Predictor, model: str, limits: Limits, window: float = 0.005, batch: int = 32
+    ) -> None:
+        self.predictor, self.model, self.limits = predictor, model, limits
+        self.metrics, self.started = Metrics(), int(time.time())
+        self.engine = Engine(predictor, limits, window, batch, on_batch=self.metrics.batch)
         predictor.names.advice = ADVICE
 
     async def ask(self, request: Request) -> Response:
@@ -63,7 +70,8 @@ class Service:
         chat = validated(Chat, without_neutral(parse_json(await request.body(), self.limits)))
         self._check(chat.model, "text", "/v1/predict")
         reply, _ = await self._ask(await run_in_threadpool(to_ask, chat, self.predictor, self.limits))
-        done = completion(reply, self.model, self.predictor.model.backbone.end_id)
+        slots = round(self.predictor.slots(reply.prepared))
+        done = completion(reply, slots, self.model, self.predictor.model.backbone.end_id)
         if chat.stream:
             return Response(events(done), media_type="text/event-stream")
         return json_response(done)

@@ -122,8 +122,8 @@ def _sampling(chat: Chat, predictor: Predictor) -> dict[str, Any]:
     return options | {name: value for name, value in drawn.items() if name in fields}
 
 
-def completion(reply: Reply, model: str, end_id: int) -> dict[str, Any]:
-    """The response of a chat."""
+def completion(reply: Reply, slots: int, model: str, end_id: int) -> dict[str, Any]:
+    """The response of a chat. `slots`: about how many the encoded input takes."""
     texts = reply.answer.texts
     written = sum(len(text.tokens) for text in texts)
     return {
@@ -141,9 +141,9 @@ def completion(reply: Reply, model: str, end_id: int) -> dict[str, Any]:
             for index, text in enumerate(texts)
         ],
         "usage": {
-            "prompt_tokens": reply.slots,
+            "prompt_tokens": slots,
             "completion_tokens": written,
-            "total_tokens": reply.slots + written,
+            "total_tokens": slots + written,
         },
     }
 

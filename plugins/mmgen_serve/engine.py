@@ -2,7 +2,7 @@
 
 The oldest request decides which decoding is next. Requests with the same decoding join its batch, for at most `window`
 seconds, and only while others are being read: a single client never waits for company. A request that samples is a
-batch of its own, since its random numbers must not depend on others.
+separate batch, since its random numbers must not depend on others.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mmgen.inference.query import Query
 
 from .limits import Limits, Refusal
 
+STOPPING = "the service is stopping; try again later"
 CRASHED = ("CUDA error", "device-side assert")  # after these, no computation of the process succeeds
 
 
@@ -34,12 +35,12 @@ CRASHED = ("CUDA error", "device-side assert")  # after these, no computation of
 class Reply:
     """The answer to a request.
 
-    slots      of the encoded input, about
+    prepared   the query as it was read
     attention  for each text, the attention of its words; empty unless it was requested
     """
 
     answer: Answer
-    slots: int
+    prepared: Prepared
     attention: tuple[WordAttention, ...] = ()
 
 
@@ -117,7 +118,7 @@ class Engine:
         """Queue a job. Raises Refusal (503) if the queue is full, or the engine stops."""
         with self._change:
             if not self.alive:
-                raise Refusal(503, "the service is stopping; try again later")
+                raise Refusal(503, STOPPING)
             if len(self._jobs) >= self.limits.queue:
                 raise Refusal(503, f"{self.limits.queue} requests are waiting already; try again in a second")
             self._jobs[id(job)] = job
@@ -210,11 +211,14 @@ class Engine:
     def _answer(self, batch: list[Job]) -> None:
         """Answer a batch. If it fails, answer each job separately, so that a job fails alone."""
         first = batch[0]
-        prepared = [job.prepared for job in batch if job.prepared is not None]
+        prepared = [job.prepared for job in batch if job.prepared is not None]  # all of them, since they were read
         try:
             with _seeded(first.seed, self.predictor.model.device):
                 answers = self.predictor.finish(prepared, first.options, self._retry)
-            maps = [self._attention(job, answer) for job, answer in zip(batch, answers, strict=True)]
+            replies = [
+                Reply(answer, query, self._attention(query, answer) if job.attention else ())
+                for job, query, answer in zip(batch, prepared, answers, strict=True)
+            ]
         except Exception as error:
             _raise_if_fatal(error)
             if len(batch) == 1:
@@ -223,28 +227,20 @@ class Engine:
                 for job in batch:
                     self._answer([job])
             return
-        for job, answer, attention in zip(batch, answers, maps, strict=True):
-            if answer.error:
-                job.fail(DataError(answer.error))
+        for job, reply in zip(batch, replies, strict=True):
+            if reply.answer.error:
+                job.fail(DataError(reply.answer.error))
             else:
                 with contextlib.suppress(InvalidStateError):  # the client has gone
-                    job.reply.set_result(Reply(answer, self._slots(job), attention))
+                    job.reply.set_result(reply)
 
-    def _attention(self, job: Job, answer: Answer) -> tuple[WordAttention, ...]:
-        """The attention of each text of an answer, if the job asks for it."""
-        if not job.attention or answer.error or job.prepared is None or job.prepared.read is None:
+    def _attention(self, query: Prepared, answer: Answer) -> tuple[WordAttention, ...]:
+        """The attention of each text of an answer."""
+        if answer.error or query.read is None:
             return ()
-        examples = [job.prepared.read.rows[0].example] * len(answer.texts)
+        examples = [query.read.rows[0].example] * len(answer.texts)
         tokens, names = [text.tokens for text in answer.texts], [*self.predictor.names.inputs]
         return tuple(word_attention(self.predictor.model, examples, names, tokens, {"all": all_layers}))
-
-    def _slots(self, job: Job) -> int:
-        """About how many slots the input of a job takes."""
-        if job.prepared is None or job.prepared.read is None:
-            return 0
-        example, embedders = job.prepared.read.rows[0].example, self.predictor.model.embedders
-        names = self.predictor.names.inputs
-        return round(sum(1 + embedders[name].reader.slots(example.seen_by(name)) for name in names))
 
 
 @contextlib.contextmanager
@@ -269,7 +265,7 @@ def refusal(error: BaseException) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, CancelledError):  # what was accepted was not answered before the service's end
-        return Refusal(503, "the service is stopping; try again later")
+        return Refusal(503, STOPPING)
     if isinstance(error, DataError):
         return Refusal(400, str(error))
     if isinstance(error, UnavailableError):

@@ -40,7 +40,7 @@ class Guard:
 
     token        the token that clients must send; empty: none
     loopback     whether the service listens on loopback only; then it answers to the names of loopback alone, so that
-                 a web page cannot reach it under a name of its own
+                 a web page cannot reach it under another name
     connections  a function: the number of open connections
     """
 

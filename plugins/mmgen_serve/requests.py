@@ -59,23 +59,24 @@ def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
         raise Refusal(400, f"the body is not valid JSON{place}; send a JSON object in UTF-8") from None
     if not isinstance(value, dict):
         raise Refusal(400, f"the body is {json.dumps(value)[:40]}; send a JSON object")
-    if _depth(value, limits.depth) > limits.depth:
-        raise Refusal(400, f"the JSON has more than {limits.depth} nested levels; send less")
-    return value
+    return _refuse_deep(value, limits)
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _depth(value: Any, most: int) -> int:
-    """The nested levels of a JSON value, counted to one more than `most`."""
+def _refuse_deep(value: Any, limits: Limits, name: str | None = None) -> Any:
+    """The value of a JSON text. Raises Refusal if it has too many nested levels. `name`: the field that it is."""
     level, depth = [value], 0
-    while level and depth <= most:
+    while level and depth <= limits.depth:
         inner = [item for item in level if isinstance(item, dict | list)]
         depth += bool(inner)
-        level = [value for item in inner for value in (item.values() if isinstance(item, dict) else item)]
-    return depth
+        level = [item for items in inner for item in (items.values() if isinstance(items, dict) else items)]
+    if depth > limits.depth:
+        place = f"{name}: " if name else ""
+        raise Refusal(400, f"{place}the JSON has more than {limits.depth} nested levels; send less", name)
+    return value
 
 
 async def parse_form(form: FormData, cls: type[Config], limits: Limits) -> dict[str, Any]:
@@ -109,9 +110,7 @@ def _json_field(name: str, text: str, limits: Limits) -> Any:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise Refusal(400, f"{name}: not valid JSON; send an object such as {{}}", name) from None
-    if _depth(value, limits.depth) > limits.depth:
-        raise Refusal(400, f"{name}: the JSON has more than {limits.depth} nested levels; send less", name)
-    return value
+    return _refuse_deep(value, limits, name)
 
 
 def validated(cls: type[Body], body: Mapping[str, Any]) -> Body:

@@ -19,9 +19,7 @@ from mmgen.inference.predictor import Predictor
 from mmgen.progress import tell
 
 from .app import Service, application
-from .engine import Engine
 from .limits import Limits
-from .metrics import Metrics
 
 SMALL = 5_000_000  # weights, as for training. With 0.5 M, an answer takes 33 ms on one thread, 49 ms on two
 
@@ -100,9 +98,8 @@ def is_loopback(listening: socket.socket) -> bool:
 
 def serve(predictor: Predictor, listening: socket.socket, options: Options) -> int:
     """Serve a predictor on a socket until a signal; the exit code."""
-    metrics, limits = Metrics(), Limits()
-    engine = Engine(predictor, limits, options.window, options.batch, on_batch=metrics.batch)
-    service = Service(predictor, engine, model_id(predictor), limits, metrics)
+    service = Service(predictor, model_id(predictor), Limits(), options.window, options.batch)
+    engine = service.engine
     server: Server
     app = application(service, options.token, is_loopback(listening), lambda: len(server.server_state.connections))
     config = uvicorn.Config(

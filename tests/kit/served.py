@@ -66,18 +66,15 @@ def predictor(folder, step: str = "both") -> Predictor:
 def client(served: Predictor, limits=None, headers=None, window: float = 0.0, **guard):
     """A client of the service of a predictor, without a socket; also the service's engine as `client.engine`."""
     from mmgen_serve.app import Service, application
-    from mmgen_serve.engine import Engine
     from mmgen_serve.limits import Limits
-    from mmgen_serve.metrics import Metrics
     from starlette.testclient import TestClient
 
-    limits, metrics = limits or Limits(), Metrics()
-    engine = Engine(served, limits, window, on_batch=metrics.batch)
-    app = application(Service(served, engine, "served/both", limits, metrics), **guard)
-    engine.start()
+    service = Service(served, "served/both", limits or Limits(), window)
+    app = application(service, **guard)
+    service.engine.start()
     try:
         with TestClient(app, ADDRESS, headers=headers, raise_server_exceptions=False) as opened:
-            opened.engine = engine
+            opened.engine = service.engine
             yield opened
     finally:
-        engine.stop(10)
+        service.engine.stop(10)

@@ -9,16 +9,12 @@ def running(predictor, limits=None, window: float = 0.005, most_seconds: float =
     """Serve a predictor as "served/both"; yields its address."""
     import uvicorn
     from mmgen_serve.app import Service, application
-    from mmgen_serve.engine import Engine
     from mmgen_serve.limits import Limits
-    from mmgen_serve.metrics import Metrics
     from mmgen_serve.server import listen
 
-    limits, metrics, listening = limits or Limits(), Metrics(), listen("127.0.0.1", 0)
-    engine = Engine(predictor, limits, window, on_batch=metrics.batch)
-    app = application(Service(predictor, engine, "served/both", limits, metrics))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-    engine.start()
+    listening, service = listen("127.0.0.1", 0), Service(predictor, "served/both", limits or Limits(), window)
+    server = uvicorn.Server(uvicorn.Config(application(service), log_config=None, access_log=False, lifespan="off"))
+    service.engine.start()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
@@ -26,5 +22,5 @@ def running(predictor, limits=None, window: float = 0.005, most_seconds: float =
     finally:
         server.should_exit = True
         thread.join(most_seconds)
-        engine.stop(most_seconds)
+        service.engine.stop(most_seconds)
         listening.close()

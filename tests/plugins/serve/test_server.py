@@ -40,7 +40,7 @@ sys.exit(code)
 
 
 class Process:
-    """A service in a process of its own."""
+    """A service in its own process."""
 
     def __init__(self, folder, seconds=0.0, grace=20, change=""):
         script = SERVE.format(path=sys.path, folder=str(folder), seconds=seconds, grace=grace, change=change)
