@@ -73,6 +73,49 @@ shard_option = click.option(
 )
 
 
+set_extractor = settings_option("KEY=VALUE", "Set one key of the extractor; VALUE as in TOML.")
+store_options = together(  # of the commands that fill a feature store
+    click.argument("source", type=click.Path(path_type=Path)),
+    click.argument("store", type=click.Path(path_type=Path)),
+    click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists all."),
+    set_extractor,
+    click.option("--float32", is_flag=True, help="Store features as float32; the default is float16."),
+)
+writing_options = together(  # of the commands that write texts with a finished run
+    query_arguments,
+    click.option("--caption", help="Shorthand for --input caption=TEXT."),
+    click.option(
+        "--n", default=None, type=click.IntRange(1, 20), help="Number of different texts per query.  [default: 1]"
+    ),
+    settings_option(
+        "A.B=VALUE",
+        "Override a key of decoding (decoding.num_beams=4), or the extractor of an input "
+        "(inputs.image.extractor.type=roi).",
+    ),
+    click.option("--step", help="The step whose weights to use; by default the last one that reads the given inputs."),
+)
+training_options = together(  # of the commands that run a recipe
+    recipe_argument,
+    profile_option,
+    set_option,
+    click.option("--step", help="Run only this step and the steps from which it starts."),
+    click.option("--seed", type=int, help="Shorthand for --set seed=N."),
+    click.option(
+        "--seeds",
+        type=click.IntRange(1),
+        default=1,
+        help="Number of runs, with consecutive seeds; the table then shows mean and spread.",
+    ),
+    click.option("--fresh", is_flag=True, help="Delete the contents of the run folder and start over."),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 1024),
+        help="Number of CPU threads; by default OMP_NUM_THREADS, or else one for a small encoder and all cores for a "
+        "larger one.",
+    ),
+)
+
+
 def build_command(config: CommandConfig) -> click.Command:
     """The command of a config. Raises PluginError if `build` returns anything else."""
     command: Any = config.build()

@@ -100,11 +100,13 @@ def _answer_shard(
     shard: Shard,
 ) -> None:
     """Write the answers of one shard."""
+    from ..features.shards import ShardOf
     from ..inference.shard_answers import write_shard
     from ..progress import Bars
 
     predictor, options = begin()
-    total = sum(shard.owns(query.id) for query in queries)
+    part = ShardOf.of(shard, (query.id for query in queries))
+    total = len(part.numbers)
     with Bars().task(f"{predictor.step}: {verbs[0]}, shard {shard}", total, "examples") as advance:
-        path = write_shard(predictor, queries, options, out, shard, advance)
+        path = write_shard(predictor, queries, options, out, part, advance)
     tell(f"{path}: {total} of {len(queries)} queries; `mmgen merge {out}` joins all shards")

@@ -14,9 +14,8 @@ from ..commands import (
     quiet,
     recipe_argument,
     set_option,
-    settings_option,
     shard_option,
-    together,
+    store_options,
 )
 from ..errors import DataError, MmgenError
 from ..progress import tell
@@ -32,19 +31,11 @@ def features() -> None:
     """Create feature stores from published files or from raw images, and inspect them."""
 
 
-set_extractor = settings_option("KEY=VALUE", "Set one key of the extractor; VALUE as in TOML.")
-with_store_options = together(
-    click.argument("source", type=click.Path(path_type=Path)),
-    click.argument("store", type=click.Path(path_type=Path)),
-    click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists all."),
-    set_extractor,
-    click.option("--float32", is_flag=True, help="Store features as float32; the default is float16."),
-)
 resumable = goes_on("the images so far are kept; run the same command again to continue")
 
 
 @features.command("import")
-@with_store_options
+@store_options
 @resumable
 def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
     """Import published features from SOURCE into STORE.
@@ -64,7 +55,7 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 
 
 @features.command()
-@with_store_options
+@store_options
 @shard_option
 @resumable
 def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool, shard: str | None) -> None:
@@ -79,9 +70,8 @@ def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
     if getattr(config, "source", "pictures") == "file":
         raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
     chosen = Shard.parse(shard) if shard else None
-    pictures = folder_pictures(source)
+    pictures = folder_pictures(source, chosen)
     if chosen:
-        pictures = [picture for picture in pictures if chosen.owns(picture.key)]
         store = chosen.path(store)
         if not pictures:
             tell(f"{store}: none of the images of {source} is in shard {chosen}; use fewer shards", err=True)

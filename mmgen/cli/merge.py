@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import DataError, MmgenError
+from ..errors import MmgenError
 from ..progress import tell
-
-if TYPE_CHECKING:
-    from ..parts import Picture
-
-SHOWN = 5  # keys in a message
 
 
 @click.command()
@@ -58,32 +51,12 @@ def _merge_answers(path: Path, check: bool) -> None:
 
 def _merge_features(path: Path, check: bool, source: Path | None) -> None:
     from ..features.extract import folder_pictures
-    from ..features.multi_file import MultiFileStore
-    from ..features.shards import shard_files
-    from ..features.writer import StoreWriter
+    from ..features.merge import checked_shards, write_merged
     from ..progress import Bars
 
-    pictures: Sequence[Picture] = folder_pictures(source) if source else []
-    keys = [picture.key for picture in pictures]
-    files = shard_files(path, lambda shard: source is None or any(map(shard.owns, keys)))
-    store = MultiFileStore(path, list(files.values()))
-    for shard, part in zip(files, store.stores, strict=True):
-        if foreign := next((key for key in part if not shard.owns(key)), None):
-            raise DataError(f"{part.path}: image '{foreign}' is not of shard {shard}; extract this shard again")
-    if missing := [key for key in keys if key not in store]:
-        names = ", ".join(missing[:SHOWN]) + (", ..." if len(missing) > SHOWN else "")
-        raise DataError(f"{path}: {len(missing)} images of {source} have no features: {names}; run their shards again")
+    store = checked_shards(path, folder_pictures(source) if source else None, str(source or ""))
     if check:
         tell(f"{path}: all shards are complete, {len(store)} images")
         return
-    progress = Bars()
-    with (
-        StoreWriter(path, store.fingerprint, store.stores[0].describe()["dtype"]) as writer,
-        progress.task(path.name, len(store), "images") as advance,
-    ):
-        for part in store.stores:
-            for record in part.records():
-                writer.add(record)
-                advance(1)
-        writer.finish()
+    write_merged(path, store, Bars())
     tell(f"{path}: {len(store)} images")

@@ -15,12 +15,12 @@ from ..commands import (
     goes_on,
     jsonl_option,
     profile_option,
-    query_arguments,
     quiet,
     recipe_argument,
     set_option,
-    settings_option,
     shard_option,
+    training_options,
+    writing_options,
 )
 from ..errors import MmgenError
 from ..progress import tell
@@ -28,24 +28,7 @@ from .answer_output import answer_all, choose_output
 
 
 @click.command()
-@recipe_argument
-@profile_option
-@set_option
-@click.option("--step", help="Run only this step and the steps from which it starts.")
-@click.option("--seed", type=int, help="Shorthand for --set seed=N.")
-@click.option(
-    "--seeds",
-    type=click.IntRange(1),
-    default=1,
-    help="Number of runs, with consecutive seeds; the table then shows mean and spread.",
-)
-@click.option("--fresh", is_flag=True, help="Delete the contents of the run folder and start over.")
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 1024),
-    help="Number of CPU threads; by default OMP_NUM_THREADS, or else one for a small encoder and all cores for a "
-    "larger one.",
-)
+@training_options
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -161,17 +144,7 @@ def init(folder: Path) -> None:
 
 
 @click.command()
-@query_arguments
-@click.option("--caption", help="Shorthand for --input caption=TEXT.")
-@click.option(
-    "--n", default=None, type=click.IntRange(1, 20), help="Number of different texts per query.  [default: 1]"
-)
-@settings_option(
-    "A.B=VALUE",
-    "Override a key of decoding (decoding.num_beams=4), or the extractor of an input "
-    "(inputs.image.extractor.type=roi).",
-)
-@click.option("--step", help="The step whose weights to use; by default the last one that reads the given inputs.")
+@writing_options
 @jsonl_option
 @shard_option
 def generate(

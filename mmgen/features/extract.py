@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from ..errors import DataError, shown
 from ..files import image_key
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
-from .images import SUFFIXES, images_by_key, open_image
+from .images import LISTED, SUFFIXES, duplicate_key, image_files, open_image
+from .shards import Shard
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two checks whether another process still writes the store
@@ -35,6 +37,14 @@ class Summary:
     broken: tuple[tuple[str, str], ...]
     duplicates: int
     clipped: int
+
+
+class NoFeatures(DataError):
+    """None of the images could be read; `broken` has their keys and reasons."""
+
+    def __init__(self, message: str, broken: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.broken = broken
 
 
 def extract(
@@ -89,7 +99,7 @@ def extract(
                 if broken
                 else f"{source if isinstance(source, Path) else 'the source'} contains no images"
             )
-            raise DataError(f"{path}: not created, because no image could be processed; {reason}")
+            raise NoFeatures(f"{path}: not created, because no image could be processed; {reason}", tuple(broken))
         if writer.waiting:
             with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
                 writer.finish(lambda: advance(1))
@@ -112,16 +122,37 @@ def _wait_function(path: Path, progress: Progress) -> Callable[[], None]:
     return wait
 
 
-def folder_pictures(folder: str | Path) -> list[Picture]:
-    """All images of a folder and its subfolders, not yet opened. Raises DataError if there are no images, or if two
-    images have the same key."""
+@dataclass(frozen=True)
+class FolderPictures:
+    """The images of a folder and its subfolders, not yet opened, as they are listed; with `shard`, its images only.
+    Iterating raises DataError for two images with the same key."""
+
+    folder: Path
+    shard: Shard | None = None
+
+    def __iter__(self) -> Iterator[Picture]:
+        keys: set[str] = set()
+        for path in image_files(self.folder):
+            key = image_key(path.name)
+            if self.shard and not self.shard.owns(key):
+                continue
+            if key in keys:
+                raise duplicate_key(self.folder, key, path)
+            keys.add(key)
+            yield Picture(key, partial(open_image, path))
+
+
+def folder_pictures(folder: str | Path, shard: Shard | None = None) -> Iterable[Picture]:
+    """All images of a folder and its subfolders, or those of a shard, not yet opened: a list, or for more than
+    `images.LISTED` of them an iterable. Raises DataError if there are no images, or if two have the same key."""
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")
-    pictures = images_by_key(folder)
-    if not pictures:
+    pictures = FolderPictures(folder, shard)
+    first = list(islice(pictures, LISTED + 1))
+    if not first and not any(True for _ in image_files(folder)):
         raise DataError(f"{folder}: contains no images ({', '.join(SUFFIXES)})")
-    return [Picture(key, partial(open_image, path)) for key, path in pictures.items()]
+    return first if len(first) <= LISTED else pictures
 
 
 def picture(path: str | Path) -> Picture:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 import os
 import warnings
@@ -35,36 +37,57 @@ NOT_READ = (
     ".jxl",
     ".nef",
 )  # photos in formats that are not supported
+LISTED = 100_000  # names of files in memory at a time
 MANY_PIXELS = (1 << 20, 1 << 20)  # the size that is reported for an image with too many pixels to be opened
 log = logging.getLogger("mmgen")
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Image files of a folder and its subfolders, recognised and sorted by name. Logs how many photos of unsupported
-    formats are skipped."""
-    unsupported = []
-    for place, subfolders, names in os.walk(folder):
-        subfolders.sort()
-        yield from (Path(place, name) for name in sorted(names) if name.lower().endswith(SUFFIXES))
-        unsupported += [Path(place, name) for name in sorted(names) if name.lower().endswith(NOT_READ)]
-    if unsupported:
-        kinds = " and ".join(sorted({path.suffix.lower() for path in unsupported}))
-        first = unsupported[0].relative_to(folder)
-        photos = f"{len(unsupported)} photos, such as {first}" if unsupported[1:] else str(first)
+    """Image files of a folder and its subfolders, recognised and sorted by name, as they are listed: of a folder with
+    more than LISTED names, every LISTED names are sorted. Logs how many photos of unsupported formats are skipped."""
+    suffixes, count, first = set[str](), 0, ""
+    for path in _files(folder):
+        suffix = path.suffix.lower()
+        if suffix in SUFFIXES:
+            yield path
+        elif suffix in NOT_READ:
+            suffixes.add(suffix)
+            count, first = count + 1, first or str(path.relative_to(folder))
+    if count:
+        kinds = " and ".join(sorted(suffixes))
+        photos = f"{count} photos, such as {first}" if count > 1 else first
         log.warning(f"{folder}: skipped {photos}: {kinds} files are not supported; convert them to JPEG or PNG")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files of a folder and its subfolders, which come after them."""
+    subfolders = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # as os.walk, which leaves out such folders
+        while chunk := list(itertools.islice(entries, LISTED)):
+            is_folder = {entry.name: entry.is_dir() for entry in chunk}
+            subfolders += [entry.name for entry in chunk if is_folder[entry.name] and not entry.is_symlink()]
+            yield from (folder / name for name in sorted(is_folder) if not is_folder[name])
+    for name in sorted(subfolders):
+        yield from _files(folder / name)
 
 
 def images_by_key(folder: Path) -> dict[str, Path]:
     """Image files of a folder and its subfolders by `files.image_key`. Raises DataError for a duplicate key."""
     paths: dict[str, Path] = {}
     for path in image_files(folder):
-        first_path = paths.setdefault(image_key(path.name), path)
-        if first_path != path:
-            raise DataError(
-                f"{folder}: {first_path.relative_to(folder)} and {path.relative_to(folder)} have the same key "
-                f"'{image_key(path.name)}'; rename one of them"
-            )
+        key = image_key(path.name)
+        if paths.setdefault(key, path) != path:
+            raise duplicate_key(folder, key, path)
     return paths
+
+
+def duplicate_key(folder: Path, key: str, path: Path) -> DataError:
+    """The error about a second image of a folder with the same key."""
+    first = next(first for first in image_files(folder) if image_key(first.name) == key)
+    return DataError(
+        f"{folder}: {first.relative_to(folder)} and {path.relative_to(folder)} have the same key '{key}'; rename one "
+        "of them"
+    )
 
 
 def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:

@@ -4,7 +4,7 @@ need not know of each other, and together they are what one process does."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -38,6 +38,18 @@ class Shard:
     def path(self, path: Path) -> Path:
         """The file of this shard: "answers.jsonl" -> "answers-3-of-8.jsonl"."""
         return path.with_name(f"{path.stem}-{self.number}-of-{self.count}{path.suffix}")
+
+
+@dataclass(frozen=True)
+class ShardOf:
+    """The part of a list that is in a shard: the numbers of its elements."""
+
+    shard: Shard
+    numbers: Sequence[int]
+
+    @classmethod
+    def of(cls, shard: Shard, keys: Iterable[str]) -> ShardOf:
+        return cls(shard, [number for number, key in enumerate(keys) if shard.owns(key)])
 
 
 def shard_files(path: Path, needed: Callable[[Shard], bool] = lambda shard: True) -> dict[Shard, Path]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError
-from ..features.shards import Shard, shard_files
+from ..features.shards import Shard, ShardOf, shard_files
 from ..model import Model
 from .answers import answers_file
 from .predictor import Predictor
@@ -30,19 +30,20 @@ def write_shard(
     queries: Sequence[Query],
     options: DecodingConfig | None,
     path: Path,
-    shard: Shard,
+    part: ShardOf,
     advance: Callable[[int], None],
 ) -> Path:
-    """Write the answers of a shard of `queries` into its file beside `path`, and return that file. A finished file is
-    left as it is; a stopped one is continued. `advance`: called with the number of queries that are answered. Raises
-    RunError for a file that belongs to other queries or another model, and DataError for a decoding that samples."""
+    """Write the answers of a part of `queries` into the file of its shard beside `path`, and return that file. A
+    finished file is left as it is; a stopped one is continued. `advance`: called with the number of queries that are
+    answered. Raises RunError for a file that belongs to other queries or another model, and DataError for a decoding
+    that samples."""
+    shard, numbers = part.shard, part.numbers
     if options is not None and options.samples:
         raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding without do_sample")
     target, header = shard.path(path), header_of(predictor, queries, options, shard)
-    chosen = [(number, query) for number, query in enumerate(queries) if shard.owns(query.id)]
     if target.exists():
         _check_header(target, next(iter(_lines(target)), {}), header)
-        advance(len(chosen))
+        advance(len(numbers))
         return target
     with answers_file(target, resume=True) as file:
         if file.earlier:
@@ -50,10 +51,10 @@ def write_shard(
         else:
             file.add(header)
         done = {line.get(NUMBER) for line in file.earlier[1:]}
-        chosen = [(number, query) for number, query in chosen if number not in done]
+        numbers = [number for number in numbers if number not in done]
         advance(len(done))
-        answers = predictor.answers([query for _, query in chosen], options, BATCH)
-        for (number, _), answer in zip(chosen, answers, strict=True):
+        answers = predictor.answers([queries[number] for number in numbers], options, BATCH)
+        for number, answer in zip(numbers, answers, strict=True):
             file.add({NUMBER: number, **answer.as_json()})
             advance(1)
     return target

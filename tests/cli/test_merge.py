@@ -7,6 +7,7 @@ from kit import served
 from kit.toys import mmgen_here as mmgen
 
 from mmgen.features.multi_file import open_store
+from mmgen.features.shards import Shard
 from mmgen.features.store import FeatureStore
 
 EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")
@@ -61,8 +62,11 @@ def test_answers_of_all_shards_are_those_of_one_process(folder, monkeypatch):
     monkeypatch.setattr("mmgen.inference.load.check_query", lambda *_, **__: lambda query: None)
     ask = ("generate", "run", "pictures", "--caption", "a dog")
     run(folder, *ask, "--out", "whole.jsonl")
+    hashed, owns = [], Shard.owns
+    monkeypatch.setattr(Shard, "owns", lambda self, key: hashed.append(key) or owns(self, key))
     for number in (2, 1):
         run(folder, *ask, "--out", "a.jsonl", "--shard", f"{number}/2")
+    assert len(hashed) == 2 * len(COLORS)  # every id once for each shard
     assert run(folder, "merge", "a.jsonl", "--check") == "a.jsonl: all shards are complete, 7 answers\n"
     assert run(folder, "merge", "a.jsonl") == "a.jsonl: 7 lines\n"
     lines, single = ((folder / name).read_text().splitlines() for name in ("a.jsonl", "whole.jsonl"))

@@ -1,6 +1,7 @@
 """Extraction: broken pictures are listed, stopped extractions resume, folders of any layout are read."""
 
 import io
+import pickle
 import threading
 
 import numpy as np
@@ -171,6 +172,7 @@ def test_nothing_readable(tmp_path):
         f"{tmp_path}/s.h5: not created, because no image could be processed; first of 1 failures: a: "
         f"{tmp_path}/images/a.jpg: not a readable image"
     )
+    assert [key for key, _ in pickle.loads(pickle.dumps(error.value)).broken] == ["a"]
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
 

@@ -7,7 +7,7 @@ from kit import served
 
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, RunError
-from mmgen.features.shards import Shard
+from mmgen.features.shards import Shard, ShardOf
 from mmgen.inference.query import Query
 from mmgen.inference.shard_answers import merged, write_shard
 
@@ -34,8 +34,12 @@ def alone(predictor, queries):
     return [answer.as_json() for answer in predictor.answers(queries, GREEDY)]
 
 
+def part(queries, number, count):
+    return ShardOf.of(Shard(number, count), [query.id for query in queries])
+
+
 def write(predictor, queries, path, number, count=3, options=GREEDY):
-    return write_shard(predictor, queries, options, path, Shard(number, count), lambda steps: None)
+    return write_shard(predictor, queries, options, path, part(queries, number, count), lambda steps: None)
 
 
 def same(answers, expected) -> bool:
@@ -62,7 +66,7 @@ def test_a_stopped_shard_continues(predictor, queries, alone, tmp_path, monkeypa
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_shard(predictor, queries, GREEDY, path, Shard(1, 1), stop)
+        write_shard(predictor, queries, GREEDY, path, part(queries, 1, 1), stop)
     queried = []
     answers = predictor.answers
     monkeypatch.setattr(predictor, "answers", lambda some, *rest: queried.extend(some) or answers(some, *rest))
