@@ -45,7 +45,8 @@ def select_parts(
 
 def _override(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
     """The recipe's part of this name, with some settings overridden."""
-    laid = part_from(of, config.type, tuple(settings), registry, f"{name}.")
+    required = {key: getattr(config, key) for key, info in type(config).model_fields.items() if info.is_required()}
+    laid = part_from(of, config.type, tuple(settings), registry, f"{name}.", required)
     try:
         return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
     except ValidationError as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..configs import DatasetConfig, PartConfig
@@ -49,14 +50,21 @@ def with_settings(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Re
     return resolve(layers, registry, profile, "--set")
 
 
-def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Registry, front: str = "") -> Kind:
+def part_from(
+    of: type[Kind],
+    name: str,
+    sets: tuple[str, ...],
+    registry: Registry,
+    front: str = "",
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> Kind:
     """The config of one part, without a recipe: by its kind (a config class), its name and `key=value` settings.
-    `front`: the prefix of each setting on the command line. Raises RecipeError."""
+    `front`: the prefix of each setting on the command line. `values`: of keys without a setting. Raises RecipeError."""
     layers = Layered()
     for setting in sets:
         layers.lay(*setting_table(setting, front))
     check = _Check(layers, registry, f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
-    part = check.part(of.kind, {**layers.values, "type": name}, ())
+    part = check.part(of.kind, {**values, **layers.values, "type": name}, ())
     if part is None:  # the option already shows the name
         raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))
     assert isinstance(part, of)  # the registry admits only subclasses

@@ -65,9 +65,10 @@ class Mention:
 
     def holds(self, things: Sequence[Mapping[str, Any]]) -> bool:
         """Whether a scene has the named things. `things`: a fact of the example, see `mmgen_scenes.dataset`."""
-        return sum(self._fits(thing) for thing in things) >= self.least
+        return sum(self.fits(thing) for thing in things) >= self.least
 
-    def _fits(self, thing: Mapping[str, Any]) -> bool:
+    def fits(self, thing: Mapping[str, Any]) -> bool:
+        """Whether a thing is of the kind, and has the properties that the text gives it."""
         return (
             thing["kind"] == self.kind
             and all(color == thing["color"] for color in self.colors)
@@ -90,10 +91,16 @@ def mentions(text: str) -> tuple[Mention, ...]:
 @lru_cache(maxsize=8192)
 def is_well_formed(question: str) -> bool:
     """Whether a text is a question of this language, with nouns that agree in number."""
+    return QUESTIONS.fullmatch(parse(question)[0]) is not None
+
+
+@lru_cache(maxsize=8192)
+def parse(question: str) -> tuple[str, tuple[Mention, ...]]:
+    """The symbols of a question without its mark ("what color is ONE"), and the things that it names in their order;
+    an empty text for a text without a question mark. `_phrases` has the symbols."""
     tokens = words(question)
-    if tokens[-1:] != ["?"]:
-        return False
-    return QUESTIONS.fullmatch(" ".join(symbol for symbol, _ in _phrases(tokens[:-1]))) is not None
+    pieces = _phrases(tokens[:-1]) if tokens[-1:] == ["?"] else []
+    return " ".join(symbol for symbol, _ in pieces), tuple(item for _, item in pieces if isinstance(item, Mention))
 
 
 def is_relevant(question: str, things: Sequence[Mapping[str, Any]]) -> bool:

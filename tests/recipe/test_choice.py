@@ -1,6 +1,7 @@
 """Metrics and probes named on the command line: those of the recipe, or installed ones."""
 
 import pytest
+from mmgen_answerable import Answerable
 from mmgen_captioneval import CaptionScores
 
 from mmgen.configs import MetricConfig
@@ -18,6 +19,13 @@ def select(names=(), sets=(), from_recipe=FROM_RECIPE):
 def test_without_names_those_of_the_recipe_with_their_settings():
     assert select() == FROM_RECIPE
     assert select(sets=["scores.meteor=true"]) == {"scores": CaptionScores(meteor=True)}
+
+
+def test_a_required_setting_of_the_recipe_stays():
+    round_trip = {"trip": Answerable(answerer="runs/vqa/seed-0")}
+    assert select(from_recipe=round_trip) == round_trip
+    changed = Answerable(answerer="runs/vqa/seed-0", threshold=0.3)
+    assert select(sets=["trip.threshold=0.3"], from_recipe=round_trip) == {"trip": changed}
 
 
 def test_an_installed_part_has_its_defaults():

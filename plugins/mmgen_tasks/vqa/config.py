@@ -135,6 +135,13 @@ class SceneAnswers(Drawn):
     train_targets: Literal["most_common", "all"] = Field(
         "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
     )
+    unanswerable: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description='share of the questions that name what the scene does not have; nine people answer "unanswerable", '
+        "as in VizWiz",
+    )
 
     def build(self):
         from .drawn import DrawnAnswers

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mmgen_scenes.answering import find_answers
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
+from mmgen_scenes.world import sample
 from mmgen_vl.answers import weights
 
 from mmgen.tensors import Example
@@ -16,6 +19,8 @@ from . import drawn_questions as questions
 if TYPE_CHECKING:
     from .config import SceneAnswers
 
+UNANSWERABLE = "unanswerable"
+
 
 class DrawnAnswers(DrawnDataset):
     """Examples of a `SceneAnswers` config, one per question.
@@ -23,14 +28,15 @@ class DrawnAnswers(DrawnDataset):
     inputs   "image": the scene's name; "question"; "answer": the right answer, for pretraining
     targets  the ten people's answers in the split to evaluate, in other splits the most common answer, or all
     labels   "answers": {answer: its weight}
-    facts    question_type (the form of question), answer_type (as in VQA), image and the scene's things
+    facts    question_type (the form of question), answer_type (as in VQA; "unanswerable"), image, the scene's things
     """
 
     name = "drawn scenes with answers"
     config: SceneAnswers
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
-        return {"answers": questions.ANSWERS}
+        more = (UNANSWERABLE,) if self.config.unanswerable else ()
+        return {"answers": (*questions.ANSWERS, *more)}
 
     def make(self, split: str, i: int) -> SceneSet:
         config = self.config
@@ -39,9 +45,12 @@ class DrawnAnswers(DrawnDataset):
         rates = questions.acceptance(*config.things(split))
         known = things(scene)
         examples = []
-        for place, question in enumerate(questions.write(rng, scene, config.questions, rates)):
-            answers = questions.sample_people(rng, question)
-            kind = questions.answer_type(question.answer)
+        written = questions.write(rng, scene, config.questions, rates)
+        all_answers = [questions.sample_people(rng, question) for question in written]
+        if config.unanswerable:
+            self._add_unanswerable(written, all_answers, split, i, known)
+        for place, (question, answers) in enumerate(zip(written, all_answers, strict=True)):
+            kind = UNANSWERABLE if question.answer == UNANSWERABLE else questions.answer_type(question.answer)
             examples.append(
                 Example(
                     f"{scene.id}-{place}",
@@ -52,3 +61,26 @@ class DrawnAnswers(DrawnDataset):
                 )
             )
         return SceneSet((scene,), tuple(examples))
+
+    def _add_unanswerable(
+        self,
+        written: list[questions.Question],
+        all_answers: list[tuple[str, ...]],
+        split: str,
+        i: int,
+        known: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Replace a share of a scene's questions by questions about other scenes, of which something is not there. One
+        person of ten gives the answer that is right for the other scene."""
+        config = self.config
+        rng = Random(f"{config.seed}/{split}/{i}/unanswerable")
+        rates = questions.acceptance(*config.things(split))
+        for place in range(len(written)):
+            asks = rng.random() < config.unanswerable
+            while asks:
+                other = sample(rng, "", *config.things(split))
+                question = rng.choice(questions.write(rng, other, config.questions, rates))
+                if find_answers(question.text, known).reason == "not there":
+                    written[place] = replace(question, answer=UNANSWERABLE)
+                    all_answers[place] = (*[UNANSWERABLE] * (questions.PEOPLE - 1), question.answer)
+                    break

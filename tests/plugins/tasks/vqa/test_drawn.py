@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from mmgen_scenes import Scenes
+from mmgen_scenes.answering import find_answers
 from mmgen_tasks import SceneAnswers
 from mmgen_tasks.vqa.drawn_questions import ANSWERS, WRONG_ANSWERS
 from pydantic import ValidationError
@@ -76,3 +77,18 @@ def test_splits_that_do_not_exist(data):
         SceneAnswers(train_split="all")
     with pytest.raises(Exception, match="drawn scenes with answers have no split 'dev'; choose from: train, val, test"):
         data.split("dev")
+
+
+def test_a_share_of_the_questions_names_what_is_not_there():
+    plain = SceneAnswers(train_size=40, val_size=1, test_size=10)
+    changed = plain.model_copy(update={"unanswerable": 0.3}).build()
+    assert changed.vocabularies() == {"answers": (*ANSWERS, "unanswerable")}
+    pairs = [*zip(plain.build().split("train"), changed.split("train"), strict=True)]
+    replaced = [example for before, example in pairs if before != example]
+    assert 0.2 < len(replaced) / len(pairs) < 0.4
+    for example in replaced:
+        verdict = find_answers(example.inputs["question"], example.facts["things"])
+        assert (verdict.reason, verdict.form) == ("not there", example.facts["question_type"])
+        assert example.inputs["answer"] == example.facts["answer_type"] == "unanswerable"
+    tested = [example for example in changed.split("test") if example.inputs["answer"] == "unanswerable"]
+    assert tested and all(Counter(example.targets)["unanswerable"] == 9 for example in tested)

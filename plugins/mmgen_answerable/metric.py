@@ -1,0 +1,152 @@
+"""The metric: asks the answerer each generated question about its picture, and about pictures of other examples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import torch
+from mmgen_vl.answers import normalise
+
+from mmgen.errors import DataError
+from mmgen.parts import Metric, Picture
+from mmgen.tensors import Example, Generation, Scores
+
+from . import Answerable
+from .answerer import Answered, Answerer
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the answerer makes of one question.
+
+    answer      the most probable answer; "" if it is one of `Answerable.unanswerable`, or nothing was written
+    confidence  its probability
+    elsewhere   the mean probability of the same answer about other pictures; None without other pictures
+    answered    whether there is an answer, and its confidence is at least the threshold
+    """
+
+    answer: str
+    confidence: float
+    elsewhere: float | None
+    answered: bool
+
+    @property
+    def gain(self) -> float | None:
+        """How much less probable the answer is about other pictures; None for a question that is not answered."""
+        return self.confidence - self.elsewhere if self.answered and self.elsewhere is not None else None
+
+
+class AnswerableMetric(Metric):
+    """In percent. Its columns:
+
+    answered            questions with an answer whose confidence is at least the threshold
+    answer_confidence   the mean confidence; 0 for a question that is unanswerable
+    picture_gain        of the answered questions: the confidence, minus that in the same answer about other pictures
+    answer_consistency  with a condition: questions that are answered with the answer that they were generated for
+    """
+
+    def __init__(self, config: Answerable) -> None:
+        self.config = config
+        self._notes: dict[tuple[str, ...], str] = {}  # ids of examples -> how the references are answered
+
+    def prepare(self, pictures: Callable[[Sequence[Example]], Mapping[str, Picture]], device: torch.device) -> None:
+        config = self.config
+        self.pictures = pictures
+        self.answerer = Answerer(config.answerer, config.step, config.question, device, config.batch_size)
+
+    def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
+        judgements = self.judge([generation.text for generation in generations], examples)
+        columns: dict[str, list[float | None]] = {
+            "answered": [100.0 * judgement.answered for judgement in judgements],
+            "answer_confidence": [100 * judgement.confidence for judgement in judgements],
+        }
+        if self.config.other_pictures:
+            gains = (judgement.gain for judgement in judgements)
+            columns["picture_gain"] = [None if gain is None else 100 * gain for gain in gains]
+        if name := self.config.condition:
+            columns["answer_consistency"] = [
+                100.0 * (judgement.answered and normalise(judgement.answer) == normalise(_condition(example, name)))
+                for judgement, example in zip(judgements, examples, strict=True)
+            ]
+        values = {name: _mean(column) for name, column in columns.items()}
+        notes = [f"answerable: answers by {self.answerer.name}", self._note_on_references(examples)]
+        if "picture_gain" in values and values["picture_gain"] is None:
+            notes.append("picture_gain needs answered questions, and two pictures")
+        return Scores(values, columns, tuple(filter(None, notes)))
+
+    def judge(self, texts: Sequence[str], examples: Sequence[Example]) -> list[Judgement]:
+        """The judgement of one text for each example. Raises DataError."""
+        return [self._judgement(*answers) for answers in self._answers(texts, examples, self.config.other_pictures)]
+
+    def _judgement(self, first: Answered, *others: Answered) -> Judgement:
+        answer, confidence = first.best(self.config.unanswerable)
+        elsewhere = fmean(other.probabilities.get(answer, 0.0) for other in others) if others else None
+        return Judgement(answer, confidence, elsewhere, bool(answer) and confidence >= self.config.threshold)
+
+    def _answers(self, texts: Sequence[str], examples: Sequence[Example], others: int) -> list[list[Answered]]:
+        """The answers to one text for each example: about its picture, and about those of up to `others` examples."""
+        pictures = self.pictures(examples)
+        own = [_picture_of(example, pictures) for example in examples]
+        order = sorted(range(len(examples)), key=lambda place: hashlib.sha256(examples[place].id.encode()).digest())
+        answers: dict[int, list[Answered]] = {}
+        for start in range(0, len(order), self.config.batch_size):  # neighbours in this order share features
+            shown = {
+                order[at]: [own[order[at]], *_next_pictures(own, order, at, others)]
+                for at in range(start, min(start + self.config.batch_size, len(order)))
+            }
+            questions = [(texts[place], picture) for place, group in shown.items() for picture in group]
+            answered = iter(self.answerer(questions))
+            answers |= {place: [next(answered) for _ in group] for place, group in shown.items()}
+        return [answers[place] for place in range(len(examples))]
+
+    def _note_on_references(self, examples: Sequence[Example]) -> str:
+        """How often the first reference of each example is answered about its picture, and about another picture."""
+        ids = tuple(example.id for example in examples)
+        if ids not in self._notes:
+            with_references = [example for example in examples if example.targets]
+            answers = self._answers([example.targets[0] for example in with_references], with_references, 1)
+            shares = [
+                100 * fmean(self._judgement(group[place]).answered for group in answers)
+                for place in range(2)
+                if answers and all(len(group) > 1 for group in answers)
+            ]
+            self._notes[ids] = (
+                f"answerable: references are answered {shares[0]:.2f} times in 100 about their own picture, and "
+                f"{shares[1]:.2f} times about another one"
+                if shares
+                else ""
+            )
+        return self._notes[ids]
+
+
+def _next_pictures(own: Sequence[Picture], order: Sequence[int], at: int, count: int) -> list[Picture]:
+    """The first `count` different pictures that follow in the order, other than the own one."""
+    following = [own[place] for place in (*order[at + 1 :], *order[:at])[: 10 * count]]
+    return list({picture.key: picture for picture in following if picture.key != own[order[at]].key}.values())[:count]
+
+
+def _picture_of(example: Example, pictures: Mapping[str, Picture]) -> Picture:
+    """The first picture among the inputs of an example. Raises DataError."""
+    for field in example.inputs:
+        for value in example.shown(field):
+            if isinstance(value, str) and value in pictures:
+                return pictures[value]
+    raise DataError(f"answerable: example '{example.id}' has no picture; the data set needs raw images (data.images)")
+
+
+def _condition(example: Example, name: str) -> str:
+    """The answer for which the question of an example was generated. Raises DataError."""
+    value = {**example.facts, **example.inputs}.get(name)
+    if not isinstance(value, str):
+        raise DataError(
+            f"answerable: condition: example '{example.id}' has no text '{name}' among its inputs and facts"
+        )
+    return value
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
