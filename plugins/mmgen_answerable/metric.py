@@ -81,25 +81,26 @@ class AnswerableMetric(Metric):
         """The judgement of one text for each example. Raises DataError."""
         return [self._judgement(*answers) for answers in self._answers(texts, examples, self.config.other_pictures)]
 
-    def _judgement(self, first: Answered, *others: Answered) -> Judgement:
+    def _judgement(self, first: Answered, *elsewhere: Answered) -> Judgement:
         answer, confidence = first.best(self.config.unanswerable)
-        elsewhere = fmean(other.probabilities.get(answer, 0.0) for other in others) if others else None
-        return Judgement(answer, confidence, elsewhere, bool(answer) and confidence >= self.config.threshold)
+        known = [about.probabilities.get(answer, 0.0) for about in elsewhere]
+        answered = bool(answer) and confidence >= self.config.threshold
+        return Judgement(answer, confidence, fmean(known) if known else None, answered)
 
-    def _answers(self, texts: Sequence[str], examples: Sequence[Example], others: int) -> list[list[Answered]]:
-        """The answers to one text for each example: about its picture, and about those of up to `others` examples."""
+    def _answers(self, texts: Sequence[str], examples: Sequence[Example], more: int) -> list[list[Answered]]:
+        """The answers to one text for each example: about its picture, and about up to `more` of other examples."""
         pictures = self.pictures(examples)
-        own = [_picture_of(example, pictures) for example in examples]
+        shown = [_picture_of(example, pictures) for example in examples]
         order = sorted(range(len(examples)), key=lambda place: hashlib.sha256(examples[place].id.encode()).digest())
         answers: dict[int, list[Answered]] = {}
         for start in range(0, len(order), self.config.batch_size):  # neighbours in this order share features
-            shown = {
-                order[at]: [own[order[at]], *_next_pictures(own, order, at, others)]
+            groups = {
+                order[at]: [shown[order[at]], *_next_pictures(shown, order, at, more)]
                 for at in range(start, min(start + self.config.batch_size, len(order)))
             }
-            questions = [(texts[place], picture) for place, group in shown.items() for picture in group]
+            questions = [(texts[place], picture) for place, group in groups.items() for picture in group]
             answered = iter(self.answerer(questions))
-            answers |= {place: [next(answered) for _ in group] for place, group in shown.items()}
+            answers |= {place: [next(answered) for _ in group] for place, group in groups.items()}
         return [answers[place] for place in range(len(examples))]
 
     def _note_on_references(self, examples: Sequence[Example]) -> str:
@@ -122,10 +123,10 @@ class AnswerableMetric(Metric):
         return self._notes[ids]
 
 
-def _next_pictures(own: Sequence[Picture], order: Sequence[int], at: int, count: int) -> list[Picture]:
+def _next_pictures(shown: Sequence[Picture], order: Sequence[int], at: int, count: int) -> list[Picture]:
     """The first `count` different pictures that follow in the order, other than the own one."""
-    following = [own[place] for place in (*order[at + 1 :], *order[:at])[: 10 * count]]
-    return list({picture.key: picture for picture in following if picture.key != own[order[at]].key}.values())[:count]
+    following = [shown[place] for place in (*order[at + 1 :], *order[:at])[: 10 * count]]
+    return list({picture.key: picture for picture in following if picture.key != shown[order[at]].key}.values())[:count]
 
 
 def _picture_of(example: Example, pictures: Mapping[str, Picture]) -> Picture:

@@ -76,10 +76,10 @@ class DrawnAnswers(DrawnDataset):
         rng = Random(f"{config.seed}/{split}/{i}/unanswerable")
         rates = questions.acceptance(*config.things(split))
         for place in range(len(written)):
-            asks = rng.random() < config.unanswerable
-            while asks:
-                other = sample(rng, "", *config.things(split))
-                question = rng.choice(questions.write(rng, other, config.questions, rates))
+            replaced = rng.random() < config.unanswerable
+            while replaced:
+                another = sample(rng, "", *config.things(split))
+                question = rng.choice(questions.write(rng, another, config.questions, rates))
                 if find_answers(question.text, known).reason == "not there":
                     written[place] = replace(question, answer=UNANSWERABLE)
                     all_answers[place] = (*[UNANSWERABLE] * (questions.PEOPLE - 1), question.answer)
