@@ -46,6 +46,12 @@ class VlBertRegions(MentionsConfig):
         "centres", description="geometry of regions: centres and sizes as in the code, or corners as in the paper"
     )
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout on features and geometry during training")
+    region_scale: float = Field(
+        0.0, ge=0, description="initial weight of the norm of regions' visual embeddings (visual_scale_object_init)"
+    )
+    word_scale: float = Field(
+        0.0, ge=0, description="initial weight of the norm of words' visual embeddings (visual_scale_text_init)"
+    )
 
     def build(self, backbone):
         from .embedder import VlBertRegionEmbedder

@@ -91,7 +91,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
     embedding, then an end slot. All regions share one position and have the last token type.
 
     Every other slot also gets a visual embedding: that of the whole picture, that of the region which a word mentions,
-    or, in rows without a picture, a trained one. The embeddings are initialised as 0, so that the model starts as BERT.
+    or, in rows without a picture, a trained one. The embeddings are initialised as 0, so that the model starts as BERT, unless `region_scale` and
+    `word_scale` give their norms another weight.
     A hidden region has a special word instead of the object word, and trained features instead of the stored
     ones; its geometry stays.
     """
@@ -119,8 +120,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
         self.hidden_look = nn.Parameter(torch.zeros(self.width))
         self._seen: tuple[Tensor, Tensor] | None = None  # features, and the output of `looks` for them
         self.region_norm, self.word_norm = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
-        for norm in (self.region_norm, self.word_norm):
-            nn.init.zeros_(norm.weight)
+        nn.init.constant_(self.region_norm.weight, config.region_scale)
+        nn.init.constant_(self.word_norm.weight, config.word_scale)
 
     def forward(
         self,

@@ -11,6 +11,7 @@ from pydantic import Field
 import mmgen
 
 from ..columns_config import By
+from .forms import FORM_NAMES
 
 
 class Vcr(FileEach):
@@ -133,6 +134,11 @@ class SceneChoices(Drawn):
         "kinds",
         description="texts name things by their kinds; or, as for people in VCR, by arbitrary names, so that only the "
         "mentions identify the thing",
+    )
+    forms: tuple[Literal[FORM_NAMES], ...] = Field(  # type: ignore[valid-type]
+        (),
+        description="questions of these forms only, about the same pictures, at most num_questions per scene; empty for "
+        "all five",
     )
 
     def build(self):

@@ -43,6 +43,9 @@ class DrawnChoices(DrawnDataset):
             scene = sample(rng, f"choices-{split}-{i:05d}", *config.things(split))
             thing_names = NAMES if config.tags == "names" else [f"the {thing.kind}" for thing in scene.things]
             items = choices.write(rng, scene, config.num_questions, thing_names, first)
+        if config.forms:
+            rng = Random(f"{config.seed}/{split}/{i}/choices of forms")
+            items = choices.write_others(rng, scene, config.num_questions, thing_names, config.forms)
         return SceneSet((scene,), tuple(example for item in items for example in self._examples(scene, item)))
 
     def _examples(self, scene: Scene, item: Item) -> Iterator[Example]:

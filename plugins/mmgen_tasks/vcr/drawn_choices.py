@@ -52,10 +52,22 @@ def write(rng: Random, scene: Scene, count: int, names: Sequence[str], first: st
     if len(available_forms) < count - 1:
         return []
     forms = [first, *rng.sample(available_forms, count - 1)]
-    return [
-        _item(rng, scene, form, rng.choice(candidates[form]), names)._replace(id=f"{scene.id}-{number}")
-        for number, form in enumerate(forms)
-    ]
+    return _numbered(scene, [_item(rng, scene, form, rng.choice(candidates[form]), names) for form in forms])
+
+
+def write_others(rng: Random, scene: Scene, count: int, names: Sequence[str], forms: Sequence[str]) -> list[Item]:
+    """At most `count` different questions of these forms."""
+    by_question: dict[tuple[str, int], list[tuple[int, int, list[int]]]] = {}
+    for form in forms:
+        for positions in _items(rng, scene, FORMS[form]):
+            by_question.setdefault((form, positions[0]), []).append(positions)
+    questions = rng.sample(sorted(by_question), min(count, len(by_question)))
+    items = [_item(rng, scene, form, rng.choice(by_question[form, x]), names) for form, x in questions]
+    return _numbered(scene, items)
+
+
+def _numbered(scene: Scene, items: Sequence[Item]) -> list[Item]:
+    return [item._replace(id=f"{scene.id}-{number}") for number, item in enumerate(items)]
 
 
 def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, list[int]]]:

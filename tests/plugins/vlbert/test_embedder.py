@@ -54,6 +54,20 @@ def test_words_get_the_whole_picture_or_the_region_that_they_mention():
 
 
 @torch.no_grad()
+def test_scales_of_visual_embeddings():
+    """The model starts as BERT, or with visual embeddings of the given sizes."""
+    for scales in ({}, {"region_scale": 0.1, "word_scale": 0.3}):
+        model = build_model(perturbed=False, inputs={"caption": Text(), "image": regions(**scales)})
+        embedder = model.embedders["image"]
+        assert torch.equal(
+            embedder.region_norm.weight, torch.full_like(embedder.region_norm.weight, scales.get("region_scale", 0))
+        )
+        assert torch.equal(
+            embedder.word_norm.weight, torch.full_like(embedder.word_norm.weight, scales.get("word_scale", 0))
+        )
+
+
+@torch.no_grad()
 def test_rows_without_a_picture_have_a_trained_visual_embedding():
     model = build_model()
     text = replace(examples()[0], inputs={"caption": "a red cat"})

@@ -62,6 +62,24 @@ def test_examples_have_the_shape_of_vcr(data):
     )
 
 
+def test_only_these_forms(data):
+    """Other questions about the same pictures, so that features are shared, and not the same question twice."""
+    some = SceneChoices(train_size=150, val_size=1, test_size=5, forms=["color", "side"], num_questions=2).build()
+    assert [s.scenes for s in some.scene_sets("train")] == [s.scenes for s in data.scene_sets("train")]
+    examples = [example for example in some.split("train") if example.facts["asks"] == "answer"]
+    assert {example.facts["form"] for example in examples} == {"color", "side"}
+    assert len({(e.inputs["image"], e.inputs["question"]) for e in examples}) == len(examples) > 250
+    for example in examples:
+        (x,) = example.inputs["question_mentions"].values[0][2]
+        value = "color" if example.facts["form"] == "color" else "side"
+        things = example.facts["things"]
+        answers = [
+            next(thing for *_, (thing,) in mentions if thing != x) for mentions in example.labels["choice_mentions"]
+        ]
+        same = [things[y][value] == things[x][value] for y in answers]
+        assert [place for place, is_same in enumerate(same) if is_same] == [example.labels["choice"]]
+
+
 def test_subtasks():
     def ids(subtask):
         examples = SceneChoices(train_size=1, num_questions=1, subtask=subtask).build().split("train")
