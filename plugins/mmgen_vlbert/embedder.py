@@ -91,10 +91,9 @@ class VlBertRegionEmbedder(StoredEmbedder):
     embedding, then an end slot. All regions share one position and have the last token type.
 
     Every other slot also gets a visual embedding: that of the whole picture, that of the region which a word mentions,
-    or, in rows without a picture, a trained one. The embeddings are initialised as 0, so that the model starts as BERT, unless `region_scale` and
-    `word_scale` give their norms another weight.
-    A hidden region has a special word instead of the object word, and trained features instead of the stored
-    ones; its geometry stays.
+    or, in rows without a picture, a trained one. The embeddings are initialised as 0, so that the model starts as BERT,
+    unless `region_scale` and `word_scale` give their norms another weight. A hidden region has a special word instead
+    of the object word, and trained features instead of the stored ones; its geometry stays.
     """
 
     places = 8 * WAVES

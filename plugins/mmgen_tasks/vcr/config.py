@@ -137,8 +137,8 @@ class SceneChoices(Drawn):
     )
     forms: tuple[Literal[FORM_NAMES], ...] = Field(  # type: ignore[valid-type]
         (),
-        description="questions of these forms only, about the same pictures, at most num_questions per scene; empty for "
-        "all five",
+        description="questions of these forms only, about the same pictures, at most num_questions per scene; empty "
+        "for all five",
     )
 
     def build(self):
