@@ -17,6 +17,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ WAYS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {  # profile -> way -> opt
     "left_to_right": {"left to right": {}},
     "causal": {"causal": {}},
     "any_order": {
-        **{f"mask-predict, {n} steps": {"steps": n, "remask": True} for n in (1, 2, 4, 10)},
+        **{f"mask-predict, {n} step{'s' * (n > 1)}": {"steps": n, "remask": True} for n in (1, 2, 4, 10)},
         "any order": {},
         **{f"any order, {n} steps": {"steps": n} for n in (2, 4)},
         "any order, threshold 0.9": {"threshold": 0.9},
@@ -221,20 +222,53 @@ def plot(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Relevance over passes, a point per way."""
     with figure(6.4, 4.2, salt="ways") as drawing:
         axes = drawing.add_subplot()
+        labels: list[tuple[str, tuple[float, float]]] = []
         for number, profile in enumerate(WAYS):
-            points = []
-            for way in WAYS[profile]:
-                measured = [seed[way]["values"] for seed in rows.values() if way in seed]
-                if measured:
-                    x, y = (statistics.fmean(values[name] for values in measured) for name in ("passes", "relevance"))
-                    points.append((x, y))
-                    axes.annotate(way, (x, y), xytext=(4, 3), textcoords="offset points", fontsize=6)
+            points = {
+                way: tuple(
+                    statistics.fmean(row["values"][name] for row in measured) for name in ("passes", "relevance")
+                )
+                for way in WAYS[profile]
+                if (measured := [seed[way] for seed in rows.values() if way in seed])
+            }
+            labels += [(way, (point[0], point[1])) for way, point in points.items()]
             if points:
-                axes.plot(*zip(*points, strict=True), "o", color=colour(number), label=profile.replace("_", " "))
+                axes.plot(
+                    *zip(*points.values(), strict=True), "o", color=colour(number), label=profile.replace("_", " ")
+                )
         axes.set_xlabel("passes per text")
         axes.set_ylabel("relevance, %")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, fontsize=8)
+        place_labels(axes, labels)
         save(drawing, path)
+
+
+def place_labels(axes: Any, labels: Sequence[tuple[str, tuple[float, float]]]) -> None:
+    """Write each label beside its point, at the first of some places where it covers neither a point nor a label."""
+    from matplotlib.transforms import Bbox
+
+    axes.get_figure().draw_without_rendering()  # the layout of the axes is known afterwards
+    points = axes.transData.transform([point for _, point in labels])
+    taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in points]
+    for label, point in labels:
+        for rise, side in product((0, 8, -8, 16, -16, 24, -24), (1, -1)):
+            text = axes.annotate(
+                label,
+                point,
+                xytext=(7 * side, rise - 2),
+                textcoords="offset points",
+                fontsize=6,
+                ha="left" if side > 0 else "right",
+            )
+            box = text.get_window_extent()
+            if (
+                axes.bbox.x0 <= box.x0
+                and box.x1 <= axes.bbox.x1
+                and not any(box.overlaps(neighbour) for neighbour in taken)
+            ):
+                taken.append(box)
+                break
+            text.remove()
 
 
 if __name__ == "__main__":
