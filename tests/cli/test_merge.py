@@ -48,6 +48,7 @@ def test_features_of_all_shards_are_those_of_one_process(folder):
     assert done.stderr == "error: r.h5: 1 images of pictures have no features: new; run their shards again\n"
 
 
+@pytest.mark.slow
 def test_a_shard_of_no_picture_is_not_needed(folder):
     extract = ("features", "extract", "pictures", "r.h5", *EXTRACT, "--shard")
     outputs = [mmgen(folder, *extract, f"{number}/40").stderr for number in range(1, 41)]

@@ -53,6 +53,7 @@ def test_photos_of_formats_that_are_not_read_are_reported(tmp_path, caplog):
     ]
 
 
+@pytest.mark.slow
 def test_the_size_of_a_picture_by_its_header():
     file = BytesIO()
     Image.new("1", (31_000, 30_000)).save(file, "PNG")

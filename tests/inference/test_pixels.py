@@ -26,6 +26,7 @@ def trained(site, tmp_path, no_page):
     return run(load(tmp_path / "toy.toml", installed())[0]).path
 
 
+@pytest.mark.slow
 def test_generate_reads_a_picture_where_the_model_reads_pixels(trained, tmp_path):
     Image.fromarray(np.full((8, 6, 3), 200, np.uint8)).save(tmp_path / "photo.png")
     done = toys.mmgen_here(tmp_path, "generate", trained, "photo.png", "--out", "answers.jsonl")

@@ -108,6 +108,7 @@ def test_regions_with_attention_are_placed_on_their_picture():
     assert compact(panel, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
 
 
+@pytest.mark.slow
 def test_every_data_set_has_a_table_with_its_metrics(finished_run, page):
     tables = {table.title: table for table in gather_tables(*finished_run)}
     assert list(tables) == [

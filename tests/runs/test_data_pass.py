@@ -121,6 +121,7 @@ def test_every_example_is_made_once_before_the_first_update(lazy, tmp_path, monk
     assert dict.fromkeys(range(40), 1) == lazy.MADE
 
 
+@pytest.mark.slow
 def test_a_plan_is_in_a_file_until_its_step_is_done(lazy, tmp_path, monkeypatch, no_page):
     monkeypatch.setattr(plan_file, "WORTH_KEEPING", 10)
     recipe, make, steps = write_recipe(tmp_path), Plan.make, []
@@ -179,6 +180,7 @@ def test_a_second_start_makes_only_the_first_examples_and_finds_the_same(lazy, t
     assert again == fingerprint and columns(second) == columns(first) and later_lines == lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "scenes"])
 def test_a_second_start_measures_only_some_examples_of_a_table_and_of_scenes(kind, tmp_path, monkeypatch):
     """First-party data sets: in published files, and drawn."""
@@ -211,6 +213,7 @@ def test_a_second_start_measures_only_some_examples_of_a_table_and_of_scenes(kin
         assert prepare(recipe, model)[2] != fingerprint
 
 
+@pytest.mark.slow
 def test_files_that_are_out_of_date_or_damaged_are_written_again_and_said_so(lazy, tmp_path):
     (tmp_path / "color.txt").write_text("red")
     recipe = write_recipe(tmp_path, file=str(tmp_path / "color.txt"))

@@ -98,6 +98,7 @@ def fresh(no_page):
     BLOCKED.set()
 
 
+@pytest.mark.slow
 def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(tmp_path, plain):
     assert train(tmp_path, Watch(num_examples=2)) == plain
     methods = [method for _, method, *_ in EVENTS]
@@ -112,6 +113,7 @@ def test_weights_and_log_are_equal_to_the_bit_with_callbacks_that_show_examples(
     assert scores and all(isinstance(column, str) for column in scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fails", "problem"),
     [
@@ -148,6 +150,7 @@ def documented():
     return set(re.findall(r"^\| `(\w+)`", table[1], re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_records_have_the_documented_keys(tmp_path):
     line = {"id": "1", "caption": "a red ball", "questions": ["why ?"]}
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")

@@ -48,6 +48,7 @@ def test_a_step_stops_after_epochs_that_are_not_better(tmp_path, scripted, patie
     assert {path.name for path in (tmp_path / "s").iterdir()} == {"log.jsonl", "weights.safetensors"}
 
 
+@pytest.mark.slow
 def test_a_killed_step_stops_at_the_same_epoch_with_the_same_bits(tmp_path, scripted, monkeypatch):
     """Killed in the middle of the epoch before it stops, and again before its weights have their final name."""
     full, stopped, again, last = (toys.model(dropout=0.3) for _ in range(4))
@@ -70,6 +71,7 @@ def test_a_killed_step_stops_at_the_same_epoch_with_the_same_bits(tmp_path, scri
     assert largest_difference(last, full) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("greater", "best"), [(True, 1), (False, 2)])
 def test_a_metric_says_which_epoch_is_best(tmp_path, monkeypatch, greater, best):
     scores, saved = iter([{"other": 0.0, "cider": value} for value in (3.0, 5.0, 1.0)]), []

@@ -258,6 +258,7 @@ def test_what_a_part_froze_stays_frozen(tmp_path):
     assert (model.embedders["caption"].scale.weight == 1.0).all()
 
 
+@pytest.mark.slow
 def test_parameters_have_rates_of_their_own(tmp_path):
     """The longest matching pattern counts; other parameters keep their rates, and the log has all rates."""
     names = ("backbone.encoder.0.weight", "backbone.encoder.1.weight", "embedders.image.w", "embedders.image.b")

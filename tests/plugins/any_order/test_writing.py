@@ -134,6 +134,7 @@ def test_left_to_right_writes_left_to_right():
             assert gaps == list(range(len(ids) - 1 - len(gaps), len(ids) - 1))
 
 
+@pytest.mark.slow
 def test_random_order_at_temperature_one_has_the_enumerated_distribution():
     """A text of two places over a vocabulary that is cut to four words: 3,000 samples against the probabilities summed
     over both orders (chi-square with 15 degrees of freedom, 99.9 % quantile 37.7)."""
@@ -231,6 +232,7 @@ def test_several_texts_differ():
     assert model.generator.max_tokens == 9
 
 
+@pytest.mark.slow
 def test_several_lengths_are_written_and_the_best_text_is_kept():
     model = any_order()
     single = []

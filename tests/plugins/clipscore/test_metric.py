@@ -111,6 +111,7 @@ def test_files_of_predictions_have_no_pictures(weights):
     assert str(error.value) == "metrics.clip: needs the pictures of a run; use `mmgen score RUN`"
 
 
+@pytest.mark.slow
 def test_a_run_is_scored_with_its_pictures_and_scored_again(weights, tmp_path, no_page):
     metrics = {"clip": {"type": "clip_score", "model": str(weights)}}
     steps = {"first": {"inputs": ["caption"], "train": ["backbone"]}}

@@ -3,10 +3,12 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from mmgen_scenes.detector_classes import detector_classes
 from mmgen_scenes.world import KINDS
 
 
+@pytest.mark.slow
 def test_detector_classes_are_the_right_kind_and_similar_kinds(data):
     """The right kind has the highest probability; similar kinds have more of the rest than other kinds; the whole
     picture has no distribution. The probabilities are reproducible."""

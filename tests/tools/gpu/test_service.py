@@ -24,7 +24,7 @@ def test_the_stand_in_is_tiny(tmp_path):
     assert step.arguments[:2] == ("-m", "tools.gpu.measures.service") and step.arguments[-1] == "8"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_small_service_under_load(tmp_path, no_page):
     sizes = SimpleNamespace(layers=1, width=16, images=8, requests=33, device="cpu")
     figures = measure(sizes, tmp_path)
