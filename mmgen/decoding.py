@@ -86,10 +86,11 @@ class Decoding(DecodingConfig):
             raise ValueError("diversity_penalty: needs num_beam_groups > 1")
         if not self.do_sample:
             self._refuse(SAMPLING, "has an effect only with do_sample = true")
-        if self.num_return_sequences > self.num_beams and not self.do_sample:
+        if self.num_return_sequences > self.num_beams and (self.num_beams > 1 or not self.do_sample):
+            alternative = "num_beams = 1, so that each text is sampled" if self.do_sample else "do_sample = true"
             raise ValueError(
                 f"num_return_sequences: {self.num_return_sequences} texts need num_beams of at least that number, not "
-                f"{self.num_beams}, or do_sample = true"
+                f"{self.num_beams}, or {alternative}"
             )
 
     def for_texts(self, n: int) -> Iterator[DecodingConfig]:

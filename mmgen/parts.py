@@ -232,6 +232,7 @@ class Extractor(abc.ABC):
 
     fingerprint: Mapping[str, Any]
     license: str | None = None  # of the network's weights, where known; an export names it
+    thread_safe: bool = False  # whether several threads may call `records` at a time
 
     @abc.abstractmethod
     def records(

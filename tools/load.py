@@ -2,7 +2,8 @@
 clients at a time, and prints requests a second, median and 95th percentile of the time to an answer.
 
 Every client sends its next request when it has the answer to the last. `--broken` sends a share of broken requests,
-which must be refused; a request without any answer is lost. The service's memory is read from --pid.
+which must be refused; a request without any answer is lost. With `--serve RUN` instead of an address, the service is
+started, and its cold start and memory are printed too. `--every` prints a row for every so many requests.
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -56,7 +63,7 @@ def send(address: str, body: bytes, clients: int, requests: int, broken: float =
             sent = BROKEN[number % len(BROKEN)] if number % every == every - 1 else body
             start, status = time.perf_counter(), 0
             try:
-                connection.request("POST", "/v1/ask", sent)
+                connection.request("POST", "/v1/ask", sent, {"Content-Type": "application/json"})
                 response = connection.getresponse()
                 response.read()
                 status = response.status
@@ -77,6 +84,22 @@ def send(address: str, body: bytes, clients: int, requests: int, broken: float =
     return load
 
 
+@contextmanager
+def serving(arguments: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The address and the process number of `mmgen serve` with these arguments, on any free port, until the end of the
+    block."""
+    command = [sys.executable, "-m", "mmgen", "serve", *arguments, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as service:
+        assert service.stdout is not None
+        try:
+            address = re.search(r"http://[\d.]+:\d+", service.stdout.readline())
+            if address is None:
+                raise SystemExit(f"error: mmgen serve {' '.join(arguments)} does not start; run it to see the reason")
+            yield address[0], service.pid
+        finally:
+            service.send_signal(signal.SIGTERM)
+
+
 def memory(pid: int) -> float:
     """Resident memory of a process, in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -84,36 +107,58 @@ def memory(pid: int) -> float:
 
 
 @click.command()
-@click.argument("address")
+@click.argument("address", required=False)
+@click.option("--serve", "where", help="Start this service instead: a run or an export, and options of mmgen serve.")
 @click.option("--picture", type=click.Path(path_type=Path, exists=True), help="The picture of every request.")
 @click.option("--input", "pairs", multiple=True, metavar="NAME=TEXT", help="A text of every request.")
 @click.option("--clients", multiple=True, type=int, default=(1, 8, 32), show_default=True)
 @click.option("--requests", type=int, default=200, show_default=True, help="Requests for each number of clients.")
 @click.option("--broken", type=click.FloatRange(0, 0.5), default=0.0, help="The share of broken requests.")
 @click.option("--pid", type=int, help="The process of the service, whose memory is printed.")
+@click.option("--every", type=int, help="Print a row for every so many requests.")
 def main(
-    address: str,
+    address: str | None,
+    where: str | None,
     picture: Path | None,
     pairs: tuple[str, ...],
     clients: tuple[int, ...],
     requests: int,
     broken: float,
     pid: int | None,
+    every: int | None,
 ) -> None:
     """Measure the service at ADDRESS, such as http://127.0.0.1:8000."""
+    if (address is None) == (where is None):
+        raise click.UsageError("give either ADDRESS or --serve")
     request: dict[str, object] = {"inputs": dict(pair.split("=", 1) for pair in pairs)}
     if picture:
         request["picture"] = base64.b64encode(picture.read_bytes()).decode()
     body = json.dumps(request).encode()
+    parts = [min(every or requests, requests - first) for first in range(0, requests, every or requests)]
+    jobs = [(count, part) for count in clients for part in parts]
+    if address is not None:
+        measure(address, body, jobs, broken, pid)
+        return
+    start = time.perf_counter()
+    with serving((where or "").split()) as (address, pid):
+        ready = time.perf_counter() - start
+        first = send(address, body, 1, 1)
+        total = time.perf_counter() - start
+        print(f"ready after {ready:.1f} s, first answer after {total:.1f} s: {dict(first.statuses)}\n")
+        measure(address, body, jobs, broken, pid)
+
+
+def measure(address: str, body: bytes, jobs: Sequence[tuple[int, int]], broken: float, pid: int | None) -> None:
+    """Print a table with a row for every job: so many clients, so many requests."""
     send(address, body, 1, 5)  # warm up
     print("| clients | answers a second | median ms | 95th percentile ms | statuses | memory MB |")
     print("|---:|---:|---:|---:|---|---:|")
-    for count in clients:
+    for count, requests in jobs:
         load = send(address, body, count, requests, broken)
         statuses = ", ".join(f"{status}: {number}" for status, number in sorted(load.statuses.items()))
         used = f"{memory(pid):.0f}" if pid else ""
-        median, high = load.percentile(50), load.percentile(95)
-        print(f"| {count} | {load.rate:.1f} | {median:.0f} | {high:.0f} | {statuses} | {used} |", flush=True)
+        median, high = (f"{load.percentile(share):.0f}" if load.seconds else "" for share in (50, 95))
+        print(f"| {count} | {load.rate:.1f} | {median} | {high} | {statuses} | {used} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -122,6 +123,7 @@ class CnnExtractor(Extractor):
 
     network: Network
     pooling: Pooling
+    thread_safe = True
 
 
 def fit_picture(image: Image.Image, size: int, fit: Literal["pad", "stretch"]) -> np.ndarray:
@@ -320,19 +322,22 @@ def extract_records(
 
 
 def _load_ahead(source: Iterable[Picture], ahead: int) -> Generator[LoadedPicture | FailedImage, None, None]:
-    """Pictures in order. A thread loads the next `ahead` pictures while the network computes."""
+    """Pictures in order. A thread loads the next `ahead` pictures while the network computes; a single picture needs no
+    thread."""
+    source = iter(source)
+    first, second = next(source, None), next(source, None)
+    if first is not None and second is None:
+        yield _load_picture(first, first.load)
+        return
     pool = ThreadPoolExecutor(1, "pictures")
     waiting: deque[tuple[Picture, Future[Image.Image]]] = deque()
 
     def next_picture() -> LoadedPicture | FailedImage:
         picture, loading = waiting.popleft()
-        try:
-            return picture, loading.result()
-        except (DataError, OSError) as error:
-            return FailedImage(picture.key, str(error))
+        return _load_picture(picture, loading.result)
 
     try:
-        for picture in source:
+        for picture in itertools.chain(filter(None, (first, second)), source):
             waiting.append((picture, pool.submit(picture.load)))
             if len(waiting) > ahead:
                 yield next_picture()
@@ -340,6 +345,13 @@ def _load_ahead(source: Iterable[Picture], ahead: int) -> Generator[LoadedPictur
             yield next_picture()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _load_picture(picture: Picture, load: Callable[[], Image.Image]) -> LoadedPicture | FailedImage:
+    try:
+        return picture, load()
+    except (DataError, OSError) as error:
+        return FailedImage(picture.key, str(error))
 
 
 def _records(

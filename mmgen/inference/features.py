@@ -3,8 +3,10 @@ the features of a query's pictures."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +47,9 @@ class QueryFeatures:
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
         self._ranges: dict[str, FeatureRange | None] = {}
+        self._extracted: dict[tuple[str, int], Record] = {}  # by the input and the identity of the value
         self._lock = threading.Lock()
+        self._extracting = threading.Lock()  # held by an extractor that is not thread-safe
 
     def __contains__(self, name: str) -> bool:
         return name in self.embedders
@@ -58,13 +62,39 @@ class QueryFeatures:
             return All(tuple(self._resolve_one(name, element, query, shown) for element in values))
         return self._resolve_one(name, value, query, shown)
 
+    @contextlib.contextmanager
+    def extracted(self, values: Sequence[tuple[str, object, Query]]) -> Iterator[None]:
+        """Extract the features of the pictures among these values (input, value, query) together, if they are bytes;
+        `of` uses them until the end of the block. Pictures for which this fails are left to `of`, which reports the
+        reason."""
+        ready: dict[tuple[str, int], Record] = {}
+        for name in self.embedders:
+            pictures = []
+            for value, query in [(value, query) for input_name, value, query in values if input_name == name]:
+                content = value.get("picture") if isinstance(value, Mapping) else value
+                with contextlib.suppress(ValueError, TypeError, DataError):
+                    if isinstance(content, bytes) and (picture := as_picture(value, query.id)):
+                        pictures.append(replace(picture, key=str(id(value))))
+            if len(pictures) < 2:
+                continue
+            with contextlib.suppress(Exception):  # `of` meets the error again, for the picture that it is about
+                for record in self._records(name, pictures):
+                    if isinstance(record, Record):
+                        ready[name, int(record.key)] = record
+        self._extracted |= ready
+        try:
+            yield
+        finally:
+            for key in ready:
+                self._extracted.pop(key, None)
+
     def _resolve_one(self, name: str, value: object, query: Query, shown: list[Picture]) -> Record | str:
         try:
             picture = as_picture(value, query.id, query.folder)
             if picture is not None:
                 shown.append(picture)
                 self._check_boxes(name, picture, query)
-                return self._extract(name, picture)
+                return self._extract(name, picture, self._extracted.get((name, id(value))))
             record = as_record(value, query.id)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
@@ -98,16 +128,25 @@ class QueryFeatures:
                         f'{{"{name}": {{"picture": "photo.jpg", "boxes": [[x0, y0, x1, y1]]}}}}'
                     )
 
-    def _extract(self, name: str, picture: Picture) -> Record:
-        """The features of a picture. Raises DataError for a picture that cannot be read."""
-        extractor = self.extractor(name)
-        with self._lock:  # an extractor of a plugin may not be thread-safe
-            record = next(iter(extractor.records([picture])), None)
+    def _extract(self, name: str, picture: Picture, ready: Record | None = None) -> Record:
+        """The features of a picture; `ready`: if they are extracted already. Raises DataError for a picture that cannot
+        be read."""
+        record = replace(ready, key=picture.key) if ready else next(iter(self._records(name, [picture])), None)
         if record is None or isinstance(record, FailedImage):
             raise DataError(record.reason if record else f"{picture.key}: the extractor returned no features")
         if picture.boxes is not None and (record.boxes is None or len(record.boxes) != len(picture.boxes)):
             raise DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
         return record
+
+    def _records(self, name: str, pictures: list[Picture]) -> list[Record | FailedImage]:
+        extractor = self.extractor(name)
+        with contextlib.nullcontext() if extractor.thread_safe else self._extracting:
+            return list(extractor.records(pictures))
+
+    @property
+    def thread_safe(self) -> bool:
+        """Whether the extractors that have been built extract features in several threads at a time."""
+        return all(extractor.thread_safe for extractor in self._extractors.values())
 
     def extractor(self, name: str) -> Extractor:
         """The extractor that made the training features of an input. Raises UnavailableError."""

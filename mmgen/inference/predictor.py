@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,6 +185,8 @@ class Predictor:
         options_class = type(self.recipe.decoding)
         if options is not None and not isinstance(options, options_class):
             raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
+        if options is not None:
+            self.check_options(options)
         queries = queries_of(query, inputs)
         if not is_many(query):
             (answer,) = self.answers(queries, options, batch_size)
@@ -254,6 +258,18 @@ class Predictor:
         )
         answer = Answer(query.id, remarks=tuple(query_remarks), choices=choices, pictures=tuple(shown))
         return Prepared(answer, read)
+
+    def extracted(self, queries: Sequence[Query]) -> AbstractContextManager[None]:
+        """Extract the features of these queries' pictures together; `prepare` uses them until the end of the block."""
+        values = []
+        for query in queries:
+            with contextlib.suppress(DataError):  # `prepare` reports it
+                for name, fields in self.names.bind(query).inputs.items():
+                    for value in fields.values() if name in self.features else ():
+                        elements = value.values if isinstance(value, All) else value
+                        several = isinstance(elements, list | tuple)
+                        values += [(name, element, query) for element in (elements if several else [value])]
+        return self.features.extracted(values)
 
     def _collator(self, inputs: tuple[str, ...] | None = None) -> Collator:
         """The collator of queries with these inputs, by default with all."""
@@ -372,7 +388,7 @@ class Predictor:
         if n not in (None, 1) and not {*several} <= {*type(options).model_fields}:
             raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
         if not chosen:
-            fitting = (searched for searched in options.for_texts(n or 1) if not generator.refuses(searched))
+            fitting = (texts for texts in options.for_texts(n or 1) if not generator.option_errors(texts))
             if (first := next(fitting, None)) is None:
                 raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
             return first
@@ -382,9 +398,14 @@ class Predictor:
         except ValidationError as error:
             place, text = describe_mistake(type(options), error.errors()[0])
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
-        if refused := generator.refuses(options):
-            raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
+        self.check_options(options)
         return options
+
+    def check_options(self, options: DecodingConfig) -> None:
+        """Raises DataError for options that the generator refuses."""
+        generator = self.recipe.generator
+        if generator is not None and (refused := generator.option_errors(options)):
+            raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
 
     def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
         """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step

@@ -188,17 +188,8 @@ class _Check:
         if backbone is not None and generator is not None and (unfit := generator.backbone_problem(backbone)):
             self.problem(("generator", "type"), unfit)
         if built.get("generator") is not None and built["decoding"] is not None:
-            for option, reason in built["generator"].refuses(built["decoding"]).items():
+            for option, reason in built["generator"].option_errors(built["decoding"]).items():
                 self.problem(("decoding", option), reason)
-            most, least = (
-                getattr(built["generator"], "max_tokens", None),
-                getattr(built["decoding"], "min_new_tokens", 0),
-            )
-            if isinstance(most, int) and least >= most:
-                self.problem(
-                    ("decoding", "min_new_tokens"),
-                    f"must be at most {most - 1}: generator.max_tokens = {most} includes the end token",
-                )
         if "generator" not in built and (step := next(_writing(built["steps"] or {}), None)):
             self.problem(
                 ("generator",),

@@ -32,6 +32,7 @@ class RoiFeatures(CnnExtractor):
         self.detector = None
         if config.detector:
             self.detector = config.detector.load(folder / DETECTOR) if folder else config.detector.build()
+            self.thread_safe = self.detector.thread_safe
         settings = {
             "model": config.model,
             "weights": weights_name(config.weights),

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -37,21 +37,28 @@ class Service:
     """The handlers of all routes, and the engine behind them.
 
     model          the name of the model in requests and responses
-    window, batch  see `Engine`
+    window, batch, readers  see `Engine`
     """
 
     def __init__(
-        self, predictor: Predictor, model: str, limits: Limits, window: float = 0.005, batch: int = 32
+        self,
+        predictor: Predictor,
+        model: str,
+        limits: Limits,
+        window: float = 0.005,
+        batch: int = 32,
+        readers: int = 1,
     ) -> None:
         self.predictor, self.model, self.limits = predictor, model, limits
         self.metrics, self.started = Metrics(), int(time.time())
-        self.engine = Engine(predictor, limits, window, batch, on_batch=self.metrics.batch)
+        self.engine = Engine(predictor, limits, window, batch, readers, on_batch=self.metrics.batch)
         predictor.names.advice = ADVICE
+        self.labels = () if predictor.kind == "text" else predictor.needed_labels()
 
     async def ask(self, request: Request) -> Response:
         ask = await self._read(request, Ask)
         self._check(ask.model, "text", "/v1/predict")
-        reply, seed = await self._ask(ask)
+        reply, seed = await self._ask(request, ask)
         texts: list[dict[str, Any]] = reply.answer.as_json()["texts"]
         for text, attention in zip(texts, reply.attention, strict=False):
             text["attention"] = _attention_as_json(attention)
@@ -62,14 +69,15 @@ class Service:
         body = await self._read(request, Predict)
         self._check(body.model, self.predictor.kind, "/v1/ask")
         query = await run_in_threadpool(query_of, body, self.predictor, self.limits)
-        answer = (await self._reply(Job(query))).answer
+        answer = (await self._reply(request, Job(query))).answer
         line = {name: value for name, value in answer.as_json().items() if name != "id"}
         return json_response({"model": self.model, "kind": self.predictor.kind, "remarks": []} | line)
 
     async def chat(self, request: Request) -> Response:
-        chat = validated(Chat, without_neutral(parse_json(await request.body(), self.limits)))
+        content = await request.body()
+        chat = validated(Chat, without_neutral(await run_in_threadpool(parse_json, content, self.limits)))
         self._check(chat.model, "text", "/v1/predict")
-        reply, _ = await self._ask(await run_in_threadpool(to_ask, chat, self.predictor, self.limits))
+        reply, _ = await self._ask(request, await run_in_threadpool(to_ask, chat, self.predictor, self.limits))
         slots = round(self.predictor.slots(reply.prepared))
         done = completion(reply, slots, self.model, self.predictor.model.backbone.end_id)
         if chat.stream:
@@ -98,7 +106,7 @@ class Service:
         return PlainTextResponse(self.metrics.text(self.engine.waiting), media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
-        return json_response(description(self.predictor, self.model))
+        return json_response(description(self.predictor, self.model, self.labels))
 
     async def _read(self, request: Request, cls: type[Body]) -> Body:
         """The body of a request: a form, or JSON. Raises Refusal."""
@@ -118,14 +126,14 @@ class Service:
         if (kind == "text") != (self.predictor.kind == "text") or alternative == "/v1/ask" and kind == "text":
             raise Refusal(400, f"the model gives {self.predictor.kind}; use {alternative}")
 
-    async def _ask(self, ask: Ask) -> tuple[Reply, int | None]:
+    async def _ask(self, request: Request, ask: Ask) -> tuple[Reply, int | None]:
         """The reply to a request for texts, and the seed of a decoding that samples."""
         query = await run_in_threadpool(query_of, ask, self.predictor, self.limits)
         options = self._options(ask)
         if not options.samples and ask.seed is not None:
             raise Refusal(400, "seed: has an effect only on a decoding that samples; leave it out", "seed")
         seed = (secrets.randbits(31) if ask.seed is None else ask.seed) if options.samples else None
-        return await self._reply(Job(query, options, seed, ask.attention)), seed
+        return await self._reply(request, Job(query, options, seed, ask.attention)), seed
 
     def _options(self, ask: Ask) -> DecodingConfig:
         """The decoding of a request. Raises Refusal."""
@@ -142,8 +150,24 @@ class Service:
                 raise Refusal(400, f"decoding.{name}: must be at most {most}", f"decoding.{name}")
         return options
 
-    async def _reply(self, job: Job) -> Reply:
-        return await asyncio.wrap_future(self.engine.submit(job))
+    async def _reply(self, request: Request, job: Job) -> Reply:
+        """The engine's reply. If the client goes away first, the job is cancelled, and ClientDisconnect raised."""
+        reply = asyncio.wrap_future(self.engine.submit(job))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
+                raise ClientDisconnect
+            return reply.result()
+        finally:
+            reply.cancel()
+            gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    """Return when the client of a request has gone. The body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _attention_as_json(attention: WordAttention) -> dict[str, Any]:

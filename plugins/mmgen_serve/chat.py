@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mmgen.inference.predictor import Predictor
 from mmgen.settings import Config
@@ -42,6 +42,13 @@ class Message(Config):
     role: Literal["user", "system", "developer", "assistant", "tool"]
     content: str | list[dict[str, Any]] = Field(description="a text, or parts: texts and pictures as data: URLs")
     name: str | None = None
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _text_or_parts(cls, content: Any) -> Any:
+        if isinstance(content, str) or isinstance(content, list) and all(isinstance(part, dict) for part in content):
+            return content
+        raise ValueError('must be a text, or a list of parts such as {"type": "text", "text": "two red tents"}')
 
 
 class Chat(Config):

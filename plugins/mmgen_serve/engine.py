@@ -1,4 +1,4 @@
-"""The engine: requests wait in a queue, one thread reads their pictures, another runs the model on batches of them.
+"""The engine: requests wait in a queue, threads read their pictures, another one runs the model on batches of them.
 
 The oldest request decides which decoding is next. Requests with the same decoding join its batch, for at most `window`
 seconds, and only while others are being read: a single client never waits for company. A request that samples is a
@@ -68,10 +68,12 @@ class Job:
 
 
 class Engine:
-    """Answers jobs in two threads.
+    """Answers jobs in threads of its own.
 
     window    how long a batch waits for others, in seconds
     batch     the most requests in a batch
+    readers   threads that read pictures
+    together  the most requests whose pictures one of these threads reads at a time
     on_crash  called if a thread dies
     on_batch  called with the number of requests of every batch
     """
@@ -82,20 +84,23 @@ class Engine:
         limits: Limits,
         window: float = 0.005,
         batch: int = 32,
+        readers: int = 1,
+        together: int = 4,
         on_crash: Callable[[], None] = lambda: None,
         on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
         self.predictor, self.limits, self.window, self.batch = predictor, limits, window, batch
-        self.on_crash, self.on_batch = on_crash, on_batch
+        self.readers, self.together, self.on_crash, self.on_batch = readers, together, on_crash, on_batch
         self.error: BaseException | None = None  # of the thread that died
         self._retry = predictor.retry()
         self._incoming: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._change = threading.Condition()
         self._jobs: dict[int, Job] = {}  # by identity: all jobs that are not answered
-        self._reading = 0  # jobs that the first thread has not finished
+        self._reading = 0  # jobs whose pictures are not read yet
         self._ready: list[Job] = []
         self._stopping = False
-        targets = (("pictures", self._read_all), ("model", self._answer_all))
+        self._open_readers = readers
+        targets = (*[("pictures", self._read_all)] * readers, ("model", self._answer_all))
         self._threads = [
             threading.Thread(target=self._run, args=(target,), name=name, daemon=True) for name, target in targets
         ]
@@ -153,17 +158,38 @@ class Engine:
             self.on_crash()
 
     def _read_all(self) -> None:
-        while (job := self._incoming.get()) is not None:
-            if not job.reply.done() and self._in_time(job):
-                self._read(job)
+        while jobs := self._take():
+            waiting = [job for job in jobs if not job.reply.done() and self._in_time(job)]
+            with self.predictor.extracted([job.query for job in waiting]):
+                for job in waiting:
+                    self._read(job)
             with self._change:
-                self._reading -= 1
-                if job.prepared is not None:
-                    self._ready.append(job)
+                self._reading -= len(jobs)
+                self._ready += [job for job in waiting if job.prepared is not None]
+                self._ready.sort(key=lambda job: job.arrived)
                 self._change.notify_all()
         with self._change:
-            self._reading = -1  # nothing follows
+            self._open_readers -= 1
+            if not self._open_readers:
+                self._reading = -1  # nothing follows
             self._change.notify_all()
+
+    def _take(self) -> list[Job]:
+        """The next jobs whose pictures are read: a share of those that wait, so that no thread is without work. Empty
+        at the end."""
+        jobs: list[Job] = []
+        share = 1
+        while len(jobs) < share:
+            try:
+                job = self._incoming.get(block=not jobs)
+            except queue.Empty:
+                break
+            if job is None:
+                self._incoming.put(None)  # for the other threads, and for the next call
+                break
+            jobs.append(job)
+            share = min(self.together, -(-(self._incoming.qsize() + len(jobs)) // self.readers))
+        return jobs
 
     def _read(self, job: Job) -> None:
         """Read the inputs of a job, so that it is ready for the model; or let it fail."""

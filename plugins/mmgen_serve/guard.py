@@ -21,6 +21,7 @@ from .metrics import Metrics
 
 OPEN = ("/", "/page.css", "/page.js", "/health")  # paths that need no token: they show nothing of the model
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+GONE = 499  # the status of a request whose client has gone, in the log and in metrics
 REQUEST_ID = re.compile(r"[\w.-]{1,64}")
 HEADERS = (  # of every response
     (b"x-content-type-options", b"nosniff"),
@@ -55,6 +56,7 @@ class Guard:
     ) -> None:
         self.app, self.limits, self.metrics = app, limits, metrics
         self.token, self.loopback, self.connections = token, loopback, connections
+        self.held = 0  # bytes of the bodies of requests that are not answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -64,6 +66,7 @@ class Guard:
         sent_id = request.headers.get("x-request-id", "")
         request_id = sent_id if REQUEST_ID.fullmatch(sent_id) else uuid.uuid4().hex
         status = 0
+        body = Body(self, receive)
 
         async def respond(message: Message) -> None:
             nonlocal status
@@ -75,9 +78,9 @@ class Guard:
 
         try:
             self._admit(request)
-            await self.app(scope, self._bounded(request, receive), respond)
+            await self.app(scope, body.receive, respond)
         except ClientDisconnect:
-            pass  # nobody waits for a response
+            status = status or GONE  # nobody waits for a response
         except (Exception, asyncio.CancelledError) as error:
             refused = refusal(error)
             if refused.status == 500:
@@ -85,6 +88,7 @@ class Guard:
             if not status:
                 await json_response(refused.as_json(), refused.status, refused.headers)(scope, receive, respond)
         finally:
+            self.held -= body.size
             seconds = time.perf_counter() - start
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.answered(route, status, seconds)
@@ -105,30 +109,46 @@ class Guard:
             if not hmac.compare_digest(sent.encode("utf-8", "replace"), f"Bearer {self.token}".encode()):
                 raise Refusal(401, 'the token is missing or wrong; send the header "Authorization: Bearer TOKEN"')
         length = request.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self.limits.body:
-            raise self._too_large()
+        size = int(length) if length.isdigit() else 0
+        self.check_size(size, self.held + size)
 
-    def _bounded(self, request: Request, receive: Receive) -> Receive:
-        """`receive` that counts bytes as they arrive, and stops at the body's deadline."""
-        size, deadline = 0, time.monotonic() + self.limits.upload_time
+    def check_size(self, size: int, held: int) -> None:
+        """Raises Refusal for a body of too many bytes, and if all bodies together have too many (`held`)."""
+        if size > self.limits.body:
+            raise Refusal(413, f"the body has more than {self.limits.body:,} bytes; send smaller pictures")
+        if held > self.limits.bodies:
+            raise Refusal(
+                503, f"all requests together have {self.limits.bodies:,} bytes already; try again in a second"
+            )
 
-        async def bounded() -> Message:
-            nonlocal size
-            try:
-                message = await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
-            except TimeoutError:
-                raise Refusal(
-                    408, f"the body did not arrive within {self.limits.upload_time:g} seconds; send it faster"
-                ) from None
-            size += len(message.get("body", b""))
-            if size > self.limits.body:
-                raise self._too_large()
-            return message
 
-        return bounded
+class Body:
+    """The body of a request: `receive` counts bytes as they arrive, and ends at the deadline.
 
-    def _too_large(self) -> Refusal:
-        return Refusal(413, f"the body has more than {self.limits.body:,} bytes; send smaller pictures")
+    size  bytes that have arrived; they are part of `guard.held`
+    """
+
+    def __init__(self, guard: Guard, receive: Receive) -> None:
+        self.guard, self.size, self._receive = guard, 0, receive
+        self._deadline, self._complete = time.monotonic() + guard.limits.upload_time, False
+
+    async def receive(self) -> Message:
+        """The next message. Raises Refusal."""
+        if self._complete:  # all that may follow is that the client goes away, at any time
+            return await self._receive()
+        limits = self.guard.limits
+        try:
+            message = await asyncio.wait_for(self._receive(), max(0.0, self._deadline - time.monotonic()))
+        except TimeoutError:
+            raise Refusal(
+                408, f"the body did not arrive within {limits.upload_time:g} seconds; send it faster"
+            ) from None
+        arrived = len(message.get("body", b""))
+        self.size += arrived
+        self.guard.held += arrived
+        self.guard.check_size(self.size, self.guard.held)
+        self._complete = not message.get("more_body", False)
+        return message
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -10,9 +10,11 @@ class Limits:
     """What one client, and all of them together, may ask for.
 
     body          bytes of a request's body
+    bodies        bytes of the bodies of all requests that are not answered yet
     upload_time   seconds in which the body must arrive
     parts         fields and files of a form
     depth         nested lists and objects of JSON
+    values        commas, lists and objects of JSON, about the number of its values
     pictures      pictures of a request
     pixels        of one picture
     text          characters of all texts of a request
@@ -23,9 +25,11 @@ class Limits:
     """
 
     body: int = 20 * 2**20
+    bodies: int = 256 * 2**20
     upload_time: float = 30.0
     parts: int = 32
     depth: int = 8
+    values: int = 50_000
     pictures: int = 4
     pixels: int = 40_000_000
     text: int = 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -14,6 +15,7 @@ from mmgen.inference.predictor import Predictor
 from .chat import Chat
 from .requests import Ask, Predict
 
+PHRASE = "a dog"
 ERROR = {
     "type": "object",
     "properties": {
@@ -30,16 +32,16 @@ ERROR = {
 }
 
 
-def description(predictor: Predictor, model: str) -> dict[str, Any]:
-    """The description, in OpenAPI 3.1. Its examples can be sent as they stand."""
+def description(predictor: Predictor, model: str, labels: Sequence[str] = ()) -> dict[str, Any]:
+    """The description, in OpenAPI 3.1. Its examples can be sent as they stand. `labels`: those that a query must
+    give."""
     names = predictor.names
     inputs: dict[str, Any] = {}
     for name in names.required:
         fields = names.inputs[name].fields
-        value = example_picture() if name in names.pictures else "a dog on a beach"
+        value = example_picture() if name in names.pictures else f"{PHRASE} on a beach"
         inputs |= dict.fromkeys((name,) if len(fields) == 1 else fields, value)
-    for label in names.labels if names.filled else ():
-        inputs[label] = ["a dog", "a cat"]
+    inputs |= dict.fromkeys(labels, [PHRASE, "a cat"] if names.filled else PHRASE)
     paths: dict[str, Any] = {}
     if predictor.kind == "text":
         content: list[dict[str, Any]] = [

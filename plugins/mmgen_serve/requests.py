@@ -51,15 +51,26 @@ class Ask(Predict):
 def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
     """A JSON object. Raises Refusal."""
     try:
-        value = json.loads(body, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise Refusal(400, f"the JSON has more than {limits.depth} nested levels; send less") from None
+        value = _load(body, limits)
     except ValueError as error:
         place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
         raise Refusal(400, f"the body is not valid JSON{place}; send a JSON object in UTF-8") from None
     if not isinstance(value, dict):
         raise Refusal(400, f"the body is {json.dumps(value)[:40]}; send a JSON object")
-    return _refuse_deep(value, limits)
+    return value
+
+
+def _load(text: bytes, limits: Limits, name: str | None = None) -> Any:
+    """The value of a JSON text, whose values are counted before it is parsed. `name`: the field that it is. Raises
+    Refusal, and ValueError."""
+    place = f"{name}: " if name else ""
+    if sum(map(text.count, (b",", b"[", b"{"))) > limits.values:
+        raise Refusal(400, f"{place}the JSON has more than {limits.values:,} values; send less", name)
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise Refusal(400, f"{place}the JSON has more than {limits.depth} nested levels; send less", name) from None
+    return _refuse_deep(value, limits, name)
 
 
 def _refuse_constant(name: str) -> None:
@@ -107,10 +118,9 @@ async def _form_value(value: str | UploadFile) -> str | bytes:
 
 def _json_field(name: str, text: str, limits: Limits) -> Any:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        return _load(text.encode(), limits, name)
+    except ValueError:
         raise Refusal(400, f"{name}: not valid JSON; send an object such as {{}}", name) from None
-    return _refuse_deep(value, limits, name)
 
 
 def validated(cls: type[Body], body: Mapping[str, Any]) -> Body:
@@ -118,9 +128,22 @@ def validated(cls: type[Body], body: Mapping[str, Any]) -> Body:
     try:
         return cls.model_validate(dict(body), strict=True)
     except ValidationError as error:
-        place, text = describe_mistake(cls, error.errors()[0])
-        name = ".".join(place)
+        mistake = error.errors()[0]
+        _, text = describe_mistake(cls, mistake)
+        name = _place(body, mistake["loc"])
         raise Refusal(400, f"{name}: {text}", name) from None
+
+
+def _place(body: Any, path: tuple[int | str, ...]) -> str:
+    """The place of a mistake in a body, such as messages[0].content, from the path of pydantic, whose last parts may
+    name types."""
+    place = ""
+    for part in path:
+        if not isinstance(body, dict | list):
+            break
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+        body = body[part] if isinstance(body, list) and isinstance(part, int) else dict(body).get(part)
+    return place
 
 
 def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:

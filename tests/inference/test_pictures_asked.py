@@ -354,6 +354,11 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
             "error: --n 3: 3 texts need num_beams of at least that number, not 2, or do_sample = true",
         ),
+        (
+            [str(PLACE), "pictures/0.png", "--set", "decoding.min_new_tokens=99"],
+            "error: --set decoding.min_new_tokens=99: decoding.min_new_tokens: must be at most 7: "
+            "generator.max_tokens = 8 includes the end token",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_reported_in_one_line(seeing, monkeypatch, arguments, expected):

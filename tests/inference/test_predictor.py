@@ -33,6 +33,7 @@ SEEN = Record("seen", np.eye(2, 3, dtype=np.float32), BOXES)
 OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 
+TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
 FINITE = "image: features must be finite and between -1e+15 and 1e+15; extract them again"
 
 
@@ -106,6 +107,14 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
             "http://x.org/y.jpg: is a web address; download the picture, and give the file",
         ),
         (SEEN, {"caption": "x", "options": 5}, "options must be a Decoding, not 5"),
+        (SEEN, {"caption": "x", "options": Decoding(min_new_tokens=99)}, TOO_LONG),
+        (SEEN, {"caption": "x", "min_new_tokens": 99}, TOO_LONG),
+        (
+            SEEN,
+            {"caption": "x", "do_sample": True, "num_beams": 2, "n": 3},
+            "num_return_sequences: 3 texts need num_beams of at least that number, not 2, or num_beams = 1, so that "
+            "each text is sampled",
+        ),
         (
             Example("e", {"image": SEEN, "caption": "\ud800"}),
             {},

@@ -1,6 +1,7 @@
 """A small model with random weights that reads pictures and captions, and its service in this process."""
 
 import base64
+import json
 from contextlib import contextmanager
 from io import BytesIO
 
@@ -8,9 +9,9 @@ import torch
 from mmgen_regions import Regions
 from PIL import Image
 
-from kit import toys
+from kit import asked, toys
 from mmgen.inference.predictor import Predictor
-from mmgen.model import compose
+from mmgen.model import Objectives, compose
 from mmgen.parts import Picture
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -42,17 +43,21 @@ def encoded(color: str = "red") -> str:
     return base64.b64encode(picture(color)).decode()
 
 
+def _extracted(recipe, name: str) -> Regions:
+    """The input with the width and the fingerprint of its extractor's features."""
+    extractor = recipe.inputs[name].extractor
+    built = extractor.build()
+    (record,) = built.records([Picture("one", lambda: Image.new("RGB", (64, 64)))])
+    return Regions(
+        width=record.features.shape[1], fingerprint=dict(built.fingerprint), extractor=extractor, fields=("image",)
+    )
+
+
 def predictor(folder, step: str = "both") -> Predictor:
     """The predictor of a step, which extracts features of pictures with a random network."""
     (folder / "served.toml").write_text(RECIPE)
     recipe = load(folder / "served.toml", installed())[0]
-    extractor = recipe.inputs["image"].extractor
-    built = extractor.build()
-    (record,) = built.records([Picture("one", lambda: Image.new("RGB", (64, 64)))])
-    image = Regions(
-        width=record.features.shape[1], fingerprint=dict(built.fingerprint), extractor=extractor, fields=("image",)
-    )
-    inputs = {**recipe.inputs, "image": image}
+    inputs = {**recipe.inputs, "image": _extracted(recipe, "image")}
     recipe = recipe.model_copy(update={"inputs": inputs})
     torch.manual_seed(0)
     model = compose(recipe.backbone, inputs, recipe.generator, texts=WORDS * 3)
@@ -60,6 +65,20 @@ def predictor(folder, step: str = "both") -> Predictor:
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return Predictor(model, recipe, step)
+
+
+def predicts(folder, task: str) -> Predictor:
+    """The predictor of one of the five tasks of `kit.asked`, with random weights."""
+    roi = ", ".join(f"{key} = {json.dumps(value)}" for key, value in ROI.items())
+    (folder / "asked.toml").write_text(asked.recipe_text().replace('type = "roi"', roi))
+    recipe = load(folder / "asked.toml", asked.registry())[0]
+    names = recipe.steps[task].inputs
+    inputs = {name: _extracted(recipe, name) if name == "image" else recipe.inputs[name] for name in names}
+    recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **inputs}})
+    vocabularies = asked.task_config(task)().build().vocabularies()
+    objectives = Objectives({task: recipe.objectives[task]}, vocabularies)
+    model = compose(recipe.backbone, inputs, recipe.generator, texts=WORDS, objectives=objectives)
+    return Predictor(model, recipe, task)
 
 
 @contextmanager

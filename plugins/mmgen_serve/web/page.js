@@ -63,6 +63,7 @@ function decoding() {
   if (search === "beams") return { n, decoding: { num_beams: Math.max(4, n) } };
   if (search !== "sample") return { n };
   const request = { n, decoding: { do_sample: true, temperature: Number($("temperature").value) || 1 } };
+  if ("num_beams" in state.model.mmgen.decoding) request.decoding.num_beams = 1;
   return $("seed").value === "" ? request : { ...request, seed: Number($("seed").value) };
 }
 

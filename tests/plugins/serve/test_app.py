@@ -1,10 +1,13 @@
 """The routes of the service: answers are those of the predictor; refusals are JSON, in one line."""
 
 import base64
+import http.client
 import json
+import threading
+import urllib.request
 
 import pytest
-from kit import served
+from kit import served, servers
 
 from mmgen.decoding import Decoding
 
@@ -83,6 +86,17 @@ def test_where_each_word_looked(client):
             "decoding: num_beam: no such key; did you mean 'num_beams'?",
             "decoding",
         ),
+        (
+            {"n": 5, "decoding": {"do_sample": True, "num_beams": 3}},
+            "decoding: num_return_sequences: 5 texts need num_beams of at least that number, not 3, or num_beams = 1, "
+            "so that each text is sampled",
+            "decoding",
+        ),
+        (
+            {"decoding": {"min_new_tokens": 6}},
+            "decoding: min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token",
+            "decoding",
+        ),
         ({"seed": 3}, "seed: has an effect only on a decoding that samples; leave it out", "seed"),
         ({"model": "gpt-4"}, "model: 'gpt-4' does not exist; the model is 'served/both'", "model"),
         (
@@ -148,6 +162,38 @@ def test_the_page_loads_nothing_from_outside(client):
         assert name in page.text
         served_file = client.get(f"/{name}").text
         assert "http://" not in served_file.replace("http://www.w3.org/2000/svg", "") and "https://" not in served_file
+
+
+def test_a_client_that_goes_away_is_not_answered(predictor, monkeypatch):
+    begun, go, finish = threading.Event(), threading.Event(), predictor.finish
+    answered = []
+
+    def held(prepared, *values):
+        answered.extend(query.answer.id for query in prepared)
+        begun.set()
+        assert go.wait(20)
+        return finish(prepared, *values)
+
+    monkeypatch.setattr(predictor, "finish", held)
+    body = json.dumps({"inputs": {"image": served.encoded(), "caption": "a dog"}})
+    with servers.running(predictor) as address:
+
+        def waiting(count):
+            while json.load(urllib.request.urlopen(f"{address}/health"))["waiting"] != count:
+                pass
+
+        clients = [http.client.HTTPConnection(address.removeprefix("http://")) for _ in range(2)]
+        for count, client in enumerate(clients, 1):
+            client.request("POST", "/v1/ask", body)
+            waiting(count)
+            assert begun.wait(20)
+        clients[1].close()
+        waiting(1)
+        go.set()
+        assert clients[0].getresponse().status == 200
+        metrics = urllib.request.urlopen(f"{address}/metrics").read().decode()
+    assert len(answered) == 1
+    assert 'mmgen_requests_total{route="/v1/ask",status="499"} 1' in metrics
 
 
 def test_a_step_that_predicts(tmp_path):

@@ -3,6 +3,7 @@ company changes no answer."""
 
 import threading
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -31,9 +32,17 @@ class Held:
     model: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(device=torch.device("cpu"), embedders={}))
     names: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(inputs={}))
     began: threading.Event = field(default_factory=threading.Event)
+    read: threading.Event = field(default_factory=threading.Event)
+    together: list = field(default_factory=list)
 
     def retry(self):
         return None
+
+    def extracted(self, queries):
+        self.together.append([query.id for query in queries])
+        if "slow" in self.together[-1]:
+            assert self.read.wait(SECONDS)
+        return nullcontext()
 
     def prepare(self, query):
         if query.id == "unreadable":
@@ -63,8 +72,8 @@ def held():
     predictor.go.set()
 
 
-def started(predictor, window: float = 0.0, on_crash=lambda: None, **limits) -> Engine:
-    engine = Engine(predictor, Limits(**limits), window, on_crash=on_crash)
+def started(predictor, window: float = 0.0, on_crash=lambda: None, readers: int = 1, **limits) -> Engine:
+    engine = Engine(predictor, Limits(**limits), window, readers=readers, on_crash=on_crash)
     engine.start()
     return engine
 
@@ -192,6 +201,35 @@ def test_a_dead_thread_fails_everything_and_is_reported(held):
     assert refusal(dies.exception(SECONDS)).status >= 500
     with pytest.raises(Refusal):
         submit(engine, "after")
+
+
+def test_pictures_of_jobs_that_wait_are_read_together(held):
+    engine = started(held)
+    replies = [submit(engine, "slow")]
+    while not held.together:
+        pass
+    replies += [submit(engine, name) for name in "abcdef"]
+    held.read.set()
+    held.go.set()
+    assert [text(reply) for reply in replies] == [f"about {name}" for name in ("slow", *"abcdef")]
+    assert held.together == [["slow"], [*"abcd"], [*"ef"]]
+    engine.stop(SECONDS)
+
+
+def test_a_second_reader_goes_on_and_the_oldest_is_first(held):
+    engine = started(held, readers=2)
+    first = hold_one(engine, held)
+    slow = submit(engine, "slow")
+    while ["slow"] not in held.together:
+        pass
+    others = [submit(engine, name) for name in "ab"]
+    until_read(engine, 2)
+    held.read.set()
+    until_read(engine, 3)
+    held.go.set()
+    assert [text(reply) for reply in (first, slow, *others)] and held.batches == [["first"], ["slow", "a", "b"]]
+    engine.stop(SECONDS)
+    assert not any(thread.is_alive() for thread in engine._threads)
 
 
 def test_what_clients_are_told():

@@ -1,10 +1,13 @@
 """The guard: who may ask, how much, how fast; the log, and errors without insides."""
 
+import asyncio
 import logging
 
 import pytest
 from kit import served
+from mmgen_serve.guard import Guard, json_response
 from mmgen_serve.limits import Limits
+from mmgen_serve.metrics import Metrics
 
 BODY = {"inputs": {"image": served.encoded(), "caption": "a red dog"}}
 
@@ -36,6 +39,68 @@ def test_a_body_has_a_deadline(predictor):
             408,
             "the body did not arrive within 0 seconds; send it faster",
         )
+
+
+def test_a_body_counts_until_its_answer(predictor):
+    with served.client(predictor, Limits(bodies=1000)) as client:
+        for _ in range(2):  # what was refused counts no more
+            response = client.post("/v1/ask", content=b"x" * 1001)
+            text = "all requests together have 1,000 bytes already; try again in a second"
+            assert message(response) == (503, text) and response.headers["retry-after"] == "1"
+        assert message(client.post("/v1/ask", content=b"x" * 1000))[0] == 400
+
+        def endless():
+            for _ in range(100):
+                yield b"x" * 100
+
+        assert message(client.post("/v1/ask", content=endless()))[0] == 503  # without Content-Length
+
+
+def bodies_of(sizes: list[int], limits: Limits, hold: float = 0.0) -> list[int]:
+    """The statuses of requests with bodies of these sizes, each sent while the earlier ones are held."""
+
+    async def app(scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        await asyncio.sleep(hold)
+        assert (await receive())["type"] == "http.disconnect"  # after the deadline of the body
+        await json_response({})(scope, receive, send)
+
+    async def run():
+        guard, finish, statuses = Guard(app, limits, Metrics(), loopback=False), asyncio.Event(), [0] * len(sizes)
+
+        async def request(place, size):
+            messages = iter([{"type": "http.request", "body": b"x" * size}])
+
+            async def receive():
+                if (message := next(messages, None)) is None:
+                    await finish.wait()
+                return message or {"type": "http.disconnect"}
+
+            async def send(message):
+                statuses[place] = message.get("status", statuses[place])
+
+            scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": []}
+            await guard(scope, receive, send)
+
+        tasks = []
+        for place, size in enumerate(sizes):
+            tasks.append(asyncio.create_task(request(place, size)))
+            await asyncio.sleep(0.02)
+        finish.set()
+        await asyncio.gather(*tasks)
+        assert guard.held == 0
+        return statuses
+
+    return asyncio.run(run())
+
+
+def test_bodies_of_all_requests_are_limited_together():
+    assert bodies_of([600, 300, 200, 100], Limits(bodies=1000)) == [200, 200, 503, 200]
+
+
+def test_the_deadline_of_a_body_ends_with_the_body():
+    assert bodies_of([100], Limits(upload_time=0.05), hold=0.1) == [200]
 
 
 def test_too_many_parts(predictor):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kit import served
 
 
 def test_every_example_is_answered(client):
@@ -20,6 +21,24 @@ def test_every_example_is_answered(client):
         jsonschema.validate(body["example"], body["schema"])
         sent += 1
     assert sent == 2
+
+
+@pytest.mark.parametrize("task", ["answers", "pairs", "choices", "expressions", "phrases"])
+def test_the_example_of_every_task_is_answered(tmp_path, task):
+    with served.client(served.predicts(tmp_path, task)) as client:
+        described = client.get("/openapi.json").json()["paths"]
+        assert "/v1/ask" not in described and "/v1/chat/completions" not in described
+        example = described["/v1/predict"]["post"]["requestBody"]["content"]["application/json"]["example"]
+        response = client.post("/v1/predict", json=example)
+        assert response.status_code == 200, response.text
+        message = {"role": "user", "content": "a dog"}
+        chat = client.post("/v1/chat/completions", json={"model": "served/both", "messages": [message]})
+        assert chat.status_code == 400 and chat.json()["error"] == {
+            "message": f"the model gives {response.json()['kind']}; use /v1/predict",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": None,
+        }
 
 
 def test_every_route_is_described(client):

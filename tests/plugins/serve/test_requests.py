@@ -12,7 +12,8 @@ from PIL import Image
 
 from mmgen.tensors import All
 
-LIMITS = Limits(depth=3, pictures=2, pixels=5000, text=20)
+LIMITS = Limits(values=1000, depth=3, pictures=2, pixels=5000, text=20)
+MANY = "the JSON has more than 1,000 values; send less"
 FEW = "the JSON has more than 3 nested levels; send less"
 
 
@@ -32,8 +33,10 @@ def refused(call, *values) -> Refusal:
         (b"\xff\xfe{", "the body is not valid JSON; send a JSON object in UTF-8"),
         (b"[1]", "the body is [1]; send a JSON object"),
         (b'{"a": {"b": [[1]]}}', FEW),
-        (b'{"a":' * 100_000, FEW),
-        (b"[" * 100_000, FEW),
+        (b'{"a":' * 1000, FEW),
+        (b"[" * 1000, FEW),
+        (b"[" * 1001, MANY),
+        (b'{"a": [' + b"[]," * 3_000_000 + b"[]]}", MANY),
     ],
 )
 def test_bodies_that_are_no_object(body, message):

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
-import signal
-import subprocess
-import sys
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +14,7 @@ from PIL import Image
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
-from tools.load import memory, send
+from tools.load import memory, send, serving
 
 from .exports import RECIPE
 from .synthetic import Arguments, arguments, heads, tell
@@ -37,18 +33,10 @@ def measure(chosen: Arguments, folder: Path) -> dict[str, Any]:
 
 def loads(trained: Path, device: str, batch: int, requests: int) -> dict[str, Any]:
     """Serve a run, and send `requests` requests from each number of clients."""
-    command = [sys.executable, "-m", "mmgen", "serve", str(trained), "--device", device, "--port", "0"]
-    with subprocess.Popen([*command, "--batch", str(batch)], stdout=subprocess.PIPE, text=True) as service:
-        assert service.stdout is not None
-        try:
-            address = re.search(r"http://[\d.]+:\d+", service.stdout.readline())
-            if address is None:
-                raise SystemExit("error: mmgen serve did not start; the lines above have the reason")
-            send(address[0], request(), 1, 3)  # warm up
-            results = {str(clients): summary(address[0], clients, requests) for clients in CLIENTS}
-            return {"clients": results, "memory": memory(service.pid)}
-        finally:
-            service.send_signal(signal.SIGTERM)
+    with serving([str(trained), "--device", device, "--batch", str(batch)]) as (address, pid):
+        send(address, request(), 1, 3)  # warm up
+        results = {str(clients): summary(address, clients, requests) for clients in CLIENTS}
+        return {"clients": results, "memory": memory(pid)}
 
 
 def summary(address: str, clients: int, requests: int) -> dict[str, float]:
