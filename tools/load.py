@@ -3,7 +3,8 @@ clients at a time, and prints requests a second, median and 95th percentile of t
 
 Every client sends its next request when it has the answer to the last. `--broken` sends a share of broken requests,
 which must be refused; a request without any answer is lost. With `--serve RUN` instead of an address, the service is
-started, and its cold start and memory are printed too. `--every` prints a row for every so many requests.
+started, and its cold start, its memory and its processor time for a request are printed too. `--every` prints a row
+for every so many requests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -106,6 +108,12 @@ def memory(pid: int) -> float:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))) / 1024
 
 
+def processor_seconds(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @click.command()
 @click.argument("address", required=False)
 @click.option("--serve", "where", help="Start this service instead: a run or an export, and options of mmgen serve.")
@@ -151,14 +159,16 @@ def main(
 def measure(address: str, body: bytes, jobs: Sequence[tuple[int, int]], broken: float, pid: int | None) -> None:
     """Print a table with a row for every job: so many clients, so many requests."""
     send(address, body, 1, 5)  # warm up
-    print("| clients | answers a second | median ms | 95th percentile ms | statuses | memory MB |")
-    print("|---:|---:|---:|---:|---|---:|")
+    print("| clients | answers a second | median ms | 95th percentile ms | processor ms | statuses | memory MB |")
+    print("|---:|---:|---:|---:|---:|---|---:|")
     for count, requests in jobs:
+        before = processor_seconds(pid) if pid else 0.0
         load = send(address, body, count, requests, broken)
+        spent = f"{1000 * (processor_seconds(pid) - before) / requests:.1f}" if pid else ""
         statuses = ", ".join(f"{status}: {number}" for status, number in sorted(load.statuses.items()))
         used = f"{memory(pid):.0f}" if pid else ""
         median, high = (f"{load.percentile(share):.0f}" if load.seconds else "" for share in (50, 95))
-        print(f"| {count} | {load.rate:.1f} | {median} | {high} | {statuses} | {used} |", flush=True)
+        print(f"| {count} | {load.rate:.1f} | {median} | {high} | {spent} | {statuses} | {used} |", flush=True)
 
 
 if __name__ == "__main__":

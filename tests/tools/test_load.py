@@ -22,8 +22,8 @@ def test_rows_for_every_so_many_requests(tmp_path, capsys):
     with servers.running(served.predictor(tmp_path)) as address:
         measure(address, body, [(1, 2), (2, 4)], 0.5, os.getpid())
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [(row[1].strip(), row[5].strip()) for row in rows] == [("1", "200: 1, 400: 1"), ("2", "200: 2, 400: 2")]
-    assert all(float(row[6]) > 10 for row in rows)
+    assert [(row[1].strip(), row[6].strip()) for row in rows] == [("1", "200: 1, 400: 1"), ("2", "200: 2, 400: 2")]
+    assert all(float(row[5]) > 0 and float(row[7]) > 10 for row in rows)
 
 
 def test_a_service_that_does_not_start_is_named():
