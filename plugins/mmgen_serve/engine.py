@@ -28,6 +28,7 @@ from mmgen.inference.query import Query
 from .limits import Limits, Refusal
 
 STOPPING = "the service is stopping; try again later"
+TOGETHER = 4  # requests whose pictures a thread reads at a time, on a processor; more only wait longer
 CRASHED = ("CUDA error", "device-side assert")  # after these, no computation of the process succeeds
 
 
@@ -73,7 +74,6 @@ class Engine:
     window    how long a batch waits for others, in seconds
     batch     the most requests in a batch
     readers   threads that read pictures
-    together  the most requests whose pictures one of these threads reads at a time
     on_crash  called if a thread dies
     on_batch  called with the number of requests of every batch
     """
@@ -85,12 +85,12 @@ class Engine:
         window: float = 0.005,
         batch: int = 32,
         readers: int = 1,
-        together: int = 4,
         on_crash: Callable[[], None] = lambda: None,
         on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
         self.predictor, self.limits, self.window, self.batch = predictor, limits, window, batch
-        self.readers, self.together, self.on_crash, self.on_batch = readers, together, on_crash, on_batch
+        self.readers, self.on_crash, self.on_batch = readers, on_crash, on_batch
+        self.together = batch if predictor.model.device.type == "cuda" else TOGETHER
         self.error: BaseException | None = None  # of the thread that died
         self._retry = predictor.retry()
         self._incoming: queue.SimpleQueue[Job | None] = queue.SimpleQueue()

@@ -222,12 +222,12 @@ def test_a_second_reader_goes_on_and_the_oldest_is_first(held):
     slow = submit(engine, "slow")
     while ["slow"] not in held.together:
         pass
-    others = [submit(engine, name) for name in "ab"]
+    rest = [submit(engine, name) for name in "ab"]
     until_read(engine, 2)
     held.read.set()
     until_read(engine, 3)
     held.go.set()
-    assert [text(reply) for reply in (first, slow, *others)] and held.batches == [["first"], ["slow", "a", "b"]]
+    assert [text(reply) for reply in (first, slow, *rest)] and held.batches == [["first"], ["slow", "a", "b"]]
     engine.stop(SECONDS)
     assert not any(thread.is_alive() for thread in engine._threads)
 
