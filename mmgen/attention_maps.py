@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from .errors import UnavailableError
+from .objectives import Rows
+from .prompts import behind_prompts, prompts_in
 from .tensors import Batch, Layout, ResolvedExample, Slots, Tail, apply
 
 
@@ -79,12 +81,15 @@ def one_layer(layer: int, head: int | None = None) -> HeadReduction:
 
 
 def collate(model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str]) -> Batch:
-    """Examples as a batch of these inputs on the model's device, without targets."""
+    """Examples as a batch of these inputs on the model's device, without targets, but with their prompts."""
     readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
     collated = {
         name: reader.collate([reader.read(example) for example in examples]) for name, reader in readers.items()
     }
-    return Batch(tuple(example.id for example in examples), collated).to(model.device)
+    prompts = {}
+    if model.has_generator and model.generator.reader.reads_prompts:
+        prompts = {"generator": model.generator.reader.ask(Rows(examples))}
+    return Batch(tuple(example.id for example in examples), collated, prompts).to(model.device)
 
 
 def word_attention(
@@ -119,7 +124,7 @@ def token_attention(
     """The attention of B inputs with one text of token ids each, in several ways, from one forward pass.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that returns no attention, and
-    for a generator whose rows differ from its layout.
+    for a generator whose rows differ from its layout. A text stands behind the first prompt of its example.
     """
     if not model.generator.reads_as_laid_out:
         raise UnavailableError(
@@ -128,6 +133,8 @@ def token_attention(
     prefix = model.prefix(batch)
     laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
+    if (prompts := prompts_in(batch)) is not None:
+        tail = behind_prompts(tail, prompts[:, :1], model.backbone.pad_id)
     rows: Slots = prefix.slots.followed_by(model.behind(prefix, tail))
     encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:

@@ -32,6 +32,7 @@ from .objectives import (
 )
 from .parts import Backbone, Embedder
 from .progress import html_table
+from .prompts import prompts_in
 from .registry import Qualified, built, part_calls
 from .sequence import (
     Part,
@@ -226,7 +227,9 @@ class Model(nn.Module):
 
     def prefix(self, batch: Batch) -> Prefix:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""
-        return self._prefix(self._parts(batch), batch, room=self.generator.max_tokens if self.has_generator else 0)
+        prompts = prompts_in(batch)
+        room = (self.generator.max_tokens if self.has_generator else 0) + (0 if prompts is None else prompts.shape[-1])
+        return self._prefix(self._parts(batch), batch, room)
 
     def encode(self, batch: Batch) -> EncodedInputs:
         """Encode the prefixes: states (B, P, H), and the states of each input. No text follows, so the inputs may use

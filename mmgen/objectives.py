@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from .configs import EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
+from .prompts import PROMPT, PROMPT_COUNTS, behind_prompts, padded, prompts_of, with_prompts_parted
 from .sequence import Prefix
 from .tensors import (
     LOG_PROBABILITY,
@@ -178,11 +180,16 @@ class TargetReader(abc.ABC):
 class TextTargets(TargetReader):
     """Targets that are texts: tokens, cut to a limit, the end last. A subclass says how they are laid out.
 
-    max_tokens  tokens of a target, its end included
+    max_tokens     tokens of a target, its end included
+    reads_prompts  whether `Generator.generate` writes behind prompts (`mmgen.prompts.Prompts`); `collate` lays them out
+                   before any targets. Its config then has "prompt" in `query_labels`
     """
+
+    reads_prompts: ClassVar[bool] = False
 
     def __init__(self, backbone: Backbone, max_tokens: int) -> None:
         self.tokenizer, self.end_id, self.max_tokens = backbone.tokenizer, backbone.end_id, max_tokens
+        self.pad_id = backbone.pad_id
         self._known: dict[str, list[int]] = {}  # tokens of targets: the same ones come again every epoch
 
     @abc.abstractmethod
@@ -194,19 +201,35 @@ class TextTargets(TargetReader):
         return tokens
 
     def collate(self, rows: Rows) -> Targets:
-        tail = self.lay_out([self.targets(example) for example in rows.examples])
-        return Targets({"loss": int((tail.labels != -100).sum())}, tail=tail)
+        tail, labels = self.lay_out([self.targets(example) for example in rows.examples]), dict[str, Tensor]()
+        if any(prompts := [self._tokens(prompts_of(example)) for example in rows.examples]):
+            labels = {PROMPT: padded(prompts)}
+            tail = behind_prompts(tail, labels[PROMPT], self.pad_id)
+        return Targets({"loss": int((tail.labels != -100).sum())}, labels, tail)
+
+    def ask(self, rows: Rows) -> Targets:
+        """The prompts of queries, each once, if it reads any: "prompt" (B, K, C), and "prompt_counts" (B,)."""
+        texts = [list(dict.fromkeys(prompts_of(example))) for example in rows.examples] if self.reads_prompts else []
+        if not any(texts):
+            return Targets({})
+        ids = padded([self._tokens(prompts) for prompts in texts])
+        return Targets({}, {PROMPT: ids, PROMPT_COUNTS: torch.tensor([max(1, len(prompts)) for prompts in texts])})
 
     def pairs(self, example: Example) -> int:
         return len(example.targets)
 
     def halves(self, example: Example) -> list[Example]:
-        return targets_parted(example)
+        return with_prompts_parted(example, targets_parted(example))
 
     def targets(self, example: Example) -> list[list[int]]:
         """Token ids of an example's targets, cut to the limit, the end token last."""
         if not example.targets:
             raise DataError(f"example '{example.id}' has no target to train on")
+        if PROMPT in example.labels and not self.reads_prompts:
+            raise DataError(
+                f"example '{example.id}' has a prompt, which this generator does not read; use a generator that does, "
+                "such as masked, or leave the prompts out"
+            )
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
     def lengths(self, examples: Sequence[Example]) -> list[float]:
@@ -216,6 +239,7 @@ class TextTargets(TargetReader):
             tokens = iter(self._tokens([text for example in some for text in example.targets]))
             counts += [
                 sum(self.slots(min(len(next(tokens)) + 1, self.max_tokens)) for _ in example.targets)
+                + sum(map(len, self._tokens(prompts_of(example))))
                 for example in some
             ]
         return counts
@@ -311,8 +335,9 @@ class Generator(Objective):
 
     @abc.abstractmethod
     def generate(self, model: Sequencer, batch: Batch, options: Any) -> list[list[Generation]]:
-        """`options.texts` texts for each of the B examples, best first. Draws from torch's generator. Obeys every
-        option, or raises UnavailableError. `options`: of the class `mmgen.configs.GeneratorConfig.decoding`."""
+        """`options.texts` texts for each of the B examples, best first; for each prompt of an example in order, if it
+        has prompts. Draws from torch's generator. Obeys every option, or raises UnavailableError. `options`: of the
+        class `mmgen.configs.GeneratorConfig.decoding`."""
 
 
 def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:

@@ -18,6 +18,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from .decoding import SAMPLING, Decoding
 from .errors import UnavailableError
 from .parts import Backbone
+from .prompts import Prompts
 from .tensors import Generation
 
 
@@ -86,16 +87,20 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
 
 
 def as_generations(
-    results: Sequence[tuple[list[int], float]], ids: Sequence[str], backbone: Backbone
+    results: Sequence[tuple[list[int], float]], ids: Sequence[str], backbone: Backbone, prompts: Prompts | None = None
 ) -> list[list[Generation]]:
     """The results of `search` for the examples `ids` in the format of `Generator.generate`: a list of texts per
-    example."""
+    example. With prompts, `search` has searched for each of an example's K prompts."""
     per_example = len(results) // len(ids)
     texts = [
         Generation(ids[row // per_example], backbone.decode_text(tokens), tuple(tokens), score)
         for row, (tokens, score) in enumerate(results)
     ]
-    return [texts[first : first + per_example] for first in range(0, len(texts), per_example)]
+    grouped = [texts[first : first + per_example] for first in range(0, len(texts), per_example)]
+    if prompts is None:
+        return grouped
+    per_prompt = per_example // prompts.most
+    return [row[: count * per_prompt] for row, count in zip(grouped, prompts.counts.tolist(), strict=True)]
 
 
 class _StepperModel(PreTrainedModel, GenerationMixin):

@@ -242,6 +242,10 @@ class Batch:
         """The tail of the objective that writes; at most one objective does."""
         return next((targets.tail for targets in self.targets.values() if targets.tail is not None), None)
 
+    def label(self, name: str) -> Tensor | None:
+        """The label tensor of this name of the first objective that has one."""
+        return next((targets.labels[name] for targets in self.targets.values() if name in targets.labels), None)
+
     @property
     def counts(self) -> dict[str, float]:
         """ "objective.loss" -> number of items in the sum of that loss."""
@@ -293,6 +297,7 @@ class Generation:
     score_kind  which of the two; `mmgen.objectives.Generator.score_kind` declares it, and the core writes it here
     passes      for a generator that does not write from left to right: the text after each pass, its open places as
                 [MASK], for the report
+    prompt      the prompt that the text was written for (`mmgen.prompts`); the core writes it here
     """
 
     id: str
@@ -301,6 +306,7 @@ class Generation:
     score: float
     score_kind: ScoreKind = LOG_PROBABILITY
     passes: tuple[str, ...] = ()
+    prompt: str = ""
 
     def _repr_html_(self) -> str:
         return html_table([["text", self.score_kind], [self.text, f"{self.score:.2f}"]], caption=self.id)

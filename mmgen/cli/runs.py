@@ -145,6 +145,14 @@ def init(folder: Path) -> None:
 
 @click.command()
 @writing_options
+@click.option(
+    "--prompt",
+    "prompts",
+    multiple=True,
+    metavar="TEXT",
+    help="Shorthand for --input prompt=TEXT: what a text is to fit, such as 'answer: red'. May be repeated; each "
+    "prompt has its own texts.",
+)
 @jsonl_option
 @shard_option
 def generate(
@@ -152,6 +160,7 @@ def generate(
     sources: tuple[Path, ...],
     pairs: tuple[str, ...],
     caption: str | None,
+    prompts: tuple[str, ...],
     n: int | None,
     sets: tuple[str, ...],
     step: str | None,
@@ -169,7 +178,8 @@ def generate(
     from ..inference.query import named_values, read_sources, refuse_overwriting
     from ..progress import Bars
 
-    values = named_values([*([f"caption={caption}"] if caption else []), *pairs])
+    shorthands = [*([f"caption={caption}"] if caption else []), *(f"prompt={prompt}" for prompt in prompts)]
+    values = named_values([*shorthands, *pairs])
     queries = read_sources(sources, values, check_query(run, step), Bars())
     refuse_overwriting(out, sources, queries)
 
@@ -188,7 +198,8 @@ def _print(line: Mapping[str, Any], kind: str) -> None:
         tell(f"    skipped: {line['error']}", err=True)
     for text in line.get("texts", []):
         kind = f" ({text['score_kind']})" if "score_kind" in text else ""
-        tell(f"    {text['score']:6.2f}{kind}  {text['text']}")
+        prompt = f"  ({text['prompt']})" if "prompt" in text else ""
+        tell(f"    {text['score']:6.2f}{kind}  {text['text']}{prompt}")
 
 
 def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):

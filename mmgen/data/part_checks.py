@@ -21,6 +21,7 @@ from ..decoding import DecodingConfig
 from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
+from ..prompts import PROMPT_COUNTS, with_prompts
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
 from ..sequence import segment_problem
@@ -111,17 +112,23 @@ def example_problem(example: Example) -> str:
 
 
 def check_texts(
-    texts: Sequence[Sequence[Generation]], ids: Sequence[str], num_texts: int, generator: Generator
+    texts: Sequence[Sequence[Generation]],
+    ids: Sequence[str],
+    num_texts: int,
+    generator: Generator,
+    prompts: Sequence[int] = (),
 ) -> list[list[Generation]]:
-    """The texts of a generator for the examples with these ids: `num_texts` per example. Raises PluginError."""
+    """The texts of a generator for the examples with these ids: `num_texts` per example, or for each of its `prompts`.
+    Raises PluginError."""
     problem = ""
     if not isinstance(texts, Sequence) or not all(isinstance(candidates, Sequence) for candidates in texts):
         texts, problem = [], f"{texts!r:.60}; expected a list of texts for each example"
     elif len(texts) != len(ids):
         problem = f"{len(texts)} lists of texts for {len(ids)} examples"
-    for id_, candidates in zip(ids, texts, strict=False):
-        if len(candidates) != num_texts:
-            problem = problem or f"{len(candidates)} texts for '{id_}'; num_return_sequences is {num_texts}"
+    for id_, count, candidates in zip(ids, prompts or [1] * len(ids), texts, strict=False):
+        if len(candidates) != num_texts * count:
+            several = f", and it has {count} prompts" if count > 1 else ""
+            problem = problem or f"{len(candidates)} texts for '{id_}'; num_return_sequences is {num_texts}{several}"
         for text in candidates:
             if not isinstance(text, Generation):
                 problem = problem or f"{text!r:.60} for '{id_}'; expected a mmgen.tensors.Generation"
@@ -136,11 +143,15 @@ def check_texts(
     return [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
 
 
-def write_texts(model: Model, batch: Batch, options: DecodingConfig) -> list[list[Generation]]:
-    """The generator's texts for a batch, checked. Raises PluginError."""
+def write_texts(
+    model: Model, batch: Batch, options: DecodingConfig, examples: Sequence[Example]
+) -> list[list[Generation]]:
+    """The generator's texts for a batch of these examples, checked. Raises PluginError."""
     with part_calls(Qualified("generator", "generator", model.generator), "generate"):
         texts = model.generator.generate(model, batch, options)
-    return check_texts(texts, batch.ids, options.texts, model.generator)
+    prompts = [] if (counts := batch.label(PROMPT_COUNTS)) is None else counts.tolist()
+    checked = check_texts(texts, batch.ids, options.texts, model.generator, prompts)
+    return [with_prompts(row, example) for row, example in zip(checked, examples, strict=True)] if prompts else checked
 
 
 def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:

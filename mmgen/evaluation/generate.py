@@ -16,6 +16,8 @@ from ..errors import DataError
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
+from ..prompts import prompts_of
+from ..recipe.tables import GENERATOR
 from ..storage.generations import as_line
 from ..tensors import Example, Generation
 from ..training.context import StepContext
@@ -39,12 +41,12 @@ def generate(
     not fit. `retry`: shared by successive calls, so that they do not retry batch sizes that were too large."""
     if batch_size < 1:
         raise DataError(f"batch_size must be at least 1, but is {batch_size}")
-    collate = Collator(model, inputs or model.inputs, objectives=())
+    collate = _collator(model, inputs or model.inputs)
     retry = retry or OomRetry("writing", ADVICE_FEWER_TEXTS)
 
     def texts(piece: Sequence[Example]) -> list[list[Generation]]:
         batch, decoding = collate(piece).to(model.device), options or model.decoding
-        return write_texts(model, batch, decoding)
+        return write_texts(model, batch, decoding, piece)
 
     training = model.training
     model.eval()
@@ -81,16 +83,18 @@ def split_texts(
     A batch that runs out of memory is split in halves, separately in each process. Greedy search and beam search find
     the same texts then; samples differ, since each piece has its own seed (the same splits give the same samples)."""
     accelerator, step = context.accelerator, context.step
-    collate = Collator(model, step.inputs, objectives=())
+    check_prompts(examples)
+    collate = _collator(model, step.inputs)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     retry = context.retry("writing", ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id)
 
     def texts(number: int, batch_indices: Sequence[int], piece: Sequence[int]) -> list[list[Generation]]:
-        batch = collate([examples[index] for index in piece]).to(accelerator.device)
+        shown = [examples[index] for index in piece]
+        batch = collate(shown).to(accelerator.device)
         cut = piece if len(piece) < len(batch_indices) else ()  # the seed of a full batch does not depend on pieces
         torch.manual_seed(seed_from(context.seed, context.name, "write", number, *cut))
         with precision(step.training.precision, accelerator.device):
-            return write_texts(model, batch, decoding)
+            return write_texts(model, batch, decoding, shown)
 
     def work(number: int, batch_indices: Sequence[int]) -> Iterator[tuple[int, list[Generation]]]:
         for piece, written in retry.over(batch_indices, partial(texts, number, batch_indices)):
@@ -98,3 +102,19 @@ def split_texts(
 
     with torch.random.fork_rng(devices):
         return run_distributed(context, ("writing", "texts"), collate.slots(examples), batch_size, work)
+
+
+def check_prompts(examples: Sequence[Example]) -> None:
+    """Raises DataError for an example with several prompts: one text is scored, but each prompt would have its own."""
+    for example in examples:
+        if len(prompts := {*prompts_of(example)}) > 1:
+            raise DataError(
+                f"example '{example.id}' has {len(prompts)} different prompts; a split that is scored must have one "
+                "example per prompt"
+            )
+
+
+def _collator(model: Model, inputs: Sequence[str]) -> Collator:
+    """Reads these inputs, and prompts if the generator reads any."""
+    objectives = (GENERATOR,) if model.generator.reader.reads_prompts else ()
+    return Collator(model, inputs, objectives, predicting=True)

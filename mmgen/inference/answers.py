@@ -87,6 +87,7 @@ class Answer:
             line["texts"] = [
                 {"text": text.text, "score": round(text.score, 4)}
                 | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
+                | ({"prompt": text.prompt} if text.prompt else {})
                 for text in self.texts
             ]
         return line | ({"remarks": list(self.remarks)} if self.remarks else {})

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..configs import GeneratorConfig, ObjectiveConfig
 from ..errors import did_you_mean
+from ..prompts import PROMPT
 from .mixtures import Wrong, mixture_errors
 from .tables import GENERATOR, SourceConfig, Step
 
@@ -34,6 +35,10 @@ def objective_errors(name: str, step: Step, built: Mapping[str, Any]) -> Iterato
         for number, source in enumerate(step.sources(default, inputs, objectives).values()):
             source_place = ("steps", name, "data", str(number), "objectives") if isinstance(step.data, tuple) else place
             yield from ((source_place, wrong) for wrong in _source_errors(source, inputs, objectives))
+            generator = trained.get(GENERATOR) if GENERATOR in source.objectives else None
+            if isinstance(generator, GeneratorConfig) and PROMPT in {*source.data.labels} - {*generator.query_labels}:
+                message = f"the generator '{generator.type}' does not read the prompts of data '{source.data.type}'; "
+                yield source_place, message + "use a generator that does, such as masked, or data without prompts"
     yield from _evaluate_errors(name, step, [*trained], {key: config.gives for key, config in trained.items()})
 
 

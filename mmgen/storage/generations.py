@@ -18,8 +18,8 @@ TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
 def as_line(texts: Sequence[Generation]) -> str:
-    """The texts of one example as a line. "score_kind" is written only if it is not a log-probability, "passes" only if
-    there are any."""
+    """The texts of one example as a line. "score_kind" is written only if it is not a log-probability, "passes" and
+    "prompt" only if there are any."""
     return json.dumps([_as_json(text) for text in texts], ensure_ascii=False)
 
 
@@ -27,8 +27,9 @@ def _as_json(text: Generation) -> dict[str, Any]:
     values = asdict(text)
     if text.score_kind == LOG_PROBABILITY:
         del values["score_kind"]
-    if not text.passes:
-        del values["passes"]
+    for name in ("passes", "prompt"):
+        if not values[name]:
+            del values[name]
     return values
 
 

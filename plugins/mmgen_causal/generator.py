@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from mmgen import Decoding
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
+from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
 from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
@@ -21,9 +22,11 @@ from .writing import CausalStepper
 class CausalTargets(TextTargets):
     """Lays out targets, in loader workers."""
 
+    reads_prompts = True
+
     def __init__(self, config: Causal, backbone: Backbone) -> None:
         super().__init__(backbone, config.max_tokens)
-        self.begin_id, self.pad_id = backbone.end_id, backbone.pad_id
+        self.begin_id = backbone.end_id
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
@@ -64,9 +67,10 @@ class CausalGenerator(Generator):
         return Loss({"loss": total}, slots)
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        stepper = CausalStepper(model, model.prefix(batch), model.backbone.end_id)
+        prompts = Prompts.of(batch)
+        stepper = CausalStepper(model, model.prefix(batch), model.backbone.end_id, prompts)
         hypotheses = search(stepper, stepper.begin, options, Limits.of(model.backbone, self.max_tokens))
-        return as_generations(hypotheses, batch.ids, model.backbone)
+        return as_generations(hypotheses, batch.ids, model.backbone, prompts)
 
 
 def split_targets(tail: Tail, masks: str) -> Iterator[Tail]:

@@ -22,7 +22,7 @@ def diverse_beam_search(
 
     A hypothesis is ranked by log-probability / length ** `length_penalty`; the diversity penalty is not counted.
     """
-    inputs, groups = len(stepper.prefix), options.num_beam_groups
+    inputs, groups = stepper.searches, options.num_beam_groups
     width = options.num_beams // groups
     beams = options.num_beams
     device = stepper.prefix.free.device

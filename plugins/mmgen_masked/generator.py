@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from mmgen import Decoding
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
+from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
 from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
@@ -30,9 +31,11 @@ HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit t
 class MaskedTargets(TextTargets):
     """Lays out targets, in loader workers."""
 
+    reads_prompts = True
+
     def __init__(self, config: Masked, backbone: Backbone) -> None:
         super().__init__(backbone, config.max_tokens)
-        self.mask_id, self.pad_id = backbone.mask_id, backbone.pad_id
+        self.mask_id = backbone.mask_id
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
@@ -79,10 +82,11 @@ class MaskedGenerator(Generator):
         return torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        backbone, stepper = model.backbone, MaskedStepper(model, model.prefix(batch))
+        backbone, prompts = model.backbone, Prompts.of(batch)
+        stepper = MaskedStepper(model, model.prefix(batch), prompts)
         if options.num_beam_groups > 1:
             hypotheses = diverse_beam_search(stepper, options, self.max_tokens, backbone.end_id)
         else:
-            start = torch.full_like(stepper.prefix.free, backbone.start_id)
+            start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
             hypotheses = search(stepper, start, options, Limits.of(backbone, self.max_tokens))
-        return as_generations(hypotheses, batch.ids, backbone)
+        return as_generations(hypotheses, batch.ids, backbone, prompts)

@@ -44,6 +44,15 @@ class Questions(Published):
         """The release that defines the file names."""
         raise NotImplementedError
 
+    @property
+    def has_prompts(self) -> bool:
+        """Whether its questions have prompts (`mmgen.prompts`)."""
+        return False
+
+    @property
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("prompt",) if self.has_prompts else ()
+
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.published.questions, *self.files]))
 
@@ -63,6 +72,20 @@ class Vqa(Questions):
     release: Literal["1.0", "2.0", "okvqa"] = Field(
         "1.0", description="the release, which defines file names, captions and published results"
     )
+    prompts: Literal["none", "answer", "answer_type", "question_type"] = Field(
+        "none",
+        description="a prompt per question, from the annotations beside the questions: its most common answer "
+        '("answer: red"), the type of its answer ("answer type: yes/no") or its own ("question type: how many")',
+    )
+
+    @property
+    def has_prompts(self) -> bool:
+        return self.prompts != "none"
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        if self.has_prompts and self.targets == "captions":
+            raise ValueError('prompts: only questions have prompts; remove it, or set targets = "questions"')
 
     @property
     def published(self) -> Release:
@@ -98,8 +121,9 @@ class Table(Questions):
     columns: dict[str, str] = Field(
         {},
         description='"id", "image", "caption", "question" (or "questions", to generate them) or another input -> its '
-        'column or key; a label: "answers" (one, or one per person), "truth", "choices" and "choice" (the right one, '
-        'or its number from 0), "box" (x0 y0 x1 y1, from 0 to 1); "boxes": the picture\'s regions',
+        'column or key; "prompt": what the questions of a row are to fit, such as a level; a label: "answers" (one, or '
+        'one per person), "truth", "choices" and "choice" (the right one, or its number from 0), "box" (x0 y0 x1 y1, '
+        'from 0 to 1); "boxes": the picture\'s regions',
     )
     facts: tuple[str, ...] = Field(
         (), description="with labels: columns that are kept as facts of the examples, such as a level or a topic"
@@ -111,13 +135,20 @@ class Table(Questions):
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(name for name in LABELS if name in self.columns)
+        return tuple(name for name in (*LABELS, "prompt") if name in self.columns)
+
+    @property
+    def has_prompts(self) -> bool:
+        return "prompt" in self.columns
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
+        if self.has_prompts and (self.labels != ("prompt",) or self.targets == "captions"):
+            other = f"label '{self.labels[0]}'" if self.labels != ("prompt",) else 'targets = "captions"'
+            raise ValueError(f"columns: only questions to generate have a prompt; remove it, or the {other}")
         if "choice" in self.columns and "choices" not in self.columns:
             raise ValueError('columns: "choice" needs a column "choices" with the texts to choose from')
-        if self.facts and not self.labels:
+        if self.facts and not {*self.labels} & {*LABELS}:
             raise ValueError(
                 f"facts: only rows with a label have facts; a label in columns is one of {', '.join(LABELS)}"
             )
@@ -125,7 +156,7 @@ class Table(Questions):
             raise ValueError(f"facts: '{taken[0]}' is also in columns; name it in one of them")
 
     def build(self):
-        if not self.labels:
+        if not {*self.labels} & {*LABELS}:
             return super().build()
         from .labelled import LabelledRows
 

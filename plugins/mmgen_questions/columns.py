@@ -11,7 +11,7 @@ from mmgen.errors import DataError, did_you_mean
 from mmgen.reading.tables import BETWEEN, rows
 from mmgen.reading.text import image_id, join_names, tidy
 
-from .formats import Entry, QuestionFile
+from .formats import Entry, QuestionFile, prompts_for
 
 DEFAULT_NAMES = {  # field of an entry -> default names of its column
     "id": ("id",),
@@ -21,11 +21,14 @@ DEFAULT_NAMES = {  # field of an entry -> default names of its column
 }
 
 
+KNOWN = {*DEFAULT_NAMES, "prompt"}  # fields that are no inputs
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of the fields.
 
-    names    "id", "image", "caption", "questions", or another input -> its column, which must exist
+    names    "id", "image", "caption", "questions", "prompt", or another input -> its column, which must exist
     usual    field -> possible names of its column, which may be missing
     between  the separator of several texts in one cell; "" for one text per cell
     advice   the end of the error message for a missing column
@@ -93,7 +96,8 @@ def _entry(cells: Mapping[str, str], between: str, number: int) -> Entry:
         image,
         list(texts["questions"]),
         tuple(filter(None, texts.get("caption", ()))),
-        {name: values for name in cells if name not in DEFAULT_NAMES and (values := tuple(filter(None, texts[name])))},
+        {name: values for name in cells if name not in KNOWN and (values := tuple(filter(None, texts[name])))},
+        prompts_for(texts["questions"], texts.get("prompt", ())),
     )
 
 
@@ -105,7 +109,8 @@ def _texts(cell: str, name: str, between: str) -> Iterator[str]:
 def _join(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
     """Add a row to the entry with its id. Raises DataError for a row about another image."""
     entry = entries.get(row.id)
-    questions, row.questions = row.questions, []
+    questions, row.questions = [*zip(row.questions, row.prompts, strict=True)], []
+    row.prompts = []
     if entry is None:
         entries[row.id] = entry = row
     else:
@@ -114,7 +119,8 @@ def _join(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
                 f"the id '{row.id}' has the image {row.image} here, but {entry.image} in an earlier row; use "
                 "one image per id"
             )
-        repeated = [question for question in questions if question in entry.questions]
+        known = {*zip(entry.questions, entry.prompts, strict=True)}
+        repeated = [question for question in questions if question in known]
         counts["duplicates"] += len(repeated)
         questions = [question for question in questions if question not in repeated]
         entry.captions = tuple(dict.fromkeys((*entry.captions, *row.captions)))
@@ -122,5 +128,5 @@ def _join(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
         entry.more = {
             name: tuple(dict.fromkeys((*entry.more.get(name, ()), *row.more.get(name, ())))) for name in names
         }
-    for question in questions:
-        entry.add(question, counts)
+    for question, prompt in questions:
+        entry.add(question, counts, prompt)

@@ -13,13 +13,14 @@ from mmgen_vl.coco import Captions, read_captions
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
+from mmgen.prompts import one_per_prompt
 from mmgen.reading.find_files import Finder
 from mmgen.reading.text import join_names
 from mmgen.tensors import Example
 
-from . import Csv, Jsonl, Questions
+from . import Csv, Jsonl, Questions, Vqa
 from .columns import VQG, Columns, read_columns
-from .formats import Entry, QuestionFile, read_jsonl, read_vqa
+from .formats import Entry, QuestionFile, read_annotations, read_jsonl, read_vqa
 
 READERS: dict[str, Callable[[Path], QuestionFile]] = {
     "vqa": read_vqa,
@@ -42,6 +43,7 @@ class Files(NamedTuple):
 
     questions: Path
     captions: tuple[Path, ...]
+    annotations: Path | None
 
 
 class QuestionFiles(PublishedFiles):
@@ -51,6 +53,8 @@ class QuestionFiles(PublishedFiles):
     inputs   "image": the image's key (`mmgen.files.image_key`); "caption": a tuple of captions; further inputs
              of JSONL and tables
     targets  the questions, each on one line; with `targets = "captions"` the captions, which then are not an input
+    labels   "prompt": one per question, if the config has prompts. Outside of `train_split`, an example has one prompt
+             (id "val-314392:2") and the facts "prompt_kind" and "prompt_value"
 
     `lacking` has the images (ids, for lines without an image) without a caption, a picture or a question.
     """
@@ -75,7 +79,17 @@ class QuestionFiles(PublishedFiles):
         return Files(
             finder.file(names, release.where(names[0].name)),
             tuple(finder.file([name], release.where(name.name)) for name in captions),
+            self._annotations(finder, split) if isinstance(config, Vqa) and config.has_prompts else None,
         )
+
+    def _annotations(self, finder: Finder, split: str) -> Path:
+        name = self.release.annotations.get(split)
+        if name is None:
+            raise DataError(
+                f"data.prompts: {self.release.name} has no annotations of '{split}'; choose another split, such as "
+                'test_split = "val"'
+            )
+        return finder.file([Path(name)], self.release.where(name))
 
     def describe(self) -> dict[str, Any]:
         """As for all published files, with counts of images, questions, captions and of what was left out; also the
@@ -87,8 +101,8 @@ class QuestionFiles(PublishedFiles):
 
     def load(self, name: str) -> Split:
         """Read a split and join it. What is left out is counted and logged once."""
-        questions, caption_files = self.files[name]
-        question_file = self._read(questions)
+        questions, caption_files, annotations = self.files[name]
+        question_file = self._read(questions, annotations)
         self.licence = question_file.licence or self.licence
         captions = self._captions_of(caption_files)
         counts = Counter(
@@ -107,18 +121,25 @@ class QuestionFiles(PublishedFiles):
             if self._is_usable(entry, lacking, captioned):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)
-                examples += _examples(name, entry, self.config)
+                made = _examples(name, entry, self.config)
+                examples += (
+                    one_per_prompt(made) if self.config.has_prompts and name != self.config.train_split else made
+                )
         counts.update({key: len(images) for key, images in lacking.items()})
         self._check(name, examples, counts, lacking)
         if question_file.unused_columns and self.release.format == "csv":
             log.info("%s: unused columns: %s", questions, join_names(question_file.unused_columns))
         return Split(tuple(examples), counts, lacking)
 
-    def _read(self, path: Path) -> QuestionFile:
+    def _read(self, path: Path, annotations: Path | None) -> QuestionFile:
         if isinstance(self.config, Csv):
             return read_columns(path, Columns(self.config.columns, between=self.config.separator))
         if isinstance(self.config, Jsonl):
             return read_jsonl(path, self.config.columns)
+        if isinstance(self.config, Vqa) and annotations is not None:
+            kind = self.config.prompts
+            values = read_annotations(annotations, kind)
+            return read_vqa(path, {key: f"{kind.replace('_', ' ')}: {value}" for key, value in values.items()})
         return READERS[self.release.format](path)
 
     def _captions_of(self, files: tuple[Path, ...]) -> Captions:
@@ -142,7 +163,7 @@ class QuestionFiles(PublishedFiles):
         self, name: str, examples: Sequence[Example], counts: Counter, lacking: Mapping[str, Sequence[str]]
     ) -> None:
         """Log what was left out. Raises DataError if no example remains, or if parts are missing and must not be."""
-        questions, caption_files = self.files[name]
+        questions, caption_files, _ = self.files[name]
         incomplete, left_out = counted(counts, MISSING), counted(counts, LEFT_OUT)
         images = counted(counts, {"images": "image{s}"})
         place = f"{self.name} {name}" + (f" ({images})" if images else "")
@@ -168,12 +189,13 @@ def _examples(split: str, entry: Entry, config: Questions) -> Iterator[Example]:
     """The example of an entry, or one per caption."""
     base = {**entry.more} if entry.image is None else {"image": entry.image, **entry.more}
     example_id, targets = f"{split}-{entry.id}", tuple(entry.questions)
+    labels = {"prompt": tuple(entry.prompts)} if config.has_prompts else {}
     if config.targets == "captions":
         if entry.captions:
             yield Example(example_id, base, entry.captions)
     elif config.captions == "all" and entry.captions:
         for number, caption in enumerate(entry.captions, 1):
-            yield Example(f"{example_id}#{number}", {**base, "caption": (caption,)}, targets)
+            yield Example(f"{example_id}#{number}", {**base, "caption": (caption,)}, targets, labels=labels)
     else:
         texts = entry.captions[:1] if config.captions == "first" else entry.captions
-        yield Example(example_id, {**base, "caption": texts} if texts else base, targets)
+        yield Example(example_id, {**base, "caption": texts} if texts else base, targets, labels=labels)

@@ -6,7 +6,7 @@ Each reader takes a path. Raises DataError with the line, or the place in the JS
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -25,10 +25,12 @@ class Entry:
     questions: list[str] = field(default_factory=list)
     captions: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)  # further inputs
+    prompts: list[str] = field(default_factory=list)  # one per question; "" for a question without one
 
-    def add(self, question: str, counts: Counter) -> None:
+    def add(self, question: str, counts: Counter, prompt: str = "") -> None:
         if question:
             self.questions.append(question)
+            self.prompts.append(prompt)
         else:
             counts["empty_questions"] += 1
 
@@ -44,8 +46,21 @@ class QuestionFile:
     unused_columns: tuple[str, ...] = ()
 
 
-def read_vqa(path: Path) -> QuestionFile:
-    """`*_questions.json` of VQA 1.0, VQA 2.0 and OK-VQA; one entry per image."""
+def read_annotations(path: Path, kind: str) -> dict[str, str]:
+    """Question id -> its "answer", "answer_type" or "question_type", of VQA's `*_annotations.json`."""
+    key = {"answer": "multiple_choice_answer"}.get(kind, kind)
+    values: dict[str, str] = {}
+
+    def take(item: Any) -> None:
+        require_keys(item, "question_id", key)
+        values[image_id(item["question_id"], "question_id", plain=True)] = tidy(item[key], key)
+
+    read_items(read_list(path, "annotations", "VQA annotations")[1], path, "annotations", take)
+    return values
+
+
+def read_vqa(path: Path, prompts: Mapping[str, str] = MappingProxyType({})) -> QuestionFile:
+    """`*_questions.json` of VQA 1.0, VQA 2.0 and OK-VQA; one entry per image. `prompts`: by the question's id."""
     table, questions = read_list(path, "questions", "VQA questions")
     entries: dict[str, Entry] = {}
     seen: dict[str, tuple[str, str]] = {}
@@ -54,6 +69,7 @@ def read_vqa(path: Path) -> QuestionFile:
     def take(item: Any) -> None:
         require_keys(item, "image_id", "question")
         key, question = image_id(item["image_id"], "image_id"), tidy(item["question"], "question")
+        prompt = prompts.get(str(item.get("question_id")), "")
         if "question_id" in item:
             question_id = image_id(item["question_id"], "question_id", plain=True)
             if question_id in seen:
@@ -62,7 +78,7 @@ def read_vqa(path: Path) -> QuestionFile:
                 counts["duplicates"] += 1
                 return
             seen[question_id] = key, question
-        entries.setdefault(key, Entry(key, key)).add(question, counts)
+        entries.setdefault(key, Entry(key, key)).add(question, counts, prompt)
 
     read_items(questions, path, "questions", take)
     licence = table.get("license")
@@ -78,7 +94,7 @@ def read_jsonl(path: Path, columns: Mapping[str, str] = MappingProxyType({})) ->
     counts: Counter[str] = Counter()
     for number, item in json_lines(path):
         try:
-            entry = _entry(with_fields(item, columns, tuple(columns)), counts, number)
+            entry = _entry(with_fields(item, columns, tuple(columns)), counts, number, "prompt" in columns)
             if entry.id in lines:
                 raise DataError(f"duplicate id '{entry.id}', first on line {lines[entry.id]}")
         except DataError as error:
@@ -98,13 +114,14 @@ def with_fields(item: Any, columns: Mapping[str, str], required: Collection[str]
     return {fields.get(key, key): value for key, value in item.items()} if columns else item
 
 
-def _entry(item: Any, counts: Counter, number: int) -> Entry:
+def _entry(item: Any, counts: Counter, number: int, has_prompts: bool) -> Entry:
     """The entry of a line. `number`: its id if it has none."""
     require_keys(item, "questions")
     more = dict(item)
     entry_id = image_id(more.pop("id", number), "id", plain=True)
     image = more.pop("image", None)
     questions = _texts(more.pop("questions"), "questions")
+    prompts = prompts_for(questions, _texts(more.pop("prompt", []), "prompt") if has_prompts else [])
     captions = _texts(more.pop("caption", []), "caption") + _texts(more.pop("captions", []), "captions")
     entry = Entry(
         entry_id,
@@ -115,9 +132,16 @@ def _entry(item: Any, counts: Counter, number: int) -> Entry:
             for name, value in more.items()
         },
     )
-    for question in questions:
-        entry.add(question, counts)
+    for question, prompt in zip(questions, prompts, strict=True):
+        entry.add(question, counts, prompt)
     return entry
+
+
+def prompts_for(questions: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """One prompt per question: those of a row, or its only one for all. Raises DataError."""
+    if len(prompts) not in (0, 1, len(questions)):
+        raise DataError(f"{len(prompts)} prompts for {len(questions)} questions; give one, or one per question")
+    return [*prompts] if len(prompts) == len(questions) else [*prompts, ""][:1] * len(questions)
 
 
 def _texts(value: Any, name: str) -> list[str]:

@@ -20,6 +20,7 @@ class Release:
 
     questions  split -> possible names of its file
     captions   split -> the file with the captions of its images
+    annotations  split -> the file with the answers and types of its questions
     origin     file name, or "" for all other files -> where to get the file
     rows       label -> metric -> value, as printed in the paper; labels of the paper's models are our steps' names
     """
@@ -28,6 +29,7 @@ class Release:
     format: Literal["vqa", "vqg", "jsonl", "csv"]
     questions: Mapping[str, tuple[str, ...]]
     captions: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     origin: Mapping[str, str] = field(default_factory=dict)
     licence: str = "not stated"
     rows: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
@@ -83,11 +85,17 @@ _VQA_CAPTIONS = {
 }
 _COCO_ORIGIN = {"captions_train2014.json": COCO, "captions_val2014.json": COCO, "captions_test2015.json": NEURALTALK}
 
+
+def _annotations(prefix: str) -> dict[str, str]:
+    return {split: f"{prefix}mscoco_{split}2014_annotations.json" for split in ("train", "val")}
+
+
 VQA1 = Release(
     name="VQA 1.0",
     format="vqa",
     questions=_vqa("", ("OpenEnded", "MultipleChoice"), train="train2014", val="val2014", test="test2015"),
     captions=_VQA_CAPTIONS,
+    annotations=_annotations(""),
     origin={"": "visualqa.org/vqa_v1_download.html", **_COCO_ORIGIN},
     licence="questions and captions: CC BY 4.0; images: their photographers' terms",
     rows=_rows(_TABLE_1),
@@ -98,6 +106,7 @@ VQA2 = Release(
     format="vqa",
     questions=_vqa("v2_", ("OpenEnded",), train="train2014", val="val2014", test="test2015"),
     captions=_VQA_CAPTIONS,
+    annotations=_annotations("v2_"),
     origin={"": "visualqa.org/download.html", **_COCO_ORIGIN},
     licence=VQA1.licence,
 )
@@ -106,6 +115,7 @@ OKVQA = Release(
     format="vqa",
     questions=_vqa("", ("OpenEnded",), train="train2014", val="val2014"),
     captions={split: _VQA_CAPTIONS[split] for split in ("train", "val")},
+    annotations=_annotations(""),
     origin={"": "okvqa.allenai.org/download.html", **_COCO_ORIGIN},
     licence=VQA1.licence,
 )

@@ -14,7 +14,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -264,7 +264,11 @@ class Engine:
         """The attention of each text of an answer."""
         if answer.error or query.read is None:
             return ()
-        examples = [query.read.rows[0].example] * len(answer.texts)
+        example = query.read.rows[0].example
+        examples = [
+            replace(example, labels={**example.labels, "prompt": text.prompt}) if text.prompt else example
+            for text in answer.texts
+        ]
         tokens, names = [text.tokens for text in answer.texts], [*self.predictor.names.inputs]
         return tuple(word_attention(self.predictor.model, examples, names, tokens, {"all": all_layers}))
 

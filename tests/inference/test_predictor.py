@@ -229,3 +229,21 @@ def test_an_answer_is_a_line_of_json():
     choice = Answer("q", prediction=Prediction("q", {"choice": 1}, 0.5), remarks=("cut",))
     assert choice.as_json() == {"id": "q", "value": {"choice": 1}, "score": 0.5, "remarks": ["cut"]}
     assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
+
+
+def test_every_prompt_has_its_own_texts(predictor):
+    """In the order of the prompts, as if each were asked alone; a query without a prompt may be in the same batch."""
+    queries = [{"image": SEEN, "prompt": ["a dog", "red"]}, {"image": OTHER}, {"image": SEEN, "prompt": "red"}]
+    several, without, single = predictor.ask(queries, caption="a red dog", n=2)
+    assert [text.prompt for text in several.texts] == ["a dog", "a dog", "red", "red"]
+    assert [text.text for text in several.texts[2:]] == [text.text for text in single.texts]
+    assert without.as_json() == {**predictor.ask(OTHER, caption="a red dog", n=2).as_json(), "id": "2"}
+    assert [text["prompt"] for text in single.as_json()["texts"]] == ["red", "red"]
+    assert all("prompt" not in text for text in without.as_json()["texts"])
+
+
+@pytest.mark.parametrize("prompt", [3, ["red", 3], {"a": 1}])
+def test_a_prompt_is_a_text(predictor, prompt):
+    with pytest.raises(DataError) as error:
+        predictor.ask(SEEN, caption="a red dog", prompt=prompt)
+    assert str(error.value) == (f"example 'this query': 'prompt' must be a string or a list of strings, not {prompt!r}")

@@ -1,5 +1,7 @@
 """Objectives of a step that a run would refuse are refused by the check."""
 
+import re
+
 import pytest
 from kit import toys
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
@@ -82,3 +84,14 @@ def test_the_labels_of_a_data_set_with_a_mistake_are_unknown(recipe):
         recipe(answers), sets=('steps.answers.data={type="scene_answers", nokey=1}', 'data.type="scenes"')
     )
     assert "nokey: no such key" in step_data
+
+
+def test_prompts_need_a_generator_that_reads_them(tmp_path):
+    text = toys.recipe(generator={"type": "any_order"}, data={"type": "csv", "folder": ".", "columns": {"prompt": "level"}})
+    (tmp_path / "toy.toml").write_text(re.sub("(train|val|test)_size = .*\n", "", text))
+    message = (
+        "the generator 'any_order' does not read the prompts of data 'csv'; use a generator that does, such as masked, "
+        "or data without prompts"
+    )
+    lines = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr.splitlines()
+    assert [line.split(": ", 3)[2:] for line in lines] == [[f"steps.{step}.objectives", message] for step in ("first", "second")]

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.questions import ALL_WELL, FUZZ, HEADER, check_usable_or_refused, load_error, vqg
-from mmgen_questions import Csv
+from mmgen_questions import Csv, Jsonl
 
+from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite
 
 
@@ -146,3 +147,42 @@ def test_any_csv(tmp_path, text):
 @given(text=st.text(st.sampled_from("a7,\"-\n\r' \t\u2028é|")), suffix=st.sampled_from([".csv", ".tsv"]))
 def test_any_table(tmp_path, text, suffix):
     check_usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))
+
+
+def test_a_column_of_prompts(tmp_path):
+    """Rows of an image are one example in training; elsewhere an example has one prompt, as scores need it."""
+    rows = "image,questions,level\n1,what is it?---where is it?,remember\n1,why is it there?,analyse\n2,who?,\n"
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.csv").write_text(rows)
+    config = Csv(folder=tmp_path, columns={"prompt": "level"})
+    assert config.labels == ("prompt",)
+    train, test = config.build().split("train"), config.build().split("test")
+    assert [(example.id, example.targets, example.labels["prompt"]) for example in train] == [
+        ("train-1", ("what is it?", "where is it?", "why is it there?"), ("remember", "remember", "analyse")),
+        ("train-2", ("who?",), ("",)),
+    ]
+    assert [(example.id, example.targets, example.labels["prompt"]) for example in test] == [
+        ("test-1:1", ("what is it?", "where is it?"), ("remember", "remember")),
+        ("test-1:2", ("why is it there?",), ("analyse",)),
+        ("test-2:1", ("who?",), ("",)),
+    ]
+    assert test[1].facts == {"prompt_kind": "", "prompt_value": "analyse"}
+
+
+def test_lines_of_json_with_prompts(tmp_path):
+    lines = '{"image": "1", "questions": ["what?", "who?"], "level": ["easy", "hard"]}\n'
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(lines)
+    (example,) = Jsonl(folder=tmp_path, columns={"prompt": "level"}).build().split("train")
+    assert (example.targets, example.labels["prompt"]) == (("what?", "who?"), ("easy", "hard"))
+    assert "level" not in example.inputs
+
+
+def test_wrong_prompts(tmp_path):
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.csv").write_text("image,questions,level\n1,a?---b?---c?,x---y\n")
+    with pytest.raises(DataError) as error:
+        Csv(folder=tmp_path, columns={"prompt": "level"}).build().split("train")
+    assert str(error.value).endswith("train.csv:2: 2 prompts for 3 questions; give one, or one per question")
+    with pytest.raises(ValueError, match="only questions to generate have a prompt; remove it, or the label 'answers'"):
+        Csv(folder=tmp_path, columns={"prompt": "level", "answers": "answer"})

@@ -279,3 +279,37 @@ class TestVqg(DatasetSuite):
 def test_any_vqa(tmp_path, value):
     (tmp_path / "q.json").write_text(json.dumps({"questions": value}))
     check_usable_or_refused(vqa(tmp_path))
+
+
+def annotated(folder: Path, **options) -> Vqa:
+    vqa_file(folder / "q.json", ("1", "what is it?"), ("1", "is it red?"), ("2", "how many?"))
+    answers = [("a dog", "other", "what is the"), ("yes", "yes/no", "is it"), ("2", "number", "how many")]
+    keys = ("multiple_choice_answer", "answer_type", "question_type")
+    items = [{"question_id": number, **dict(zip(keys, row, strict=True))} for number, row in enumerate(answers)]
+    (folder / "mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": items}))
+    return vqa(folder, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "prompts"),
+    [
+        ("answer", [("answer: a dog", "answer: yes"), ("answer: 2",)]),
+        ("answer_type", [("answer type: other", "answer type: yes/no"), ("answer type: number",)]),
+        ("question_type", [("question type: what is the", "question type: is it"), ("question type: how many",)]),
+    ],
+)
+def test_prompts_from_the_annotations_of_vqa(tmp_path, kind, prompts):
+    config = annotated(tmp_path, prompts=kind)
+    assert config.labels == ("prompt",) and annotated(tmp_path).labels == ()
+    assert [example.labels["prompt"] for example in config.build().split("train")] == prompts
+    assert all(not example.labels for example in annotated(tmp_path).build().split("train"))
+
+
+def test_prompts_need_annotations(tmp_path):
+    config = annotated(tmp_path, prompts="answer").model_copy(
+        update={"files": {"train": Path("q.json"), "test": Path("q.json")}, "test_split": "test"}
+    )
+    message = 'no annotations of \'test\'; choose another split, such as test_split = "val"'
+    assert message in str(load_error(config))
+    with pytest.raises(ValueError, match='prompts: only questions have prompts; remove it, or set targets = "questi'):
+        annotated(tmp_path, prompts="answer", targets="captions")

@@ -1,0 +1,242 @@
+"""Prompts: packed rows and cached texts equal rows of one prompt and one target; other targets never see a prompt."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from kit import naive, toys
+from mmgen_causal import Causal
+from mmgen_encoders import Albert, Bert, Roberta
+from mmgen_masked import Masked
+from mmgen_masked.generator import MaskedTargets
+from mmgen_text import Text
+
+from mmgen import DataError, Decoding
+from mmgen.attention import visible
+from mmgen.attention_maps import last_layer, word_attention
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import resolve
+from mmgen.evaluation.generate import check_prompts, generate
+from mmgen.model import compose
+from mmgen.oom import targets_parted
+from mmgen.prompts import prompts_of, with_prompts_parted
+from mmgen.tensors import Example
+
+CLOSE = 1e-5
+PROMPTS = ("red ball", "how many", "", "the dog near")
+WAYS = [
+    pytest.param(Masked, Bert, id="masked"),
+    pytest.param(Causal, Bert, id="causal"),
+    pytest.param(Masked, Albert, id="masked, without a cache"),
+    pytest.param(Causal, Albert, id="causal, without a cache"),
+    pytest.param(Masked, Roberta, id="masked, roberta", marks=pytest.mark.slow),
+]
+SEARCHES = {
+    "greedy": Decoding(),
+    "beams": Decoding(num_beams=3, num_return_sequences=2),
+    "diverse beams": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=0.7, num_return_sequences=2),
+}
+
+
+def model_of(generator=Masked, backbone=Bert):
+    """A model of random weights whose texts depend on positions and may end anywhere."""
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90}
+    torch.manual_seed(0)
+    words = [" ".join(toys.WORDS)] * 3
+    model = compose(backbone(**sizes), {"caption": Text()}, generator(max_tokens=9), texts=words)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model.eval()
+
+
+def prompted(count=4):
+    """Examples with one to four targets, each with its prompt; some prompts are empty."""
+    return [
+        replace(example, labels={"prompt": tuple(PROMPTS[(i + k) % 4] for k in range(len(example.targets)))})
+        for i, example in enumerate(toys.examples(count))
+    ]
+
+
+def loss_of(model, examples):
+    batch = Collator(model, ["caption"])([resolve(example) for example in examples])
+    return model(batch).sums["generator.loss"]
+
+
+def singles(example):
+    """The example's targets as examples of one target and one prompt."""
+    pairs = zip(example.targets, prompts_of(example), strict=True)
+    return [replace(example, targets=(target,), labels={"prompt": prompt}) for target, prompt in pairs]
+
+
+@pytest.mark.parametrize(("generator", "backbone"), WAYS)
+def test_packed_targets_with_prompts_equal_single_rows(generator, backbone):
+    model = model_of(generator, backbone)
+    total = loss_of(model, prompted())
+    alone = sum(loss_of(model, [single]) for example in prompted() for single in singles(example))
+    torch.testing.assert_close(total, alone, atol=1e-4, rtol=CLOSE)
+    assert abs(total - loss_of(model, toys.examples(4))) > 0.1, "prompts change the loss"
+
+
+def prompted_distribution(backbone, prefix, prompt, written):
+    """log P(y_t | X, prompt, y_<t), with the paper's procedure: (V,). The prompt sees X and itself; a token sees X,
+    the prompt and the tokens before it."""
+    encoder = backbone.model
+    ids = torch.tensor([*prompt, *written, backbone.tokenizer.mask_token_id])
+    states = torch.cat([prefix, encoder.get_input_embeddings()(ids)])
+    inputs, given, length = len(prefix), len(prefix) + len(prompt), len(states)
+    sees = torch.zeros(length, length)
+    for row in range(length):
+        end = inputs if row < inputs else given if row < given else row + 1
+        sees[row, end:] = torch.finfo(torch.float32).min
+    encoder.set_attn_implementation("eager")
+    out = encoder.base_model(
+        inputs_embeds=states[None], attention_mask=sees[None, None], position_ids=torch.arange(length)[None]
+    )
+    encoder.set_attn_implementation("sdpa")
+    return backbone.logits(out.last_hidden_state[0, -1]).log_softmax(-1)
+
+
+@torch.no_grad()
+def test_training_and_writing_are_the_papers_procedure_behind_a_prompt():
+    model = model_of()
+    backbone, (example, *_) = model.backbone, prompted()
+    x = naive.text_prefix(backbone, resolve(example).inputs["caption"])
+    total = 0.0
+    for target, prompt in zip(example.targets, prompts_of(example), strict=True):
+        given, y = backbone.encode_text(prompt), [*backbone.encode_text(target)[:8], backbone.end_id]
+        total -= sum(prompted_distribution(backbone, x, given, y[:t])[token].item() for t, token in enumerate(y))
+    assert loss_of(model, [example]).item() == pytest.approx(total, rel=CLOSE)
+    (texts,) = generate(model, [example])
+    for text, prompt in zip(texts, dict.fromkeys(prompts_of(example)), strict=True):
+        written: list[int] = []
+        while len(written) < 9 and backbone.end_id not in written:
+            logp = prompted_distribution(backbone, x, backbone.encode_text(prompt), written)
+            written.append(int(logp.argmax()))
+        assert list(text.tokens) == written
+        assert text.prompt == prompt
+
+
+@pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES.keys())
+@pytest.mark.parametrize(("generator", "backbone"), WAYS)
+def test_texts_of_several_prompts_equal_those_of_one(generator, backbone, options):
+    """Whatever other prompts an example has, whatever the batch, cached or not."""
+    model, examples = model_of(generator, backbone), prompted()
+    if generator is Causal and options.num_beam_groups > 1:
+        pytest.skip("the causal generator has no diverse beam search")
+    texts = generate(model, examples, options)
+    assert [len(row) for row in texts] == [options.texts * len({*prompts_of(example)}) for example in examples]
+    for example, row in zip(examples, texts, strict=True):
+        alone = [
+            text
+            for prompt in dict.fromkeys(prompts_of(example))
+            for text in generate(model, [replace(example, labels={"prompt": prompt})], options)[0]
+        ]
+        assert [(text.prompt, text.tokens) for text in row] == [(text.prompt, text.tokens) for text in alone]
+        assert [text.score for text in row] == pytest.approx([text.score for text in alone], abs=CLOSE)
+    assert len({text.text for row in texts for text in row}) > len(examples), "prompts change texts"
+
+
+@torch.no_grad()
+def test_cached_writing_equals_encoding_everything_again():
+    model, examples = model_of(), prompted()
+    cached = generate(model, examples, SEARCHES["beams"])
+    model.backbone.caches = False
+    for first, second in zip(cached, generate(model, examples, SEARCHES["beams"]), strict=True):
+        assert [text.tokens for text in first] == [text.tokens for text in second]
+        assert [text.score for text in first] == pytest.approx([text.score for text in second], abs=CLOSE)
+
+
+def test_only_its_target_sees_a_prompt():
+    model = model_of()
+    example = Example("e", {"caption": "red dog"}, ("where is it", "how many"), labels={"prompt": ("ball", "tree the")})
+    tail = Collator(model, ["caption"])([resolve(example)]).tail
+    sees, layout = visible(tail.layout)[0], tail.layout
+    prompt = (layout.time[0] == 0) & layout.real[0]
+    assert prompt.sum() == 3
+    for slot in layout.real[0].nonzero().flatten():
+        assert torch.equal(sees[slot] & prompt, prompt & (layout.group[0] == layout.group[0, slot]))
+    assert (tail.labels[0][prompt] == -100).all()
+
+
+@pytest.mark.parametrize(("generator", "backbone"), WAYS[:3])
+def test_empty_prompts_change_nothing(generator, backbone):
+    model, examples = model_of(generator, backbone), toys.examples(4)
+    empty = [replace(example, labels={"prompt": ("",) * len(example.targets)}) for example in examples]
+    assert torch.equal(loss_of(model, empty), loss_of(model, examples))
+    for first, second in zip(generate(model, empty), generate(model, examples), strict=True):
+        assert [text.tokens for text in first] == [text.tokens for text in second]
+
+
+def test_halves_keep_the_prompts_of_their_targets():
+    example = Example("e", {}, ("a", "b", "c"), labels={"prompt": ("1", "2", "3"), "x": 1})
+    halves = with_prompts_parted(example, targets_parted(example))
+    assert [(half.targets, half.labels) for half in halves] == [
+        (("a",), {"prompt": ("1",), "x": 1}),
+        (("b", "c"), {"prompt": ("2", "3"), "x": 1}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (("a", "b"), "example 'e' has 2 prompts for 1 targets; give one per target"),
+        (3, "example 'e': 'prompt' must be a string or a list of strings, not 3"),
+        (["a", 3], "example 'e': 'prompt' must be a string or a list of strings, not ['a', 3]"),
+    ],
+)
+def test_wrong_prompts(label, message):
+    with pytest.raises(DataError) as error:
+        prompts_of(Example("e", {}, ("t",), labels={"prompt": label}))
+    assert str(error.value) == message
+
+
+def test_prompts_take_positions(monkeypatch):
+    """A row that has room for the text but not for its prompt is refused before torch fails."""
+    model = model_of()
+    monkeypatch.setattr(model.backbone, "max_positions", 20)
+    example = Example("e", {"caption": " ".join(["dog"] * 10)}, ("where",), labels={"prompt": "red ball"})
+    assert generate(model, [replace(example, labels={})]), "a row without a prompt has room"
+    with pytest.raises(DataError) as error:
+        generate(model, [example])
+    assert str(error.value) == (
+        "an example needs 11 positions, but the encoder has 20, 11 of them reserved for the text; lower max_tokens, or "
+        "use shorter inputs"
+    )
+
+
+def test_attention_maps_stand_behind_the_prompt():
+    """The attention of a text's slots is that of the pass that wrote it."""
+    model, (example, *_) = model_of(), [replace(example, labels={}) for example in toys.examples(3)]
+    maps = [
+        word_attention(model, [replace(resolve(example), labels=labels)], ["caption"], [[7, 8, 9]], {"": last_layer})
+        for labels in ({}, {"prompt": ""}, {"prompt": "red ball"})
+    ]
+    without, empty, prompted_map = (attention.weights[""] for (attention,) in maps)
+    assert torch.equal(without, empty)
+    assert (prompted_map - without).abs().max() > 0.01
+    assert torch.allclose(prompted_map.sum(1), without.sum(1)), "shares of attention"
+
+
+def test_a_generator_without_prompts_says_so():
+    class NoPrompts(MaskedTargets):
+        reads_prompts = False
+
+    model = model_of()
+    reader = NoPrompts(Masked(), model.backbone)
+    example = Example("e", {"caption": "red"}, ("where",), labels={"prompt": "answer: red"})
+    with pytest.raises(DataError) as error:
+        reader.targets(example)
+    assert str(error.value) == (
+        "example 'e' has a prompt, which this generator does not read; use a generator that does, such as masked, or "
+        "leave the prompts out"
+    )
+
+
+def test_a_scored_example_has_one_prompt():
+    check_prompts([Example("e", {}, ("a", "b"), labels={"prompt": ("x", "x")})])
+    with pytest.raises(DataError) as error:
+        check_prompts([Example("e", {}, ("a", "b"), labels={"prompt": ("x", "y")})])
+    assert str(error.value) == (
+        "example 'e' has 2 different prompts; a split that is scored must have one example per prompt"
+    )
