@@ -87,11 +87,15 @@ def test_the_labels_of_a_data_set_with_a_mistake_are_unknown(recipe):
 
 
 def test_prompts_need_a_generator_that_reads_them(tmp_path):
-    text = toys.recipe(generator={"type": "any_order"}, data={"type": "csv", "folder": ".", "columns": {"prompt": "level"}})
+    text = toys.recipe(
+        generator={"type": "any_order"}, data={"type": "csv", "folder": ".", "columns": {"prompt": "level"}}
+    )
     (tmp_path / "toy.toml").write_text(re.sub("(train|val|test)_size = .*\n", "", text))
     message = (
         "the generator 'any_order' does not read the prompts of data 'csv'; use a generator that does, such as masked, "
         "or data without prompts"
     )
     lines = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr.splitlines()
-    assert [line.split(": ", 3)[2:] for line in lines] == [[f"steps.{step}.objectives", message] for step in ("first", "second")]
+    assert [line.removeprefix("error: ").split(": ", 2)[1:] for line in lines] == [
+        [f"steps.{step}.objectives", message] for step in ("first", "second")
+    ]

@@ -309,7 +309,7 @@ def test_prompts_need_annotations(tmp_path):
     config = annotated(tmp_path, prompts="answer").model_copy(
         update={"files": {"train": Path("q.json"), "test": Path("q.json")}, "test_split": "test"}
     )
-    message = 'no annotations of \'test\'; choose another split, such as test_split = "val"'
+    message = "no annotations of 'test'; choose another split, such as test_split = \"val\""
     assert message in str(load_error(config))
     with pytest.raises(ValueError, match='prompts: only questions have prompts; remove it, or set targets = "questi'):
         annotated(tmp_path, prompts="answer", targets="captions")
