@@ -32,13 +32,13 @@ from .objectives import (
 )
 from .parts import Backbone, Embedder
 from .progress import html_table
-from .prompts import prompts_in
 from .registry import Qualified, built, part_calls
 from .sequence import (
     Part,
     Prefix,
     lay_out,
     packed,
+    prompts_in,
     segment_problem,
     sharing_problem,
     terms_problem,

@@ -21,8 +21,7 @@ from .configs import EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
-from .prompts import PROMPT, PROMPT_COUNTS, behind_prompts, padded, prompts_of, with_prompts_parted
-from .sequence import Prefix
+from .sequence import PROMPT, PROMPT_COUNTS, Prefix, behind_prompts, padded, prompts_of, with_prompts_parted
 from .tensors import (
     LOG_PROBABILITY,
     Batch,
@@ -181,8 +180,8 @@ class TextTargets(TargetReader):
     """Targets that are texts: tokens, cut to a limit, the end last. A subclass says how they are laid out.
 
     max_tokens     tokens of a target, its end included
-    reads_prompts  whether `Generator.generate` writes behind prompts (`mmgen.prompts.Prompts`); `collate` lays them out
-                   before any targets. Its config then has "prompt" in `query_labels`
+    reads_prompts  whether `Generator.generate` writes behind prompts (`mmgen.sequence.Prompts`); `collate` lays them
+                   out before any targets. Its config then has "prompt" in `query_labels`
     """
 
     reads_prompts: ClassVar[bool] = False

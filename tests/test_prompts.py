@@ -19,7 +19,7 @@ from mmgen.data.seeds import resolve
 from mmgen.evaluation.generate import check_prompts, generate
 from mmgen.model import compose
 from mmgen.oom import targets_parted
-from mmgen.prompts import prompts_of, with_prompts_parted
+from mmgen.sequence import prompts_of, with_prompts_parted
 from mmgen.tensors import Example
 
 CLOSE = 1e-5

@@ -21,10 +21,9 @@ from ..decoding import DecodingConfig
 from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
-from ..prompts import PROMPT_COUNTS, with_prompts
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
-from ..sequence import segment_problem
+from ..sequence import PROMPT_COUNTS, segment_problem, with_prompts
 from ..tensors import LOG_PROBABILITY, All, Batch, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 from .measures import chunks
 

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..configs import GeneratorConfig, ObjectiveConfig
+from ..configs import PROMPT, GeneratorConfig, ObjectiveConfig
 from ..errors import did_you_mean
-from ..prompts import PROMPT
 from .mixtures import Wrong, mixture_errors
 from .tables import GENERATOR, SourceConfig, Step
 

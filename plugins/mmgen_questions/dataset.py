@@ -13,9 +13,9 @@ from mmgen_vl.coco import Captions, read_captions
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
-from mmgen.prompts import one_per_prompt
 from mmgen.reading.find_files import Finder
 from mmgen.reading.text import join_names
+from mmgen.sequence import one_per_prompt
 from mmgen.tensors import Example
 
 from . import Csv, Jsonl, Questions, Vqa
