@@ -84,10 +84,10 @@ def prompted_distribution(backbone, prefix, prompt, written):
     encoder = backbone.model
     ids = torch.tensor([*prompt, *written, backbone.tokenizer.mask_token_id])
     states = torch.cat([prefix, encoder.get_input_embeddings()(ids)])
-    inputs, given, length = len(prefix), len(prefix) + len(prompt), len(states)
+    inputs, before, length = len(prefix), len(prefix) + len(prompt), len(states)
     sees = torch.zeros(length, length)
     for row in range(length):
-        end = inputs if row < inputs else given if row < given else row + 1
+        end = inputs if row < inputs else before if row < before else row + 1
         sees[row, end:] = torch.finfo(torch.float32).min
     encoder.set_attn_implementation("eager")
     out = encoder.base_model(
@@ -104,8 +104,10 @@ def test_training_and_writing_are_the_papers_procedure_behind_a_prompt():
     x = naive.text_prefix(backbone, resolve(example).inputs["caption"])
     total = 0.0
     for target, prompt in zip(example.targets, prompts_of(example), strict=True):
-        given, y = backbone.encode_text(prompt), [*backbone.encode_text(target)[:8], backbone.end_id]
-        total -= sum(prompted_distribution(backbone, x, given, y[:t])[token].item() for t, token in enumerate(y))
+        tokens, y = backbone.encode_text(prompt), [*backbone.encode_text(target)[:8], backbone.end_id]
+        total -= sum(
+            prompted_distribution(backbone, x, tokens, y[:t])[target_id].item() for t, target_id in enumerate(y)
+        )
     assert loss_of(model, [example]).item() == pytest.approx(total, rel=CLOSE)
     (texts,) = generate(model, [example])
     for text, prompt in zip(texts, dict.fromkeys(prompts_of(example)), strict=True):

@@ -144,8 +144,8 @@ class Table(Questions):
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
         if self.has_prompts and (self.labels != ("prompt",) or self.targets == "captions"):
-            other = f"label '{self.labels[0]}'" if self.labels != ("prompt",) else 'targets = "captions"'
-            raise ValueError(f"columns: only questions to generate have a prompt; remove it, or the {other}")
+            conflict = f"label '{self.labels[0]}'" if self.labels != ("prompt",) else 'targets = "captions"'
+            raise ValueError(f"columns: only questions to generate have a prompt; remove it, or the {conflict}")
         if "choice" in self.columns and "choices" not in self.columns:
             raise ValueError('columns: "choice" needs a column "choices" with the texts to choose from')
         if self.facts and not {*self.labels} & {*LABELS}:

@@ -121,9 +121,9 @@ class QuestionFiles(PublishedFiles):
             if self._is_usable(entry, lacking, captioned):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)
-                made = _examples(name, entry, self.config)
+                built = _examples(name, entry, self.config)
                 examples += (
-                    one_per_prompt(made) if self.config.has_prompts and name != self.config.train_split else made
+                    one_per_prompt(built) if self.config.has_prompts and name != self.config.train_split else built
                 )
         counts.update({key: len(images) for key, images in lacking.items()})
         self._check(name, examples, counts, lacking)
