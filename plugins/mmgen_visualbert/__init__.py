@@ -53,6 +53,12 @@ class VisualBertRegions(MentionsConfig):
     coordinates: bool = Field(
         False, description="append six relative numbers to every feature: x0, y0, x1, y1, width, height (Flickr30K)"
     )
+    mention_scale: float = Field(
+        1.0,
+        gt=0,
+        description="factor of the position embeddings that regions get of the words that mention them; with a larger "
+        "one, such as 4, a small model finds the regions of words sooner",
+    )
     coordinate_scale: float = Field(
         1.0,
         gt=0,

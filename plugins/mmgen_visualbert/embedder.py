@@ -34,7 +34,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         reader.boxes = config.coordinates
         super().__init__(config, backbone, reader)
         self.texts, self.first_type, self.visual_type = config.mentions, backbone.types - 2, config.visual_type
-        self.scale = config.coordinate_scale
+        self.scale, self.mention_scale = config.coordinate_scale, config.mention_scale
         self._backbone = [backbone]
 
     def forward(
@@ -60,7 +60,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
         """Regions that words mention get the mean of the words' position embeddings (the paper adds the embeddings,
-        the original code takes their mean)."""
+        the original code takes their mean), times `mention_scale`."""
         if collated is None or "pairs" not in collated:
             return None
         pairs = collated["pairs"]
@@ -72,4 +72,5 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         count = rows.new_zeros(regions.shape[0], slots.positions.shape[1]).scatter_add(
             1, regions, present.to(rows.dtype)
         )
-        return total / count.clamp(min=1).unsqueeze(-1)
+        mean = total / count.clamp(min=1).unsqueeze(-1)
+        return mean if self.mention_scale == 1 else mean * self.mention_scale

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 from kit.visualbert import D, build_model, examples, record
 from mmgen_text import Text
@@ -29,9 +30,11 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         ]
 
 
+@pytest.mark.parametrize("scale", [1.0, 4.0])
 @torch.no_grad()
-def test_regions_get_the_mean_position_of_the_words_that_mention_them():
-    model = build_model(inputs={"caption": Text(max_tokens=4)}, mentions=("caption",), first_object=1)
+def test_regions_get_the_mean_position_of_the_words_that_mention_them(scale):
+    settings = {"mentions": ("caption",), "first_object": 1, "mention_scale": scale}
+    model = build_model(inputs={"caption": Text(max_tokens=4)}, **settings)
     plain_example = replace(examples()[1], inputs={"caption": "a red cat and two dogs", "image": record("p", 3)})
     mentions = All(((2, 9, (0,)), (0, 1, (0, 1)), (14, 22, (1,))))  # the last mention is truncated
     with_mentions = replace(plain_example, inputs=plain_example.inputs | {"caption_mentions": mentions})
@@ -44,11 +47,11 @@ def test_regions_get_the_mean_position_of_the_words_that_mention_them():
 
     def of(*letters):
         tokens = [n for n, (start, stop) in enumerate(spans) for first, end in letters if start < end and stop > first]
-        return torch.stack([table[1 + token] for token in tokens]).mean(0)  # after [CLS]
+        return scale * torch.stack([table[1 + token] for token in tokens]).mean(0)  # after [CLS]
 
     regions_of = added[0][aligned.of("image")[0]]
-    assert torch.allclose(regions_of[1], of((2, 9), (0, 1)), atol=1e-6)
-    assert torch.allclose(regions_of[2], of((0, 1)), atol=1e-6)
+    assert torch.allclose(regions_of[1], of((2, 9), (0, 1)), atol=1e-5)
+    assert torch.allclose(regions_of[2], of((0, 1)), atol=1e-5)
     assert not regions_of[0].any() and not added[0][~aligned.of("image")[0]].any()
 
 
