@@ -21,6 +21,7 @@ class Answers:
 
     ratings    criterion -> (J, Q) floats from 1 to 5, NaN for a missing rating
     questions  system -> (I,) indices of the system's questions among the Q, one for each of I pictures
+    programs   the judges that are programs
     """
 
     judges: tuple[str, ...]
@@ -29,6 +30,7 @@ class Answers:
     human: str
     ratings: Mapping[str, np.ndarray]
     questions: Mapping[str, np.ndarray]
+    programs: frozenset[str] = frozenset()
 
 
 def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answers:
@@ -37,9 +39,10 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
     ids = [question["id"] for question in key["questions"]]
     problems: list[str] = []
     filled: dict[str, tuple[Path, Mapping[str, Mapping[str, int]]]] = {}
+    programs: set[str] = set()
     for path in sheets:
         try:
-            judge, ratings = _read_sheet(path, key, key_path, ids, partial)
+            judge, ratings, is_program = _read_sheet(path, key, key_path, ids, partial)
         except DataError as error:
             problems.append(str(error))
             continue
@@ -48,6 +51,7 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
             problems.append(f"{path}: by the same judge as {filled[duplicate][0]} ({judge}); give one sheet per judge")
         else:
             filled[judge] = (path, ratings)
+            programs |= {judge} if is_program else set()
     if problems:
         raise DataError("\n".join(problems))
     table = {
@@ -64,7 +68,8 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
         system: np.array([place for place, question in enumerate(key["questions"]) if system in question["systems"]])
         for system in key["systems"]
     }
-    return Answers(tuple(filled), tuple(key["criteria"]), tuple(key["systems"]), key["human"], table, places)
+    criteria, systems = tuple(key["criteria"]), tuple(key["systems"])
+    return Answers(tuple(filled), criteria, systems, key["human"], table, places, frozenset(programs))
 
 
 def _read_json(path: Path) -> Any:
@@ -104,8 +109,8 @@ def _read_key(path: Path) -> dict[str, Any]:
 
 def _read_sheet(
     path: Path, key: Mapping[str, Any], key_path: Path, ids: Sequence[str], partial: bool
-) -> tuple[str, Mapping[str, Mapping[str, int]]]:
-    """The judge's name and ratings."""
+) -> tuple[str, Mapping[str, Mapping[str, int]], bool]:
+    """The judge's name and ratings, and whether the judge is a program."""
     sheet = _read_json(path)
     if not isinstance(sheet, dict) or sheet.get("format") != FILLED or not isinstance(sheet.get("ratings"), dict):
         raise DataError(f"{path}: not a filled sheet; give the file that the page saves")
@@ -137,4 +142,4 @@ def _read_sheet(
             f"{path}: {len(missing)} of {len(required)} ratings are missing (first: {criterion} of {question_id}); "
             "complete the sheet, or use --partial"
         )
-    return judge.strip(), sheet["ratings"]
+    return judge.strip(), sheet["ratings"], sheet.get("program") is True

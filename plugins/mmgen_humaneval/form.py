@@ -2,7 +2,7 @@
 
 The procedure is the paper's (section 5, "Human Evaluation"): judges see the question alone to rate readability, only
 the caption to rate caption relevance, and only the picture to rate image relevance. The page names no system; the key
-names them."""
+names them. The dimensions of QGEval that show the same things are rated on one page."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from mmgen.progress import Progress
 from mmgen.report import pictures, web_page
 from mmgen.tensors import Example
 
+from .criteria import ANSWER_CONSISTENCY, CAPTION, CRITERIA, PAPER, SETS
 from .systems import HUMAN, Material
 
 KEY = "mmgen judge key 1"  # the "format" of the files
 FILLED = "mmgen judge sheet 1"
-READABILITY, CAPTION, IMAGE = "readability", "caption_relevance", "image_relevance"
 LOWEST, HIGHEST = 1, 5
+ORDER: tuple[tuple[str, ...], ...] = ((), ("caption",), ("picture",), ("picture", "answer"))  # of rounds
 SIDE = 640  # longer side of a picture in pixels; questions may be about small things
 
 
@@ -45,11 +46,14 @@ def make(
     count: int = 50,
     seed: int = 0,
     together: bool = False,
+    criteria: str = "paper",
+    answer: str = "",
     progress: Progress | None = None,
 ) -> Form:
-    """Write `out` and `<out>.key.json` for `count` random test examples. `together`: picture and caption are shown at
-    once, and all criteria are rated at once. Never overwrites a sheet, since a judge may be filling it. Raises RunError
-    and DataError."""
+    """Write `out` and `<out>.key.json` for `count` random test examples. `together`: everything is shown at once, and
+    all criteria are rated at once. `criteria`: one of `criteria.SETS`. `answer`: the input or fact of an example that
+    holds the answer which its question was written for. Never overwrites a sheet, since a judge may be filling it.
+    Raises RunError and DataError."""
     if out.suffix != ".html" or out.is_dir():
         raise RunError(f"--out {out}: file name must end in .html")
     key_path = out.with_suffix(".key.json")
@@ -66,7 +70,10 @@ def make(
     if shots and len(shots) < count:
         example_id = next(example.id for example in examples if example.id not in shots)
         raise DataError(f"{reason or f'{example_id}: has no picture'}; fix the picture, or draw others with --seed")
-    criteria, notes = _criteria(material, examples, bool(shots), reason)
+    answers = {example.id: _answer_of(example, answer) for example in examples} if answer else {}
+    rated, notes = _rated(
+        material, examples, criteria, "" if shots else reason or "the examples have no pictures", answers
+    )
     texts = _normalise_texts(
         {
             **material.texts,
@@ -79,21 +86,24 @@ def make(
         "format": KEY,
         "seed": seed,
         "together": together,
-        "criteria": criteria,
+        "criteria": rated,
         "systems": list(texts),
         "human": _human_name(material),
         "questions": questions,
     }
     key["sheet"] = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     for item, example in zip(items, examples, strict=True):
-        item["caption"] = material.captions.get(example.id, "") if CAPTION in criteria else ""
+        item["caption"] = material.captions.get(example.id, "") if CAPTION in rated else ""
         item["shot"] = next(iter(shots.get(example.id, ())), None)
-    rounds = _rounds(criteria, together)
+        if ANSWER_CONSISTENCY in rated:
+            item["answer"] = answers[example.id]
+    rounds = _rounds(rated, together)
+    words = {name: CRITERIA[name].words for name in rated}
     if (
         key_path.exists() and read_json(key_path) != key
     ):  # an equal key is left over when a full disk had no room for the page
         raise RunError(f"{key_path}: already exists for a different sheet; choose another name for --out, or delete it")
-    page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items})
+    page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "words": words, "items": items})
     write_json(key_path, key)
     write_text(out, page)
     shared = count * len(texts) - len(questions)
@@ -129,30 +139,47 @@ def _human_name(material: Material) -> str:
     return HUMAN if HUMAN not in material.texts else f"{HUMAN} (references)"
 
 
-def _criteria(
-    material: Material, examples: Sequence[Example], pictured: bool, reason: str
+def _rated(
+    material: Material, examples: Sequence[Example], criteria: str, pictureless: str, answers: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """The criteria that can be judged for these examples, and notes on the criteria that cannot."""
-    criteria, notes = [READABILITY], []
-    if all(example.id in material.captions for example in examples):
-        criteria.append(CAPTION)
-    else:
-        notes.append("caption relevance is not judged: not every example has a caption")
-    if pictured:
-        criteria.append(IMAGE)
-    else:
-        notes.append(f"image relevance is not judged: {reason or 'the examples have no pictures'}")
-    return criteria, notes
+    """The criteria that can be judged for these examples, and notes on those that cannot. `pictureless`: why there are
+    no pictures; empty if there are."""
+    captioned = all(example.id in material.captions for example in examples)
+    missing = {
+        "caption": "" if captioned else "not every example has a caption",
+        "picture": pictureless,
+        "answer": ""
+        if answers
+        else "there are no answers; --answer names the input or fact of an example that has them",
+    }
+    rated, notes = [], []
+    for name in SETS[criteria]:
+        reason = next((missing[thing] for thing in CRITERIA[name].shows if missing[thing]), "")
+        if reason:
+            notes.append(f"{name.replace('_', ' ')} is not judged: {reason}")
+        else:
+            rated.append(name)
+    return rated, notes
 
 
-def _rounds(criteria: Sequence[str], together: bool) -> list[dict[str, list[str]]]:
-    """The rounds of a sheet, in order: the criteria to rate, and what is shown with the question."""
-    context = {READABILITY: [], CAPTION: ["caption"], IMAGE: ["picture"]}
+def _answer_of(example: Example, name: str) -> str:
+    """Raises RunError."""
+    value = {**example.facts, **example.inputs}.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RunError(f"--answer {name}: example '{example.id}' has no text '{name}' among its inputs and facts")
+    return value.strip()
+
+
+def _rounds(rated: Sequence[str], together: bool) -> list[dict[str, list[str]]]:
+    """The rounds of a sheet: the criteria to rate, and what is shown with the question. Nobody sees a picture before
+    what is judged without it. A criterion of the paper has a round of its own."""
     if together:
-        return [
-            {"criteria": list(criteria), "shows": [thing for criterion in criteria for thing in context[criterion]]}
-        ]
-    return [{"criteria": [criterion], "shows": context[criterion]} for criterion in criteria]
+        things = dict.fromkeys(thing for name in rated for thing in CRITERIA[name].shows)
+        return [{"criteria": list(rated), "shows": list(things)}]
+    rounds: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for name in sorted(rated, key=lambda name: ORDER.index(CRITERIA[name].shows)):  # stable
+        rounds.setdefault((CRITERIA[name].shows, name if name in PAPER else ""), []).append(name)
+    return [{"criteria": names, "shows": list(shows)} for (shows, _), names in rounds.items()]
 
 
 def _normalise_texts(texts: Mapping[str, Mapping[str, str]], examples: Sequence[Example]) -> dict[str, dict[str, str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from statistics import fmean
 
 import numpy as np
@@ -41,8 +42,11 @@ class Result:
     """Results of all sheets.
 
     judges     judge -> criterion -> mean of this judge's ratings
-    systems    system -> criterion -> cell
-    agreement  criterion -> Krippendorff's alpha
+    systems    system -> criterion -> cell, of the people's ratings; of the programs' if no judge is a person
+    agreement  criterion -> Krippendorff's alpha of the same judges
+    programs   program -> system -> criterion -> mean of the program's ratings
+    pairs      "people", or a program -> criterion -> alpha of two judges: the mean over all pairs of people, or over
+               the pairs of the program and a person
     """
 
     human: str
@@ -51,17 +55,22 @@ class Result:
     agreement: Mapping[str, float | None]
     questions: int
     missing: int
+    programs: Mapping[str, Mapping[str, Mapping[str, float | None]]] = field(default_factory=dict)
+    pairs: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
-def evaluate(answers: Answers) -> Result:
+def evaluate(everything: Answers) -> Result:
     """Compute all results from (J, Q) ratings."""
+    people = [place for place, judge in enumerate(everything.judges) if judge not in everything.programs]
+    programs = {judge: place for place, judge in enumerate(everything.judges) if judge in everything.programs}
+    answers = _of_judges(everything, people) if people and programs else everything
     systems = {
         system: {criterion: _cell(answers, system, criterion) for criterion in answers.criteria}
         for system in answers.systems
     }
     judges = {
-        judge: {name: _mean(answers.ratings[name][place]) for name in answers.criteria}
-        for place, judge in enumerate(answers.judges)
+        judge: {name: _mean(everything.ratings[name][place]) for name in everything.criteria}
+        for place, judge in enumerate(everything.judges)
     }
     return Result(
         answers.human,
@@ -69,8 +78,40 @@ def evaluate(answers: Answers) -> Result:
         systems,
         {criterion: alpha(ratings) for criterion, ratings in answers.ratings.items()},
         len({place for places in answers.questions.values() for place in places.tolist()}),
-        int(sum(np.isnan(ratings).sum() for ratings in answers.ratings.values())),
+        int(sum(np.isnan(ratings).sum() for ratings in everything.ratings.values())),
+        {
+            judge: {
+                system: {name: _mean(everything.ratings[name][place][questions]) for name in everything.criteria}
+                for system, questions in everything.questions.items()
+            }
+            for judge, place in programs.items()
+        },
+        {
+            name: {criterion: _mean_alpha(ratings, pairs) for criterion, ratings in everything.ratings.items()}
+            for name, pairs in _pairs(people, programs).items()
+        },
     )
+
+
+def _of_judges(answers: Answers, places: list[int]) -> Answers:
+    ratings = {criterion: values[places] for criterion, values in answers.ratings.items()}
+    return replace(answers, judges=tuple(answers.judges[place] for place in places), ratings=ratings)
+
+
+def _pairs(people: list[int], programs: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """The pairs of people, and of each program with people; none without programs or without people."""
+    if not people or not programs:
+        return {}
+    return {
+        "people": [*combinations(people, 2)],
+        **{judge: [*product(people, [place])] for judge, place in programs.items()},
+    }
+
+
+def _mean_alpha(ratings: np.ndarray, pairs: list[tuple[int, int]]) -> float | None:
+    """The mean over pairs of judges for which alpha is defined."""
+    known = [value for pair in pairs if (value := alpha(ratings[list(pair)])) is not None]
+    return fmean(known) if known else None
 
 
 def _cell(answers: Answers, system: str, criterion: str) -> Cell:
@@ -154,7 +195,7 @@ def format_result(result: Result) -> Iterator[str]:
     yield ""
     pictures = max(cell.pictures for cells in result.systems.values() for cell in cells.values())
     yield (
-        f"{_count(len(result.judges), 'judge')}, {_count(pictures, 'picture')}, "
+        f"{_judges(result)}, {_count(pictures, 'picture')}, "
         f"{_count(result.questions, 'different question')}, "
         f"ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
     )
@@ -162,17 +203,34 @@ def format_result(result: Result) -> Iterator[str]:
         f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired by picture because all "
         "questions about a picture share the picture and its judges; n is the number of pictures"
     )
-    agreement = ", ".join(
-        f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in result.agreement.items()
+    used = (len(result.judges) - len(result.programs)) or len(result.judges)
+    yield f"agreement, Krippendorff's alpha (ordinal): {_by_criterion(result.agreement)}" + (
+        "; needs two judges" if used < 2 else ""
     )
-    yield f"agreement, Krippendorff's alpha (ordinal): {agreement}" + (
-        "; needs two judges" if len(result.judges) < 2 else ""
-    )
+    for judge, values in result.pairs.items():
+        pair = "two people" if judge == "people" else f"{judge} and a person"
+        yield f"alpha of {pair}, the mean over pairs: {_by_criterion(values)}"
+    for judge, systems in result.programs.items() if result.pairs else ():
+        for system in order:
+            yield f"{judge} gave {system}: {_by_criterion(systems[system])}"
     for judge, means in result.judges.items():
         known_means = [mean for mean in means.values() if mean is not None]
         yield f"{judge} gave {fmean(known_means):.2f} on average" if known_means else f"{judge} gave no ratings"
     if result.missing:
         yield f"missing ratings: {result.missing}; a difference counts only judges who rated both questions"
+
+
+def _judges(result: Result) -> str:
+    """How many judges the table is about."""
+    people = len(result.judges) - len(result.programs)
+    if not result.programs:
+        return _count(people, "judge")
+    compared = f" (and {_count(len(result.programs), 'program')} for comparison)" if people else ""
+    return f"{_count(people or len(result.programs), 'judge' if people else 'program')}{compared}"
+
+
+def _by_criterion(values: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in values.items())
 
 
 def _count(number: int, noun: str) -> str:

@@ -6,12 +6,11 @@ const make = (name, attributes = {}, ...children) => {
   element.append(...children); // strings become text nodes, never HTML
   return element;
 };
-const WORDS = {
-  readability: ["How well is the question written?", "Readability: how well the question is written", "badly", "well"],
-  caption_relevance: ["How relevant is the question to the caption?", "Caption relevance: how relevant the question is to the caption", "not at all", "fully"],
-  image_relevance: ["How relevant is the question to the picture?", "Image relevance: how relevant the question is to the picture", "not at all", "fully"],
+const WORDS = sheet.words; // criterion -> the question to the judge, its meaning, the ends of the scale
+const CONTEXT = {
+  "": "You see the question alone.", caption: "You see the caption of a picture.", picture: "You see the picture.", "caption,picture": "You see the picture and its caption.",
+  "picture,answer": "You see the picture and an answer.", "caption,picture,answer": "You see the picture, its caption and an answer.",
 };
-const CONTEXT = { "": "You see the question alone.", caption: "You see the caption of a picture.", picture: "You see the picture.", "caption,picture": "You see the picture and its caption." };
 
 const pages = sheet.rounds.flatMap((round, part) => sheet.items.map((item) => ({ round, part, item })));
 const required = pages.flatMap((page, place) => page.item.questions.flatMap((question) => page.round.criteria.map((criterion) => ({ place, id: question.id, criterion }))));
@@ -79,6 +78,7 @@ function showPage({ round, part, item }) {
     at("thing").append(make("img", { class: "shot", src, width, height, style: `max-width: min(100%, ${2 * width}px)`, alt: "The picture that the questions are about" }));
   }
   if (round.shows.includes("caption")) at("thing").append(make("p", { class: "caption" }, item.caption));
+  if (round.shows.includes("answer")) at("thing").append(make("p", { class: "caption" }, `Answer: ${item.answer}`));
   at("questions").replaceChildren(...item.questions.map((question) => showQuestion(question, round.criteria)));
   at("part").textContent = (sheet.rounds.length > 1 ? `part ${part + 1} of ${sheet.rounds.length}, ` : "") + `page ${(state.place % sheet.items.length) + 1} of ${sheet.items.length}`;
   at("rate").classList.toggle("pictured", round.shows.includes("picture"));

@@ -34,7 +34,7 @@ def test_only_the_key_names_the_systems(run, sheet):
     data = inside(page)
     for secret in ("zebrastep", "quaggastep", "human", "toy", "bert", "test-0000"):
         assert secret not in page.lower(), secret
-    assert data.keys() == {"sheet", "format", "rounds", "items"}
+    assert data.keys() == {"sheet", "format", "rounds", "words", "items"}
     assert all(item.keys() == {"questions", "caption", "shot"} for item in data["items"])
     assert key["systems"] == ["zebrastep", "quaggastep", "human"] and key["sheet"] == data["sheet"]
     on_page = [question for item in data["items"] for question in item["questions"]]
@@ -96,6 +96,22 @@ def test_each_criterion_has_a_round_as_in_the_paper(run, sheet, tmp_path):
     assert inside(page)["rounds"] == [
         {"criteria": ["readability", "caption_relevance", "image_relevance"], "shows": ["caption", "picture"]}
     ]
+
+
+def test_the_dimensions_of_qgeval_beside_the_papers(run, tmp_path):
+    """What shows the same things is rated on one page, and nothing is seen before what is judged without it."""
+    material = gather([run], (), installed())
+    page, key = make_sheet(material, tmp_path, count=2, criteria="all")
+    assert inside(page)["rounds"] == [
+        {"criteria": ["readability"], "shows": []},
+        {"criteria": ["fluency", "clarity", "conciseness"], "shows": []},
+        {"criteria": ["caption_relevance"], "shows": ["caption"]},
+        {"criteria": ["image_relevance"], "shows": ["picture"]},
+        {"criteria": ["relevance", "consistency", "answerability"], "shows": ["picture"]},
+    ]
+    rated = [name for judging_round in inside(page)["rounds"] for name in judging_round["criteria"]]
+    assert sorted(inside(page)["words"]) == sorted(key["criteria"]) == sorted(rated)
+    assert inside(page)["words"]["clarity"][0] == "How clear is the question?"
 
 
 def test_orders_differ_between_pictures_and_repeat_with_the_seed(run, tmp_path):
