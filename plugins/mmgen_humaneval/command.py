@@ -76,20 +76,13 @@ def make_sheet(
     from mmgen.registry import installed
 
     from .form import make
-    from .systems import gather
+    from .systems import gather, with_answers
 
     refuse_overwriting("--out", out)
     material = gather(runs, steps, installed())
-    sheet = make(
-        material,
-        out,
-        count=count,
-        seed=seed,
-        together=together,
-        criteria=criteria,
-        answer=answer,
-        progress=Bars(),
-    )
+    if answer:
+        material = with_answers(material, answer)
+    sheet = make(material, out, count=count, seed=seed, together=together, criteria=criteria, progress=Bars())
     for note in sheet.notes:
         tell(note)
     tell(f"{sheet.page}: for the judges; they open the page, rate, and send back the file that the page saves")

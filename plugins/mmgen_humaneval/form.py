@@ -47,13 +47,11 @@ def make(
     seed: int = 0,
     together: bool = False,
     criteria: str = "paper",
-    answer: str = "",
     progress: Progress | None = None,
 ) -> Form:
     """Write `out` and `<out>.key.json` for `count` random test examples. `together`: everything is shown at once, and
-    all criteria are rated at once. `criteria`: one of `criteria.SETS`. `answer`: the input or fact of an example that
-    holds the answer which its question was written for. Never overwrites a sheet, since a judge may be filling it.
-    Raises RunError and DataError."""
+    all criteria are rated at once. `criteria`: one of `criteria.SETS`. Never overwrites a sheet, since a judge may be
+    filling it. Raises RunError and DataError."""
     if out.suffix != ".html" or out.is_dir():
         raise RunError(f"--out {out}: file name must end in .html")
     key_path = out.with_suffix(".key.json")
@@ -70,10 +68,8 @@ def make(
     if shots and len(shots) < count:
         example_id = next(example.id for example in examples if example.id not in shots)
         raise DataError(f"{reason or f'{example_id}: has no picture'}; fix the picture, or draw others with --seed")
-    answers = {example.id: _answer_of(example, answer) for example in examples} if answer else {}
-    rated, notes = _rated(
-        material, examples, criteria, "" if shots else reason or "the examples have no pictures", answers
-    )
+    pictureless = "" if shots else reason or "the examples have no pictures"
+    rated, notes = _rated(material, examples, criteria, pictureless)
     texts = _normalise_texts(
         {
             **material.texts,
@@ -96,7 +92,7 @@ def make(
         item["caption"] = material.captions.get(example.id, "") if CAPTION in rated else ""
         item["shot"] = next(iter(shots.get(example.id, ())), None)
         if ANSWER_CONSISTENCY in rated:
-            item["answer"] = answers[example.id]
+            item["answer"] = material.answers[example.id]
     rounds = _rounds(rated, together)
     words = {name: CRITERIA[name].words for name in rated}
     if (
@@ -140,7 +136,7 @@ def _human_name(material: Material) -> str:
 
 
 def _rated(
-    material: Material, examples: Sequence[Example], criteria: str, pictureless: str, answers: Mapping[str, str]
+    material: Material, examples: Sequence[Example], criteria: str, pictureless: str
 ) -> tuple[list[str], list[str]]:
     """The criteria that can be judged for these examples, and notes on those that cannot. `pictureless`: why there are
     no pictures; empty if there are."""
@@ -149,8 +145,8 @@ def _rated(
         "caption": "" if captioned else "not every example has a caption",
         "picture": pictureless,
         "answer": ""
-        if answers
-        else "there are no answers; --answer names the input or fact of an example that has them",
+        if material.answers
+        else "answers are missing; --answer names the input or fact of the examples that has them",
     }
     rated, notes = [], []
     for name in SETS[criteria]:
@@ -160,14 +156,6 @@ def _rated(
         else:
             rated.append(name)
     return rated, notes
-
-
-def _answer_of(example: Example, name: str) -> str:
-    """Raises RunError."""
-    value = {**example.facts, **example.inputs}.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise RunError(f"--answer {name}: example '{example.id}' has no text '{name}' among its inputs and facts")
-    return value.strip()
 
 
 def _rounds(rated: Sequence[str], together: bool) -> list[dict[str, list[str]]]:

@@ -6,7 +6,7 @@ Both files are JSON lines. The requests begin with a header, and have a line for
     {"picture": "<hash>", "url": "data:image/jpeg;base64,..."}
     {"key": "<hash>", "id": "1-2", "criterion": "clarity", "prompt": "...", "picture": "<hash>" or null}
 
-The key is a hash of prompt and picture, so that a rating can be used again wherever the same is asked. A line of
+The key is a hash of prompt and picture, so that a rating can be used again wherever the same is requested. A line of
 ratings is {"key": "<hash>", "rating": 1 to 5, "model": "..."}; its other fields are ignored.
 """
 
@@ -76,21 +76,21 @@ def write_requests(page: Path, out: Path) -> int:
 def fill(requests: Path, ratings: Path, judge: str, out: Path) -> Filled:
     """Write the filled sheet of a program from its ratings. `judge`: its name; by default the model of the ratings.
     Raises DataError."""
-    header, asked = _read_requests(requests)
-    rated, models = _read_ratings(ratings, {request["key"] for _, request in asked})
+    header, entries = _read_requests(requests)
+    rated, models = _read_ratings(ratings, {request["key"] for _, request in entries})
     if not rated:
         raise DataError(f"{ratings}: rates nothing of {requests}; give the ratings of these requests")
     if not judge and len(models) != 1:
         named = f"ratings by {len(models)} models ({', '.join(models)})" if models else 'no "model" in the lines'
         raise DataError(f"{ratings}: {named}; give ratings by one model, and its name with --judge")
     filled: dict[str, dict[str, int]] = {}
-    for _, request in asked:
+    for _, request in entries:
         if request["key"] in rated:
             filled.setdefault(request["id"], {})[request["criterion"]] = rated[request["key"]]
     name = judge or models[0]
     write_json(out, {"format": FILLED, "sheet": header["sheet"], "judge": name, "program": True, "ratings": filled})
     count = sum(len(by_criterion) for by_criterion in filled.values())
-    return Filled(name, count, len(asked) - count)
+    return Filled(name, count, len(entries) - count)
 
 
 def _prompt(name: str, question: str, context: Mapping[str, str]) -> str:
@@ -130,13 +130,13 @@ def _read_requests(path: Path) -> tuple[Mapping[str, Any], list[tuple[int, Mappi
     lines = list(_lines(path))
     if not lines or lines[0][1].get("format") != REQUESTS:
         raise DataError(f"{path}: not a file of requests; give the file from `mmgen judge requests`")
-    asked = [(number, line) for number, line in lines[1:] if "key" in line]
-    for number, line in asked:
+    entries = [(number, line) for number, line in lines[1:] if "key" in line]
+    for number, line in entries:
         if not all(isinstance(line.get(name), str) for name in ("key", "id", "criterion")):
             raise DataError(
                 f"{path}:{number}: the request is damaged; write the file again with `mmgen judge requests`"
             )
-    return lines[0][1], asked
+    return lines[0][1], entries
 
 
 def _read_ratings(path: Path, keys: set[str]) -> tuple[dict[str, int], list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmgen.data.seeds import resolve
@@ -26,12 +26,14 @@ class Material:
 
     texts     system -> example id -> the system's best text
     captions  example id -> the caption that evaluation reads (an example's first), for examples with a caption
+    answers   example id -> the answer that its questions were written for; empty if there are none
     """
 
     dataset: Dataset
     examples: Sequence[Example]
     texts: Mapping[str, Mapping[str, str]]
     captions: Mapping[str, str]
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> Material:
@@ -64,6 +66,17 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
     return Material(
         datasets[0], tests[0], texts, {example_id: caption for example_id, caption in captions.items() if caption}
     )
+
+
+def with_answers(material: Material, name: str) -> Material:
+    """The material with the answers in the input or fact `name` of its examples. Raises RunError."""
+    answers = {}
+    for example in material.examples:
+        value = {**example.facts, **example.inputs}.get(name)
+        if not isinstance(value, str) or not value.strip():
+            raise RunError(f"--answer {name}: example '{example.id}' has no text '{name}' among its inputs and facts")
+        answers[example.id] = value.strip()
+    return replace(material, answers=answers)
 
 
 def _run_names(paths: Sequence[Path]) -> list[str]:

@@ -15,7 +15,7 @@ from mmgen_humaneval.criteria import CRITERIA, QGEVAL
 from mmgen_humaneval.form import make
 from mmgen_humaneval.program import fill, write_requests
 from mmgen_humaneval.results import evaluate, format_result
-from mmgen_humaneval.systems import gather
+from mmgen_humaneval.systems import gather, with_answers
 
 from mmgen.errors import DataError, RunError
 from mmgen.registry import installed
@@ -29,7 +29,8 @@ def rated(run, tmp_path_factory):
     material = gather([run], (), installed())
     examples = [replace(example, facts={**example.facts, "aim": "a red ball"}) for example in material.examples]
     folder = tmp_path_factory.mktemp("rated")
-    make_sheet(replace(material, examples=examples), folder, count=2, criteria="qgeval", answer="aim")
+    material = with_answers(replace(material, examples=examples), "aim")
+    make_sheet(material, folder, count=2, criteria="qgeval")
     assert write_requests(folder / "s.html", folder / "s.jsonl") == 7 * 5
     return folder
 
@@ -197,4 +198,4 @@ def test_criteria_that_cannot_be_judged_are_named(run, tmp_path):
     with pytest.raises(
         RunError, match="^--answer aim: example 'test-.*' has no text 'aim' among its inputs and facts$"
     ):
-        make(material, tmp_path / "t.html", count=2, criteria="qgeval", answer="aim")
+        with_answers(material, "aim")
