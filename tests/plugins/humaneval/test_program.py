@@ -192,7 +192,7 @@ def test_criteria_that_cannot_be_judged_are_named(run, tmp_path):
     material = gather([run], (), installed())
     form = make(material, tmp_path / "s.html", count=2, criteria="all")
     assert form.notes[0] == (
-        "answer consistency is not judged: there are no answers; --answer names the input or fact of an example that "
+        "answer consistency is not judged: answers are missing; --answer names the input or fact of the examples that "
         "has them"
     )
     with pytest.raises(
