@@ -97,7 +97,7 @@ function showQuestion(question, criteria) {
       input.checked = rating({ id: question.id, criterion }) === value;
       marks.append(make("label", {}, input, String(value)));
     }
-    const legend = make("legend", {}, criteria.length > 1 ? WORDS[criterion][0] : question.text || "nothing was written");
+    const legend = make("legend", {}, criteria.length > 1 ? WORDS[criterion][1] : question.text || "nothing was written");
     const ends = make("p", { class: "ends", "aria-hidden": "true" }, make("span", {}, WORDS[criterion][2]), make("span", {}, WORDS[criterion][3]));
     box.append(make("fieldset", { class: criteria.length > 1 ? "scale" : "scale hush", "data-criterion": criterion }, legend, marks, ends));
   }
