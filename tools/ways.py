@@ -219,7 +219,9 @@ def cell(name: str, measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 def plot(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Relevance over passes, a point per way."""
+    """Quality over passes, a point per way: relevance where the truth is known, else CIDEr."""
+    known = {name for seed in rows.values() for row in seed.values() for name in row["values"]}
+    quality = "relevance" if "relevance" in known else "CIDEr"
     with figure(6.4, 4.2, salt="ways") as drawing:
         axes = drawing.add_subplot()
         labels: list[tuple[str, tuple[float, float]]] = []
@@ -237,7 +239,7 @@ def plot(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
                     *zip(*points.values(), strict=True), "o", color=colour(number), label=profile.replace("_", " ")
                 )
         axes.set_xlabel("passes per text")
-        axes.set_ylabel("relevance, %")
+        axes.set_ylabel("relevance, %" if quality == "relevance" else quality)
         axes.legend(frameon=False, fontsize=8)
         place_labels(axes, labels)
         save(drawing, path)

@@ -1,16 +1,14 @@
 """Plans and loaders: functions of (seed, step, epoch, update), independent of workers and processes."""
 
 import itertools
-import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import torch
 from kit import toys
 
-from mmgen.data.collate import Collator, by_length
-from mmgen.data.loader import MicroBatches, share, time_batches, updates
+from mmgen.data.collate import Collator
+from mmgen.data.loader import time_batches
 from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.seeds import draw_from, resolve, seed_from
 from mmgen.data.sources import Source
@@ -111,69 +109,11 @@ def test_draws_on_the_processor_follow_from_the_place_and_note_nothing_for_gpus(
     assert torch.equal(torch.rand(5), expected)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_loader_workers_change_nothing(workers):
-    model, examples = toys.model(), toys.examples(20)
-    loaded = list(updates(MicroBatches(pools(model, examples), plan(examples)), workers=workers))
-    expected = list(updates(MicroBatches(pools(model, examples), plan(examples))))
-    assert [number for number, _ in loaded] == list(range(len(plan(examples))))
-    for (_, micros), (_, expected_micros) in zip(loaded, expected, strict=True):
-        for (place, batch), (expected_place, expected_batch) in zip(micros, expected_micros, strict=True):
-            assert (
-                place == expected_place
-                and batch.ids == expected_batch.ids
-                and torch.equal(batch.tail.ids, expected_batch.tail.ids)
-            )
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_an_error_of_a_worker_is_the_readers_own_line(workers):
-    model, examples = toys.model(), toys.examples(20)
-    worker_pools = pools(model, [replace(examples[0], inputs={}), *examples[1:]])
-    with pytest.raises(DataError) as error:
-        list(updates(MicroBatches(worker_pools, plan(examples)), workers=workers))
-    assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
-
-
-def test_processes_share_every_update_out_completely():
-    for micros in range(1, 7):
-        for world in range(1, 5):
-            real = [m for rank in range(min(world, micros)) for m in share(micros, rank, world)]
-            assert sorted(real) == list(range(micros))
-            assert all(share(micros, rank, world) == [micros - 1] for rank in range(micros, world))
-
-
-def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
-    model, examples = toys.model(), toys.examples(20)
-    all_updates = list(updates(MicroBatches(pools(model, examples), plan(examples))))
-    late = list(updates(MicroBatches(pools(model, examples), plan(examples), start=3)))
-    assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
-        (n, [b.ids for _, b in micros]) for n, micros in all_updates[3:]
-    ]
-
-
-def test_evaluation_takes_every_example_once():
-    examples = toys.examples(25)
-    random.Random(0).shuffle(examples)
-    slots = Collator(toys.model(), ["caption"], objectives=()).slots([resolve(example) for example in examples])
-    batches = list(by_length(slots, 4))
-    assert sorted(index for indices in batches for index in indices) == list(range(25))
-    ranges = [(min(slots[i] for i in indices), max(slots[i] for i in indices)) for indices in batches]
-    assert all(longest <= shortest for (_, longest), (shortest, _) in itertools.pairwise(ranges)), (
-        "rows of like length together"
-    )
-
-
 def test_an_empty_split_is_an_error():
     with pytest.raises(DataError, match="the split has no examples"):
         plan([])
     with pytest.raises(DataError, match="example 'e' has no target to train on"):
         Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
-
-
-def test_an_example_without_a_required_input_is_named():
-    with pytest.raises(DataError, match="example 'e' has no caption; its inputs are: image"):
-        Collator(toys.model(), ["caption"])([Example("e", {"image": "k"}, ("q",))])
 
 
 def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
@@ -190,17 +130,6 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
     assert [[visit.index % 2 for visit in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
     (unread,) = plan(examples, **sizes, lengths=slots()).updates
     assert [len(micro) for micro in unread] == [4] * 4
-
-
-def test_slots_are_those_that_rows_take():
-    """Exact if words are tokens."""
-    model, examples = toys.model(), [resolve(example) for example in toys.examples(20)]
-    collate = Collator(model, ["caption"])
-    batches = [collate([example]) for example in examples]
-    assert collate.slots(examples) == [model.rows(batch, batch.tail)[0].layout.role.shape[1] for batch in batches]
-    assert Collator(model, ["caption"], objectives=()).slots(examples) == [
-        model.prefix(collate([example])).slots.layout.role.shape[1] for example in examples
-    ]
 
 
 def test_buckets_redistribute_by_length_and_keep_every_example():

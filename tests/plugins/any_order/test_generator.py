@@ -175,38 +175,6 @@ def test_a_block_sees_the_clean_blocks_before_it_and_its_own_noise(block):
         torch.testing.assert_close(states(changed)[-block:], alone, atol=1e-5, rtol=0)  # earlier noise is not seen
 
 
-def test_validation_repeats_its_noise_and_training_draws_anew():
-    model = any_order()
-    collate = Collator(model, ["caption"])
-    examples = toys.examples()
-    still, again, drawn, redrawn = (
-        collate(examples, epochs).tail.ids for epochs in (None, None, [0] * len(examples), [1] * len(examples))
-    )
-    assert torch.equal(still, again) and not torch.equal(drawn, redrawn)
-
-
-def test_shares_of_masked_places_spread_over_the_questions_of_an_example():
-    """Five questions of eight words: the five numbers of masked words lie apart, and over many examples every number is
-    equally frequent."""
-    model = any_order()
-    collate = Collator(model, ["caption"])
-    question = " ".join(toys.WORDS[:8])
-    counts = torch.zeros(9)
-    for number in range(400):
-        tail = collate([Example(str(number), {"caption": "red"}, (question,) * 5)]).tail
-        masked = ((tail.labels != -100).view(5, 9)).sum(1).tolist()
-        assert max(masked) - min(masked) >= 4 and len({*masked}) >= 4, masked
-        counts += torch.bincount(torch.tensor(masked), minlength=9)
-    assert counts[0] == 0 and (counts[1:] / 2000 - 1 / 8).abs().max() < 0.02
-
-
-def test_counts_are_the_tokens_of_the_targets():
-    for keys in ({}, {"length": "end"}, {"length": "end", "block": 4}, {"length": "end", "block": 1}):
-        model = any_order(**keys)
-        batch = Collator(model, ["caption"])([Example("e", {"caption": "red"}, ("what is red", "where"))])
-        assert batch.counts == {"generator.loss": 4 + 2}
-
-
 def test_an_empty_target_has_only_a_length():
     model = any_order()
     batch = Collator(model, ["caption"])([Example("e", {"caption": "red"}, ("",))])

@@ -1,0 +1,54 @@
+"""Plots in one style."""
+
+import base64
+import re
+
+import pytest
+
+from mmgen.plotting import COLOURS, DARK_INK, INK, colour, colours, embedded, figure, inline, save, size, svg
+
+
+def drawn(ink: str = INK) -> str:
+    with figure(3, 2, salt="test", ink=ink) as plot:
+        axes = plot.add_subplot()
+        axes.plot([1, 2], [3, 4], color=colour(0))
+        axes.set_xlabel("updates")
+        return svg(plot)
+
+
+def test_files_are_the_same_to_the_byte_and_text_stays_text(tmp_path):
+    for name in ("first", "second"):
+        with figure(3, 2, salt="test") as plot:
+            plot.add_subplot().set_xlabel("updates")
+            assert save(plot, tmp_path / name) == f"{name}.svg"
+    for kind in ("svg", "png"):
+        assert (tmp_path / f"first.{kind}").read_bytes() == (tmp_path / f"second.{kind}").read_bytes()
+    assert ">updates</text>" in (tmp_path / "first.svg").read_text()
+
+
+def test_a_colour_belongs_to_a_step_and_they_repeat():
+    assert colours(["a", "b"]) == {"a": COLOURS[0], "b": COLOURS[1]}
+    assert colour(len(COLOURS)) == COLOURS[0]
+
+
+def test_a_page_knows_the_size_and_gives_colours():
+    assert size(drawn()) == (288, 192) and size("<svg>") == (0, 0)
+    page = inline(drawn(), ["first"], "curves of first")
+    assert page.startswith("<svg viewBox=") and 'aria-label="curves of first"' in page
+    assert "var(--curve-0)" in page and "currentColor" in page and INK not in page and "<metadata>" not in page
+
+
+def test_an_image_follows_light_and_dark_mode():
+    url = embedded(drawn("#333333"))
+    text = base64.b64decode(url.removeprefix("data:image/svg+xml;base64,")).decode()
+    assert "prefers-color-scheme: dark" in text and f"--ink: {DARK_INK};" in text
+    assert f"var(--c0, {COLOURS[0]})" in text and re.search(r'id="patch_1">\s*<path [^>]*style="fill: none', text)
+
+
+def test_matplotlibs_settings_are_restored():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    with pytest.raises(ZeroDivisionError), figure(1, 1, salt=""):
+        1 / 0  # noqa: B018
+    assert dict(matplotlib.rcParams) == before

@@ -1,0 +1,100 @@
+"""Search over a stepper whose next-token distributions are a table."""
+
+import itertools
+from math import isclose, log
+
+import pytest
+import torch
+
+from mmgen.decoding import Decoding
+from mmgen.errors import UnavailableError
+from mmgen.search import Limits, as_generations, search
+
+END, WORDS, LONGEST = 0, 4, 3
+LIMITS = Limits(max_tokens=LONGEST, end_id=END, pad_id=3, words=WORDS)
+
+
+class Table:
+    """B inputs, each with a distribution of the next token for every beginning of a text."""
+
+    def __init__(self, inputs: int = 2) -> None:
+        generator = torch.Generator().manual_seed(0)
+        beginnings = [p for n in range(LONGEST) for p in itertools.product(range(WORDS), repeat=n)]
+        self.logits = [{p: 2 * torch.randn(WORDS, generator=generator) for p in beginnings} for _ in range(inputs)]
+        self.written: list[torch.Tensor] = []
+        self.rows: list[torch.Tensor] = []
+
+    def next_logits(self, written):
+        self.written.append(written.clone())
+        rows = len(written) // len(self.logits)
+        return torch.stack([self.logits[row // rows][tuple(text)] for row, text in enumerate(written.tolist())])
+
+    def reorder_cache(self, rows):
+        self.rows.append(rows.clone())
+
+    def texts(self, of: int):
+        """(log-probability, tokens) of every text of an input."""
+        for length in range(1, LONGEST + 1):
+            for text in itertools.product(range(WORDS), repeat=length):
+                ends = [place for place, token in enumerate(text) if token == END]
+                if ends == [length - 1] or (not ends and length == LONGEST):
+                    shares = [self.logits[of][text[:t]].log_softmax(-1)[token] for t, token in enumerate(text)]
+                    yield float(sum(shares)), [*text]
+
+
+START = torch.tensor([[1], [1]])
+
+
+def test_greedy_takes_the_likeliest_token_until_the_end_and_scores_are_means():
+    table = Table()
+    for of, (tokens, score) in enumerate(search(table, START, Decoding(), LIMITS)):
+        expected: list[int] = []
+        while len(expected) < LONGEST and END not in expected:
+            expected.append(int(table.logits[of][tuple(expected)].argmax()))
+        assert tokens == expected
+        assert isclose(
+            score, dict((tuple(t), s) for s, t in table.texts(of))[tuple(tokens)] / len(tokens), abs_tol=1e-5
+        )
+    assert [written.shape[1] for written in table.written] == [*range(len(table.written))]
+
+
+def test_enough_beams_find_the_best_texts_in_order():
+    table, beams = Table(), WORDS**LONGEST
+    results = search(table, START, Decoding(num_beams=beams, num_return_sequences=5, length_penalty=1.0), LIMITS)
+    for of in range(2):
+        ranked = sorted(((score / len(text), text) for score, text in table.texts(of)), reverse=True)
+        for (tokens, score), (best, text) in zip(results[5 * of : 5 * of + 5], ranked[:5], strict=True):
+            assert tokens == text and isclose(score, best, abs_tol=1e-5)
+    for rows in table.rows:  # rows of an input stay with it
+        assert (rows // beams).tolist() == [row // beams for row in range(len(rows))]
+
+
+def test_samples_have_the_distribution_of_the_table():
+    table, draws = Table(1), 4000
+    torch.manual_seed(0)
+    options = Decoding(do_sample=True, num_return_sequences=1000, top_k=0)
+    results = [result for _ in range(draws // 1000) for result in search(table, START[:1], options, LIMITS)]
+    shares = [(tuple(text), pow(2.718281828459045, score)) for score, text in table.texts(0)]
+    assert isclose(sum(share for _, share in shares), 1, abs_tol=1e-4)
+    drawn = [tuple(tokens) for tokens, _ in results]
+    likely = [(text, share) for text, share in shares if draws * share > 5]
+    statistic = sum((drawn.count(text) - draws * share) ** 2 / (draws * share) for text, share in likely)
+    assert statistic < len(likely) + 4 * (2 * len(likely)) ** 0.5
+
+
+def test_results_become_texts_of_their_examples():
+    class Backbone:
+        def decode_text(self, tokens):
+            return " ".join(map(str, tokens))
+
+    results = [([1, END], log(0.5)), ([2, END], -1.0), ([1], -2.0), ([2], -3.0)]
+    texts = as_generations(results, ["a", "b"], Backbone())
+    assert [[text.id for text in group] for group in texts] == [["a", "a"], ["b", "b"]]
+    assert texts[1][0].text == "1" and texts[1][0].tokens == (1,) and texts[1][0].score == -2.0
+
+
+def test_what_cannot_be_searched_is_refused():
+    with pytest.raises(UnavailableError, match="this generator has no diverse beam search; leave num_beam_groups at 1"):
+        search(Table(), START, Decoding(num_beams=2, num_beam_groups=2, diversity_penalty=1.0), LIMITS)
+    with pytest.raises(UnavailableError, match="min_new_tokens = 3: a text has at most 3 tokens, including its end"):
+        search(Table(), START, Decoding(min_new_tokens=3), LIMITS)
