@@ -51,11 +51,11 @@ def test_all_places_are_written_in_the_given_number_of_passes(places, steps):
     written = [int(share_of(total, number, options)) for number in range(places + 1)]
     passes = min(places, steps or places)
     assert written[0] == 0 and written[passes] == places and written[passes - 1] < places
-    kept = [after - before for before, after in zip(written, written[1:], strict=False)][:passes]
-    assert max(kept) - min(kept) <= 1
+    shares = [after - before for before, after in zip(written, written[1:], strict=False)][:passes]
+    assert max(shares) - min(shares) <= 1
 
 
-def kept(surety, options, number=0, entropy=None):
+def keeps(surety, options, number=0, entropy=None):
     surety = torch.tensor([[surety]])
     entropy = torch.zeros_like(surety) if entropy is None else torch.tensor([[entropy]])
     open_places = surety >= 0
@@ -64,10 +64,10 @@ def kept(surety, options, number=0, entropy=None):
 
 
 def test_the_surest_are_kept_and_one_at_least():
-    assert kept([0.5, 0.9, 0.7, 0.8], AnyOrderDecoding(steps=2)) == [False, True, False, True]
-    assert kept([0.5, 0.9, 0.7, 0.8], AnyOrderDecoding(threshold=0.6)) == [False, True, True, True]
-    assert kept([0.5, 0.3, 0.2, 0.1], AnyOrderDecoding(threshold=0.6)) == [True, False, False, False]
-    assert kept([0.5, -1.0, 0.2, -1.0], AnyOrderDecoding(steps=1)) == [True, False, True, False]
+    assert keeps([0.5, 0.9, 0.7, 0.8], AnyOrderDecoding(steps=2)) == [False, True, False, True]
+    assert keeps([0.5, 0.9, 0.7, 0.8], AnyOrderDecoding(threshold=0.6)) == [False, True, True, True]
+    assert keeps([0.5, 0.3, 0.2, 0.1], AnyOrderDecoding(threshold=0.6)) == [True, False, False, False]
+    assert keeps([0.5, -1.0, 0.2, -1.0], AnyOrderDecoding(steps=1)) == [True, False, True, False]
 
 
 def test_the_entropy_bound_counts_the_entropies_of_surer_places():
