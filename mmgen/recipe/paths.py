@@ -58,20 +58,38 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
 
 def with_real_paths(config: Some) -> Some:
     """The config with every path as its real path on this machine, so that two spellings of a path are equal."""
+    return _with_paths(config, _real_path_or_name)
+
+
+def paths_in(config: Config) -> list[Path]:
+    """The paths of a config and of the configs in it; of those that may also be names, the ones that exist."""
+    paths: list[Path] = []
+
+    def note(path: Any, either: bool) -> Any:
+        if not either or _exists(Path(path)):
+            paths.append(Path(path))
+        return path
+
+    _with_paths(config, note)
+    return paths
+
+
+def _with_paths(config: Some, change: Callable[..., Any]) -> Some:
+    """The config with `change(path, either=...)` in place of every path; `either`: whether it may also be a name."""
     keys = path_keys(type(config))
-    change: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for name, value in config:
         if name in keys:
-            change[name] = _map_paths(value, keys[name], partial(_real_path_or_name, either=bool(keys[name])))
+            changed[name] = _map_paths(value, keys[name], partial(change, either=bool(keys[name])))
         elif isinstance(value, Config):
-            change[name] = with_real_paths(value)
+            changed[name] = _with_paths(value, change)
         elif isinstance(value, dict):
-            change[name] = {
-                key: with_real_paths(config) if isinstance(config, Config) else config for key, config in value.items()
+            changed[name] = {
+                key: _with_paths(entry, change) if isinstance(entry, Config) else entry for key, entry in value.items()
             }
         elif isinstance(value, tuple):
-            change[name] = tuple(with_real_paths(entry) if isinstance(entry, Config) else entry for entry in value)
-    return config.model_copy(update=change)
+            changed[name] = tuple(_with_paths(entry, change) if isinstance(entry, Config) else entry for entry in value)
+    return config.model_copy(update=changed)
 
 
 def _real_path_or_name(path: Any, either: bool) -> Any:

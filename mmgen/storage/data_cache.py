@@ -3,8 +3,8 @@
 data/examples-<hash>.safetensors   the fingerprint of all examples, which are checked
 data/sizes-<hash>.safetensors      the sizes of a step's training examples, none of which lacks anything
 
-A file is used while everything it was made from is unchanged: data, settings that matter, feature files, versions and
-the source files of the parts' packages.
+A file is used while everything it was made from is unchanged: data, settings that matter, the files of parts (features,
+tokenizers), versions and the source files of the parts' packages.
 Otherwise it is written again.
 """
 
@@ -19,13 +19,14 @@ from typing import Any
 
 from torch import Tensor
 
-from ..configs import FeaturesConfig, PartConfig
+from ..configs import PartConfig
 from ..data.datasets import Datasets
 from ..data.measures import Measures
 from ..errors import DataError, RunError
 from ..features.multi_file import files_of
 from ..files import file_fingerprint
 from ..progress import Progress
+from ..recipe.paths import paths_in
 from ..recipe.tables import GENERATOR, Recipe
 from .environment import environment, providers, source_digest
 from .run_folder import RunFolder
@@ -96,10 +97,7 @@ class DataCache:
 
     def _sizes_file(self, recipe: Recipe, step: str) -> Path:
         settings = recipe.steps[step]
-        generators = [recipe.generator] if recipe.generator is not None else []
-        parts: list[PartConfig] = [recipe.backbone, *generators, *(recipe.inputs[name] for name in settings.inputs)]
-        parts += [recipe.objectives[name] for name in settings.objectives if name != GENERATOR]
-        tables = [_dump(part) for part in (recipe.data, *_sources(recipe, step), *parts)]
+        tables = [_dump(part) for part in (recipe.data, *_sources(recipe, step), *_parts(recipe, step))]
         return self.folder / f"sizes-{_hash([settings.inputs, settings.objectives, *tables])}.safetensors"
 
     def _read(self, path: Path, made_from: Any) -> tuple[dict[str, Tensor], dict[str, str]] | None:
@@ -109,7 +107,7 @@ class DataCache:
             tensors, about = read_tensors(path)
             if about[MADE_FROM] == _hash(made_from):
                 return tensors, about
-            reason = "the data, feature files or versions have changed"
+            reason = "the data, files of parts or versions have changed"
         except (RunError, KeyError):
             reason = "damaged"
         self.progress.say(f"{path}: {reason}; every example is read again")
@@ -128,11 +126,25 @@ class DataCache:
 
 
 def _made_from(recipe: Recipe, data: Any, step: str = "") -> list[Any]:
-    """The data, versions, sources, and the states of the feature files that a step reads."""
-    inputs = recipe.steps[step].inputs if step else ()
-    paths = [config.features for name in inputs if isinstance(config := recipe.inputs[name], FeaturesConfig)]
-    files = [file for path in paths if path is not None for file in files_of(path) or [path]]
+    """The data, versions, sources, and the states of the files that the parts of a step read: features, tokenizers."""
+    paths = [path for part in (_parts(recipe, step) if step else ()) for path in paths_in(part)]
+    files = [file for path in paths for file in _files(path)]
     return [data, environment(providers(recipe))["versions"], source_digest(recipe), file_fingerprint(files)]
+
+
+def _parts(recipe: Recipe, step: str) -> list[PartConfig]:
+    """The parts of a step on which the sizes of its examples depend."""
+    settings = recipe.steps[step]
+    generators = [recipe.generator] if recipe.generator is not None else []
+    objectives = [recipe.objectives[name] for name in settings.objectives if name != GENERATOR]
+    return [recipe.backbone, *generators, *(recipe.inputs[name] for name in settings.inputs), *objectives]
+
+
+def _files(path: Path) -> list[Path]:
+    """The files at a path: a file, those of a folder, or those that match a pattern."""
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    return [file for file in files_of(path) or [path] if file.is_file()]
 
 
 def _sources(recipe: Recipe, step: str) -> list[Any]:

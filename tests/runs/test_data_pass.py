@@ -1,9 +1,11 @@
 """The one pass over the data before the first update: how often examples are created, and sizes from files."""
 
 import importlib
+import json
 
 import pytest
 from kit import toys
+from mmgen_encoders import Bert
 
 from mmgen.data.datasets import Datasets
 from mmgen.data.measures import Measures
@@ -222,7 +224,7 @@ def test_files_that_are_out_of_date_or_damaged_are_written_again_and_said_so(laz
     changed, _, new_fingerprint, lines = prepare(recipe, model)
     assert new_fingerprint != fingerprint and columns(changed) != columns(first)
     files = sorted(RunFolder.of(recipe).path.parent.glob("data/*.safetensors"))
-    reason = "the data, feature files or versions have changed; every example is read again"
+    reason = "the data, files of parts or versions have changed; every example is read again"
     assert [line for line in lines if "every example" in line] == [f"{file}: {reason}" for file in files]
     for file in files:
         file.write_bytes(file.read_bytes()[:-1])
@@ -238,6 +240,22 @@ def test_sizes_of_another_tokenizer_are_not_used(lazy, tmp_path):
     first, model, _, _ = prepare(recipe)
     model.generator.reader.max_tokens = 3  # as a tokenizer would whose files have changed
     assert columns(prepare(recipe, model)[0]) != columns(first)
+
+
+def test_sizes_of_a_changed_tokenizer_file_are_not_used(lazy, tmp_path):
+    """Also if only an example behind the first ones, which every start measures, has another size."""
+    source = toys.model(vocab_size=200).backbone
+    source.model.save_pretrained(tmp_path / "encoder")
+    source.tokenizer.save_pretrained(tmp_path / "encoder")
+    recipe = write_recipe(tmp_path, count=60)
+    recipe = recipe.model_copy(update={"backbone": Bert(weights=str(tmp_path / "encoder"))})
+    first = prepare(recipe)[0]
+    file = tmp_path / "encoder" / "tokenizer.json"
+    table = json.loads(file.read_text())
+    vocabulary = table["model"]["vocab"]
+    vocabulary["5"], vocabulary["##7"] = vocabulary.pop("tree"), vocabulary.pop("house")  # "57" has two pieces now
+    file.write_text(json.dumps(table))
+    assert columns(prepare(recipe)[0]) != columns(first)
 
 
 def test_a_gap_is_named_with_all_that_have_it_and_nothing_is_kept(lazy, tmp_path):
