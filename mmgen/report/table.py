@@ -336,7 +336,7 @@ def _below_chance(rows: Mapping[str, Values], chance: Values, lower: frozenset[s
             f"{column} {number(value)} is {'above' if column in lower else 'below'} chance, {number(limit)}"
             for column, limit in chance.items()
             if isinstance(value := values.get(column), int | float) and isinstance(limit, int | float)
-            if (value > limit if column in lower else value < limit)
+            if (value > limit if column in lower else value < limit) and number(value) != number(limit)
         ]
         if worse:
             more = f"; and {len(worse) - MOST_COLUMNS} more columns" * (len(worse) > MOST_COLUMNS)

@@ -248,6 +248,7 @@ class Accumulator:
         factors = {
             name: whole_batch.weights[name] / n for name, n in counts.items() if n and name in whole_batch.weights
         }
+        draw_from(self.accelerator.device, self.context.seed, self.context.name, number, "compare")  # equal everywhere
         try:
             with self._no_collectives():
                 return compare(rows, whole_batch.compare, factors, keeps=self.accelerator.is_main_process)

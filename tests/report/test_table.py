@@ -25,6 +25,7 @@ def test_every_score_worse_than_chance_is_in_a_note():
     chance = {"Q->A": 25.0, "QA->R": 25.0, "Q->AR": 6.25, "loss": 2.0, "people": None}
     rows = {
         "good": {"Q->A": 25.0, "QA->R": 30.0, "Q->AR": None, "loss": 1.0, "people": 1.0},
+        "equal": {"Q->A": 24.999, "QA->R": 25.0, "Q->AR": 6.25, "loss": 2.001},  # in the digits that are shown
         "bad": {"Q->A": 26.0, "QA->R": 24.0, "Q->AR": 5.0, "loss": 2.5},
     }
     assert [*_below_chance(rows, chance, frozenset({"loss"}))] == [

@@ -123,6 +123,23 @@ def test_the_second_pass_has_the_dropout_of_the_first(tmp_path, monkeypatch):
     assert not features[0][:1].equal(features[1][:1])
 
 
+def test_the_comparison_draws_alike_whatever_micro_batch_was_last(tmp_path):
+    """Every process compares all rows, after other micro-batches than the rest."""
+
+    class Drops(contrast.ViewsObjective):
+        def compare(self, features):
+            drawn.append(torch.rand(1).item())
+            return super().compare(features)
+
+    drawn = []
+    learner = build_learner(contrast.model(objective=Drops), tmp_path, EXAMPLES, contrast.step(micro_batch_size=6))
+    pool, update = learner.material.pools[0], learner.plan.updates[0]
+    micros = [(n, pool.batch([(EXAMPLES[v.index], v.epoch) for v in micro])) for n, micro in enumerate(update)]
+    for some in (micros[:1], micros[1:], micros):
+        learner.accumulator._compared(0, some, {"views.loss": 16})
+    assert len(micros) > 1 and len(set(drawn)) == 1
+
+
 def test_validation_compares_groups_in_the_order_of_the_data(tmp_path, monkeypatch):
     """Groups of `batch_size` pairs, whatever the micro-batches; with the objective alone, and beside the generator."""
     results, groups = {}, {}
