@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from queue import Empty, Full, Queue, SimpleQueue
 from threading import Thread
 from typing import Any
@@ -128,9 +128,13 @@ class _Watcher(Thread):
 
 
 def _copy(value: Any) -> Any:
-    """A copy of tables and lists; what is in them is frozen."""
+    """A copy of tables, lists, and dataclasses with such values. Arrays and functions are shared."""
     if isinstance(value, Mapping):
         return {name: _copy(item) for name, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{field.name: _copy(getattr(value, field.name)) for field in fields(value) if field.init}
+        )
     return type(value)(map(_copy, value)) if type(value) in (list, tuple) else value
 
 

@@ -10,11 +10,12 @@ import pytest
 from kit import toys
 
 from mmgen.configs import CallbackConfig
-from mmgen.parts import Callback
+from mmgen.parts import Callback, Picture, RunInfo, ShownExample
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
+from mmgen.tensors import Prediction, ResolvedExample
 from mmgen.training import callbacks
 from mmgen.training.callbacks import Callbacks
 
@@ -143,6 +144,32 @@ def test_a_callback_that_is_too_slow_loses_events(monkeypatch):
         "is 3 events behind; events are left out from now on",
         "is not finished after 0.1 seconds; its last events are lost",
     ]
+
+
+def test_what_callbacks_get_are_copies():
+    """A table in a dataclass too: the labels and facts of an example belong to the data set."""
+    labels, facts, boxes, recipe = {"answers": ["yes"]}, {"things": ["dog"]}, [[0.0, 0.0, 1.0, 1.0]], {"seed": 0}
+    example = ResolvedExample("1", {"image": "k"}, (), facts, labels)
+    shown = ShownExample(example, Prediction("1", {"label": "no"}, 1.0), (Picture("k", None, boxes),))
+    with Callbacks({"first": Watch(), "second": Watch()}, print) as events:
+        events.send("on_run_begin", RunInfo("run", "default", 0, Path(), recipe, ("step",)))
+        events.send("on_examples", "step", 1, [shown])
+    for _, method, *arguments in EVENTS:
+        if method == "on_run_begin":
+            assert arguments[0].recipe.pop("seed") == 0
+        elif method == "on_examples":
+            assert arguments[2][0] == shown
+            received = arguments[2][0]
+            received.example.labels["answers"].clear()
+            received.example.facts.clear()
+            received.pictures[0].boxes[0].clear()
+            received.prediction.value.clear()
+    assert (labels, facts, boxes, recipe) == (
+        {"answers": ["yes"]},
+        {"things": ["dog"]},
+        [[0.0, 0.0, 1.0, 1.0]],
+        {"seed": 0},
+    )
 
 
 def documented():
