@@ -29,8 +29,9 @@ class GridFeatures(CnnExtractor):
         level, pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch", folder=folder)
         self.batch_size = config.batch_size
-        edges = torch.linspace(0, 1, config.grid + 1)
-        rows, columns = torch.meshgrid(torch.arange(config.grid), torch.arange(config.grid), indexing="ij")
+        with torch.device("cpu"):  # an export is first built on the meta device
+            edges, cells = torch.linspace(0, 1, config.grid + 1), torch.arange(config.grid)
+        rows, columns = torch.meshgrid(cells, cells, indexing="ij")
         corners = [edges[columns], edges[rows], edges[columns + 1], edges[rows + 1]]
         boxes = torch.stack(corners, -1).flatten(0, 1).numpy()
         self.pooling = CellPooling(config.grid, pool, boxes)

@@ -244,6 +244,21 @@ def test_a_network_learns_along_and_is_asked_about_a_photo(trained, tmp_path):
     assert predictor.ask(picture, caption="a red ball").texts[0].score == by_key.score
 
 
+@pytest.mark.parametrize(
+    ("inner", "extractor"), [(Regions(), ROI), (Grid(), TimmGrid(model="test_resnet", image_size=64, grid=2, pool=1))]
+)
+def test_a_saved_model_is_built_without_memory_first(inner, extractor):
+    """As an export is, to compare names and shapes before memory is taken."""
+    fresh = built(Pictures(embedder=inner, extractor=extractor))
+    saved = Pictures(embedder=inner, extractor=extractor, **fresh.inferred_settings(), fields=("image",))
+    backbone = Tiny(types=2).build()
+    with torch.device("meta"):
+        blank = saved.build(backbone)
+    assert {name: value.shape for name, value in blank.state_dict().items()} == {
+        name: value.shape for name, value in fresh.state_dict().items()
+    }
+
+
 @pytest.mark.slow
 def test_an_export_has_the_network(trained, tmp_path):
     picture = np.full((50, 80, 3), 90, np.uint8)
