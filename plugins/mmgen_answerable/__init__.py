@@ -24,7 +24,8 @@ class Answerable(mmgen.MetricConfig):
     )
     step: str = Field("", description="the step of the run; empty: its last step that is evaluated")
     question: str = Field(
-        "", description="the input of the answerer that reads the question; empty: its only input that reads no picture"
+        "",
+        description="the input of the answerer that reads the question; empty: the one that reads the field 'question'",
     )
     unanswerable: tuple[str, ...] = Field(
         ("unanswerable", "unsuitable"), description="answers that say that a question has no answer, as VizWiz's do"
@@ -37,7 +38,10 @@ class Answerable(mmgen.MetricConfig):
         description="the input or fact of an example with the answer for which its question was generated; empty: none",
     )
     other_pictures: int = Field(
-        3, ge=0, le=20, description="pictures of other examples that each question is also answered about, for `seen`"
+        3,
+        ge=0,
+        le=20,
+        description="pictures of other examples that each question is also answered about, for picture_gain",
     )
     batch_size: int = Field(64, ge=1, description="questions answered at a time")
 

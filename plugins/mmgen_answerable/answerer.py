@@ -53,12 +53,13 @@ class Answerer:
             raise DataError(f"{place} reads no picture; set step to one that reads a question and a picture")
         if question and question not in texts:
             raise DataError(f"{place} has no input '{question}' for a question; choose from: {', '.join(texts)}")
-        if not question and len(texts) != 1:
+        readers = [question] if question else [name for name in texts if "question" in names.inputs[name].fields]
+        if len(texts) != 1 or len(readers) != 1:
             raise DataError(
-                f"{place} reads {names.reads}; set step to one that reads a question and a picture"
-                + (", or question to the input that reads the question" if texts else "")
+                f"{place} reads {names.reads}; set step to one that reads a picture and a question, or question to the "
+                "input that reads the question"
             )
-        self.question, self.batch_size = question or texts[0], batch_size
+        self.question, self.batch_size = readers[0], batch_size
         kind = "answers chosen" if self.predictor.kind == "label" else "answers written"
         self.name = f"{where}, step '{self.predictor.step}' ({kind}, weights {self._fingerprint()})"
         self._features: dict[str, Mapping[str, Any]] = {}  # a picture's key -> its values, by input

@@ -143,10 +143,33 @@ def test_a_run_is_scored_by_another_run(tmp_path, no_page):
 
 
 @pytest.mark.slow
+def test_a_model_that_writes_about_a_caption_answers_nothing_by_itself(tmp_path, no_page):
+    """A questioner reads a picture and a text too; it is an answerer only if `question` says so."""
+    inputs = {"image": {"type": "regions", "extractor": toys.ROI}, "caption": {"type": "text"}}
+    steps = {"both": {"inputs": ["image", "caption"], "train": ["backbone"]}}
+    recipe = toys.recipe(output=str(tmp_path / "runs"), inputs=inputs, metrics=None, steps=steps)
+    (tmp_path / "toy.toml").write_text(recipe)
+    folder = run(load(tmp_path / "toy.toml", installed())[0]).path
+    with pytest.raises(DataError) as error:
+        Answerable(answerer=str(folder)).build().prepare(pictures, torch.device("cpu"))
+    assert str(error.value) == (
+        f"answerable: {folder}: step 'both' reads image and caption; set step to one that reads a picture and a "
+        "question, or question to the input that reads the question"
+    )
+    scores = rescore(folder, ["answerable"], [f"answerable.answerer={folder}", "answerable.question=caption"])
+    assert "(answers written, weights " in scores.rows["both"].notes[0]
+    assert 0 <= scores.rows["both"].values["answer_confidence"] <= 100
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"answerer": "/nowhere"}, "answerable: answerer: /nowhere: "),
+        (
+            {"step": "choices"},
+            f"answerable: {KEPT}: step 'choices' predicts choice; set step to one that answers with labels or texts",
+        ),
         ({"step": "answer"}, f"answerable: answerer: {KEPT}: step 'answer' has no weights; trained steps: "),
         (
             {"step": "expressions"},
