@@ -35,7 +35,8 @@ class Answerable(mmgen.MetricConfig):
     )
     condition: str = Field(
         "",
-        description="the input or fact of an example with the answer for which its question was generated; empty: none",
+        description="the input or fact of an example with the answer for which its question was generated; empty: the "
+        "answer of its prompt, where the prompt is 'answer: ...'",
     )
     other_pictures: int = Field(
         3,

@@ -45,7 +45,7 @@ class AnswerableMetric(Metric):
     answered            questions with an answer whose confidence is at least the threshold
     answer_confidence   the mean confidence; 0 for a question that is unanswerable
     picture_gain        of the answered questions: the confidence, minus that in the same answer about other pictures
-    answer_consistency  with a condition: questions that are answered with the answer that they were generated for
+    answer_consistency  of the questions that were generated for an answer: those that are answered with it
     """
 
     def __init__(self, config: Answerable) -> None:
@@ -66,10 +66,13 @@ class AnswerableMetric(Metric):
         if self.config.other_pictures:
             gains = (judgement.gain for judgement in judgements)
             columns["picture_gain"] = [None if gain is None else 100 * gain for gain in gains]
-        if name := self.config.condition:
+        conditions = [_condition(example, self.config.condition) for example in examples]
+        if any(condition is not None for condition in conditions):
             columns["answer_consistency"] = [
-                100.0 * (judgement.answered and normalise(judgement.answer) == normalise(_condition(example, name)))
-                for judgement, example in zip(judgements, examples, strict=True)
+                None
+                if condition is None
+                else 100.0 * (judgement.answered and normalise(judgement.answer) == normalise(condition))
+                for judgement, condition in zip(judgements, conditions, strict=True)
             ]
         values = {name: _mean(column) for name, column in columns.items()}
         notes = [f"answerable: answers by {self.answerer.name}", self._note_on_references(examples)]
@@ -138,8 +141,11 @@ def _picture_of(example: Example, pictures: Mapping[str, Picture]) -> Picture:
     raise DataError(f"answerable: example '{example.id}' has no picture; the data set needs raw images (data.images)")
 
 
-def _condition(example: Example, name: str) -> str:
-    """The answer for which the question of an example was generated. Raises DataError."""
+def _condition(example: Example, name: str) -> str | None:
+    """The answer for which the question of an example was generated: by default that of a prompt "answer: ...". Raises
+    DataError if the example lacks the named input or fact."""
+    if not name:
+        return str(example.facts["prompt_value"]) if example.facts.get("prompt_kind") == "answer" else None
     value = {**example.facts, **example.inputs}.get(name)
     if not isinstance(value, str):
         raise DataError(

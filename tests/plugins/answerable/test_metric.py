@@ -1,5 +1,7 @@
 """The metric answerable: its columns by hand with a stand-in that answers, and on a run of a few weights."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from kit import toys
@@ -123,6 +125,17 @@ def test_a_condition_and_a_picture_that_are_missing_are_named():
         scorer.pictures = lambda examples: {}
         scorer.score(texts("color?"), EXAMPLES[:1])
     assert str(error.value) == "answerable: example 'e0' has no picture; the data set needs raw images (data.images)"
+
+
+def test_the_condition_of_a_prompt():
+    prompts = [("answer", "red"), ("answer", "blue"), ("form", "how many"), ("answer", "red")]
+    examples = [
+        replace(example, facts={"prompt_kind": kind, "prompt_value": value})
+        for example, (kind, value) in zip(EXAMPLES, prompts, strict=True)
+    ]
+    scores = metric().score(texts(*["what color?"] * 4), examples)
+    assert scores.per_example["answer_consistency"] == [100.0, 0.0, None, 100.0]  # p1 is blue, with a confidence of 0.4
+    assert scores.values["answer_consistency"] == pytest.approx(200 / 3)
 
 
 KEPT = toys.Path(__file__).parents[2] / "kept_runs" / "predicts" / "seed-0"
