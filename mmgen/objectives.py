@@ -80,12 +80,16 @@ class Rows:
               target, and so does not change if the targets of an example are split over batches
     hidden    input name -> (B, N) or (B, N, C): the labels of what `Reader.hide` masked for this objective, else -100
     inputs    input name -> its collated input (`Batch.inputs`), for example the regions to choose from
+    readers   input name -> its reader, for inputs of other examples
+    candidates  the step's training examples, for exemplars and neighbours; in validation too
     """
 
     examples: Sequence[ResolvedExample]
     draw: Draw = _draw
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    readers: Mapping[str, Reader] = field(default_factory=dict)
+    candidates: Sequence[Example] = ()
 
 
 class Embedders(Protocol):

@@ -55,7 +55,7 @@ class Collator:
     inputs      names of the inputs a step reads, in the recipe's order
     objectives  names of the objectives; empty if a model only reads or writes
     place       the seed and the step for random draws
-    candidates  the examples among which an objective draws one of another picture
+    candidates  the examples among which an objective draws one of another picture; `Rows` has them
     predicting  whether the objectives predict: labels are ignored, and nothing is hidden
     """
 
@@ -128,7 +128,8 @@ class Collator:
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
-            objective_rows = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
+            draw = partial(self._draw, rows, name)
+            objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, self.candidates)
             with part_calls(self._objective(name), "ask" if self.predicting else "collate"):
                 collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
             targets[name] = check_targets(collated, name, objective, self.predicting)

@@ -49,6 +49,8 @@ class CacheSuite(BuildsRows):
     def test_cache_rearranges(self) -> None:
         """Two targets behind each input, y_1 y_2 m_1 m_2 m_3 each; the second continues from the tokens of the
         first."""
+        if self.config().mixes == "row":
+            skip("a slot continues from the slots before it, so other slots cannot be put before it")
         backbone, cache, before, _ = self._cached()
         ids = some_ids(backbone, 8)
         first, second = [*ids[:2], backbone.end_id], [*ids[4:6], backbone.end_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -12,8 +12,8 @@ from mmgen import Decoding
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.search import Limits, as_generations, search
-from mmgen.sequence import Prompts
-from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
+from mmgen.sequence import Prefix, Prompts
+from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets, apply, taken
 
 from . import Causal
 from .writing import CausalStepper
@@ -47,6 +47,7 @@ class CausalGenerator(Generator):
     """Trains on targets and generates texts; has no parameters."""
 
     needs = "causal"
+    reader: CausalTargets
 
     def __init__(self, config: Causal, backbone: Backbone) -> None:
         super().__init__()
@@ -54,17 +55,18 @@ class CausalGenerator(Generator):
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         assert targets.tail is not None  # laid out by the reader
-        prefix = model.prefix(batch)
-        total = prefix.slots.states.new_zeros((), dtype=torch.float32)
-        slots = torch.zeros(2, dtype=torch.int64, device=total.device)
-        for tail in split_targets(targets.tail, model.backbone.masks):
-            rows = prefix.slots.followed_by(model.behind(prefix, tail))
-            slots += rows.counts
-            states = model.backbone.encode(rows).last
-            predicted = tail.labels != -100
-            logits = model.backbone.logits(states[:, prefix.slots.positions.shape[1] :][predicted]).float()
-            total = total + F.cross_entropy(logits, tail.labels[predicted], reduction="sum")
-        return Loss({"loss": total}, slots)
+        prefix, tail = self.prefix(model, batch), targets.tail
+        if model.backbone.masks != "any":
+            prefix, tail = one_row_per_target(prefix, tail, self.reader.pad_id)
+        rows = prefix.slots.followed_by(model.behind(prefix, tail))
+        states = model.backbone.encode(rows).last[:, prefix.slots.positions.shape[1] :]
+        predicted = tail.labels != -100
+        logits = model.backbone.logits(states[predicted]).float()
+        return Loss({"loss": F.cross_entropy(logits, tail.labels[predicted], reduction="sum")}, rows.counts)
+
+    def prefix(self, model: Sequencer, batch: Batch) -> Prefix:
+        """The prefix that training reads; a subclass may shorten it."""
+        return model.prefix(batch)
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         prompts = Prompts.of(batch)
@@ -73,17 +75,16 @@ class CausalGenerator(Generator):
         return as_generations(hypotheses, batch.ids, model.backbone, prompts)
 
 
-def split_targets(tail: Tail, masks: str) -> Iterator[Tail]:
-    """Split targets into forward passes. A backbone that obeys any mask encodes all targets in one pass. A
-    left-to-right backbone would see the first target while it reads the second, so every target has a separate pass, in
-    which the other targets are padding."""
-    if masks == "any":
-        yield tail
-        return
-    for group in range(1, int(tail.layout.group.max()) + 1):
-        in_group = tail.layout.group == group
-        yield replace(
-            tail,
-            layout=replace(tail.layout, role=torch.where(in_group, tail.layout.role, PAD)),
-            labels=torch.where(in_group, tail.labels, -100),
-        )
+def one_row_per_target(prefix: Prefix, tail: Tail, pad_id: int) -> tuple[Prefix, Tail]:
+    """The rows of B examples, one for each target, in order. A backbone that obeys any mask encodes all targets of an
+    example in one row; a left-to-right backbone would read the first target before the second."""
+    counts = tail.layout.group.max(1).values  # (B,) targets of each example
+    rows = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)  # (N,)
+    first = (counts.cumsum(0) - counts)[rows]
+    number = torch.arange(len(rows), device=counts.device) - first + 1  # (N,) of the target in its example
+    inside = (tail.layout.group[rows] == number.unsqueeze(1)) & tail.layout.real[rows]  # (N, S)
+    order = (~inside).long().argsort(dim=1, stable=True)[:, : int(inside.sum(1).max())]
+    mask, slots = taken(inside, order), apply(tail, lambda t: taken(t[rows], order))
+    role = torch.where(mask, slots.layout.role, PAD)
+    ids, labels = torch.where(mask, slots.ids, pad_id), torch.where(mask, slots.labels, -100)
+    return prefix.select(rows), replace(slots, ids=ids, layout=replace(slots.layout, role=role), labels=labels)

@@ -1,0 +1,57 @@
+"""Writing with Monte Carlo dropout: the mean of the words' probabilities over several networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from mmgen_causal.generator import CausalGenerator
+from mmgen_causal.writing import CausalStepper
+from torch import Tensor
+
+from mmgen import Decoding
+from mmgen.objectives import Sequencer
+from mmgen.search import Limits, Stepper, as_generations, search
+from mmgen.sequence import Prefix
+from mmgen.tensors import Batch, Generation
+
+from . import MonteCarloDecoding
+from .backbone import LstmBackbone
+from .fusion import drawn_network
+
+
+class MeanStepper:
+    """Steppers of the same inputs, the n-th with network n: the mean of their probabilities."""
+
+    def __init__(self, steppers: Sequence[Stepper]) -> None:
+        self.steppers = steppers
+
+    def next_logits(self, written: Tensor) -> Tensor:
+        passes = []
+        for number, stepper in enumerate(self.steppers):
+            with drawn_network(number):
+                passes.append(stepper.next_logits(written).log_softmax(-1))
+        return torch.stack(passes).logsumexp(0) - math.log(len(passes))
+
+    def reorder_cache(self, rows: Tensor) -> None:
+        for stepper in self.steppers:
+            stepper.reorder_cache(rows)
+
+
+class MonteCarloGenerator(CausalGenerator):
+    """See `MonteCarlo`."""
+
+    def prefix(self, model: Sequencer, batch: Batch) -> Prefix:
+        prefix = model.prefix(batch)
+        return model.backbone.shortened(prefix) if isinstance(model.backbone, LstmBackbone) else prefix
+
+    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        passes = options.passes if isinstance(options, MonteCarloDecoding) else 0
+        plain = Decoding(**options.model_dump(exclude={"passes"}))  # transformers' options
+        if not passes:
+            return super().generate(model, batch, plain)
+        prefix, end = model.prefix(batch), model.backbone.end_id
+        stepper = MeanStepper([CausalStepper(model, prefix, end) for _ in range(passes)])
+        start, limits = torch.full_like(prefix.free, end), Limits.of(model.backbone, self.max_tokens)
+        return as_generations(search(stepper, start, plain, limits), batch.ids, model.backbone)

@@ -1,0 +1,113 @@
+"""The LSTM backbone and the systems on it, against the same written out one slot after the other."""
+
+import pytest
+import torch
+from kit.recurrent import SYSTEMS, distribution, examples, greedy, model
+from mmgen_recurrent import Lstm, MonteCarloDecoding
+
+from mmgen.data.collate import Collator
+from mmgen.evaluation.generate import generate
+from mmgen.testing import BackboneSuite
+
+EVERY_SYSTEM = pytest.mark.parametrize("system", SYSTEMS)
+
+
+class TestLstm(BackboneSuite):
+    def config(self):
+        return Lstm(hidden_size=24, vocab_size=200)
+
+
+@pytest.mark.slow
+class TestTwoLayers(BackboneSuite):
+    def config(self):
+        return Lstm(hidden_size=16, num_hidden_layers=2, vocab_size=200)
+
+
+@torch.no_grad()
+@EVERY_SYSTEM
+def test_max_takes_the_most_probable_word_after_the_other(system):
+    """Texts and scores of a batch with captions of all lengths are those of the naive decoder, for each alone."""
+    rival = model(system, num_hidden_layers=2 if system == "max" else 1)
+    for example, (text,) in zip(examples(), generate(rival, examples()), strict=True):
+        tokens, score = greedy(rival, example)
+        assert text.tokens == tokens and text.score == pytest.approx(score, abs=1e-5)
+        ((alone,),) = generate(rival, [example])
+        assert alone.tokens == tokens and alone.score == pytest.approx(score, abs=1e-5)
+
+
+@torch.no_grad()
+def test_captions_and_pictures_matter():
+    for system in ("max", "mdn_joint", "mc_sbn"):
+        rival, (first, second, *_) = model(system), examples()
+        assert not torch.allclose(distribution(rival, first, []), distribution(rival, second, []), atol=1e-3), system
+
+
+@torch.no_grad()
+@EVERY_SYSTEM
+def test_teacher_forcing_is_step_by_step(system):
+    """The loss of a batch, whose examples have one to three questions, is the naive decoder's."""
+    rival = model(system)
+    total = 0.0
+    for example in examples():
+        for target in rival.generator.reader.targets(example):
+            for place, token in enumerate(target):
+                total -= float(distribution(rival, example, target[:place])[token])
+    loss = rival(Collator(rival, rival.inputs)(examples()))
+    assert float(loss.sums["generator.loss"]) == pytest.approx(total, rel=1e-5)
+
+
+@torch.no_grad()
+@EVERY_SYSTEM
+def test_beams_are_different_texts_with_the_scores_of_step_by_step(system):
+    rival = model(system)
+    options = MonteCarloDecoding(num_beams=4, num_return_sequences=4)
+    plain = model(system)
+    plain.backbone.caches = False
+    for example, texts, uncached in zip(
+        examples(), generate(rival, examples(), options), generate(plain, examples(), options), strict=True
+    ):
+        assert len({text.tokens for text in texts}) == 4
+        assert [text.tokens for text in texts] == [text.tokens for text in uncached]
+        for text in texts:
+            logps = [distribution(rival, example, text.tokens[:t])[token] for t, token in enumerate(text.tokens)]
+            assert text.score == pytest.approx(float(torch.stack(logps).mean()), abs=1e-5)
+
+
+@torch.no_grad()
+def test_sample_draws_from_the_distribution_whose_maximum_max_takes():
+    """Sample and Max of Yang et al. are one network: shares of 1,000 drawn first words beside the naive decoder's."""
+    rival, example = model("max"), examples()[0]
+    torch.manual_seed(0)
+    (texts,) = generate(rival, [example], MonteCarloDecoding(do_sample=True, num_return_sequences=1000))
+    drawn = torch.bincount(torch.tensor([text.tokens[0] for text in texts]), minlength=len(rival.backbone.tokenizer))
+    probabilities = distribution(rival, example, []).exp()
+    assert (drawn / 1000 - probabilities).abs().max() < 4 * (0.25 / 1000) ** 0.5
+    assert int(drawn.argmax()) == int(probabilities.argmax()) == greedy(rival, example)[0][0]
+    assert len({text.tokens for text in texts}) > 200
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("system", ["mdn_joint", "mc_sbn"])
+def test_padding_is_never_read(system):
+    rival = model(system)
+    prefix = rival.prefix(Collator(rival, rival.inputs, ())(examples()))
+    padded = ~prefix.slots.layout.real
+    assert padded.any()
+    vector = rival.backbone.fused(prefix.slots)
+    prefix.slots.states[padded] = torch.nan
+    assert torch.equal(rival.backbone.fused(prefix.slots), vector) and vector.isfinite().all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("system", ["max", "mdn_joint", "mc_sbn"])
+def test_a_shortened_prefix_is_the_prefix(system):
+    rival = model(system)
+    batch = Collator(rival, rival.inputs)(examples())
+    prefix = rival.prefix(batch)
+    states = []
+    for before in (prefix, rival.backbone.shortened(prefix)):
+        tail = rival.behind(before, batch.tail)
+        length = before.slots.positions.shape[1]
+        states.append(rival.backbone.encode(before.slots.followed_by(tail)).last[:, length:])
+    real = batch.tail.layout.real
+    assert torch.allclose(states[0][real], states[1][real], atol=1e-6)

@@ -1,0 +1,71 @@
+"""Monte Carlo dropout in writing: the mean of the words' probabilities over drawn networks."""
+
+import pytest
+import torch
+from kit.recurrent import distribution, examples, greedy, mean_distribution, model
+from mmgen_recurrent import Lstm, MonteCarlo, MonteCarloDecoding
+
+from mmgen.evaluation.generate import generate
+from mmgen.testing import GeneratorSuite
+
+
+class TestMonteCarlo(GeneratorSuite):
+    def config(self):
+        return MonteCarlo(max_tokens=10)
+
+    def decodings(self):
+        return MonteCarloDecoding(passes=3), MonteCarloDecoding(passes=2, num_beams=3, num_return_sequences=2)
+
+
+@pytest.mark.slow
+class TestBehindTheLstm(TestMonteCarlo):
+    def backbone_config(self):
+        return Lstm(hidden_size=32, vocab_size=200, dropout=0.0)
+
+    def model(self, caption=None):
+        """With weights that are not small, so that no two words have nearly the same probability."""
+        model = super().model(caption)
+        for parameter in model.parameters():
+            parameter.data.mul_(4)
+        return model
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("passes", [1, 5])
+def test_passes_write_by_the_mean_of_the_probabilities(passes):
+    rival = model("mc_sbn")
+    options = MonteCarloDecoding(passes=passes)
+    for example, (text,) in zip(examples(), generate(rival, examples(), options), strict=True):
+        tokens, score = greedy(rival, example, passes)
+        assert text.tokens == tokens and text.score == pytest.approx(score, abs=1e-5)
+        ((alone,),) = generate(rival, [example], options)
+        assert alone.tokens == tokens and alone.score == pytest.approx(score, abs=1e-5)
+
+
+@torch.no_grad()
+def test_beams_of_passes_have_the_scores_of_the_mean():
+    rival, example = model("mc_sbn"), examples()[1]
+    (texts,) = generate(rival, [example], MonteCarloDecoding(passes=3, num_beams=4, num_return_sequences=3))
+    assert len({text.tokens for text in texts}) == 3
+    for text in texts:
+        logps = [mean_distribution(rival, example, text.tokens[:t], 3)[token] for t, token in enumerate(text.tokens)]
+        assert text.score == pytest.approx(float(torch.stack(logps).mean()), abs=1e-5)
+
+
+@torch.no_grad()
+def test_networks_differ_and_their_mean_is_a_distribution():
+    rival, example = model("mc_sbn"), examples()[0]
+    networks = [distribution(rival, example, [], network) for network in range(4)]
+    assert all(not torch.allclose(networks[0], other, atol=1e-3) for other in networks[1:])
+    mean = mean_distribution(rival, example, [], 4)
+    assert float(mean.exp().sum()) == pytest.approx(1, abs=1e-5)
+    assert not torch.allclose(mean, distribution(rival, example, []), atol=1e-3)  # not the network without dropout
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("system", ["max", "mdn_joint"])
+def test_systems_without_monte_carlo_dropout_write_the_same_with_passes(system):
+    rival = model(system)
+    plain, passed = (generate(rival, examples(), MonteCarloDecoding(passes=passes)) for passes in (0, 3))
+    for (text,), (again,) in zip(plain, passed, strict=True):
+        assert text.tokens == again.tokens and text.score == pytest.approx(again.score, abs=1e-5)
