@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmgen_encoders.vocabulary import load_tokenizer, train_tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerFast
 
 from mmgen.attention import Cache, prefix_layout
 from mmgen.parts import Backbone
@@ -54,7 +54,7 @@ class LstmBackbone(Backbone):
     def built(cls, config: Lstm, texts: Iterable[str] | None, folder: Path | None) -> LstmBackbone:
         return cls(config, load_tokenizer(folder) if folder else train_tokenizer(texts or (), config.vocab_size))
 
-    def __init__(self, config: Lstm, tokenizer: PreTrainedTokenizerFast) -> None:
+    def __init__(self, config: Lstm, tokenizer: Any) -> None:
         super().__init__()
         self.config, self.tokenizer, width = config, tokenizer, config.hidden_size
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
