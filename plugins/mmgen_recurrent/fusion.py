@@ -135,11 +135,13 @@ class Experts(nn.Module):
     ) -> Tensor:
         """A pooled picture (B, E), slots (B, L, E), those of each cue (B, L); `cues` (3,): which the step reads."""
         seen = self.dropout(torch.tanh(picture))
-        others = (
+        cue_vectors = (
             self.caption(states, is_caption),
             self.tag_dropout(mean_of(states, is_tag)),
             self.place_dropout(torch.tanh(mean_of(states, is_place))),
         )
-        advice = torch.stack([pair(seen, cue) for pair, cue in zip(self.pairs, others, strict=True)], 1)  # (B, 3, E)
+        advice = torch.stack(
+            [pair(seen, cue) for pair, cue in zip(self.pairs, cue_vectors, strict=True)], 1
+        )  # (B, 3, E)
         weights = self.gate(picture).masked_fill(~cues, -torch.inf).softmax(-1)  # (B, 3)
         return (advice * weights.unsqueeze(-1)).sum(1)

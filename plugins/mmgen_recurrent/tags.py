@@ -30,7 +30,7 @@ FUNCTION_WORDS = frozenset(
 
 
 def tags_of(text: str, most: int) -> list[str]:
-    """The first `most` different words of a text that are no function words, in lower case."""
+    """The first `most` different words of a text, without function words, in lower case."""
     words = re.findall(r"[^\W\d_]+", text.lower())
     return [word for word in dict.fromkeys(words) if word not in FUNCTION_WORDS][:most]
 

@@ -102,7 +102,7 @@ class TripletObjective(Objective):
         near, far = (
             model.encode(exemplars(batch, targets.labels, role)).first.float() for role in ROLES
         )  # (B, H) each
-        distances = [(anchor - other).square().sum(1) for other in (near, far)]
+        distances = [(anchor - exemplar).square().sum(1) for exemplar in (near, far)]
         return Loss({"loss": (distances[0] - distances[1] + self.margin).clamp(min=0).sum()})
 
 

@@ -60,14 +60,14 @@ def test_in_training_dropout_is_drawn_for_each_unit_and_off_in_validation():
 
 
 def test_a_drawn_network_drops_the_same_units_everywhere():
-    drop, other, states = MonteCarloDropout(0.5).eval(), MonteCarloDropout(0.5).eval(), torch.ones(3, 4, 400)
-    other.place = 1
+    drop, second_drop, states = MonteCarloDropout(0.5).eval(), MonteCarloDropout(0.5).eval(), torch.ones(3, 4, 400)
+    second_drop.place = 1
     networks = []
     for number in range(40):
         with drawn_network(number):
             networks.append(drop(states))
             assert torch.equal(drop(states[:1]), networks[-1][:1])
-            assert not torch.equal(other(states), networks[-1])
+            assert not torch.equal(second_drop(states), networks[-1])
     assert torch.equal(drop(states), states)
     assert all(torch.equal(network, network[:1, :1].expand_as(network)) for network in networks)
     assert not torch.equal(networks[0], networks[1])

@@ -56,7 +56,7 @@ def test_beams_of_passes_have_the_scores_of_the_mean():
 def test_networks_differ_and_their_mean_is_a_distribution():
     rival, example = model("mc_sbn"), examples()[0]
     networks = [distribution(rival, example, [], network) for network in range(4)]
-    assert all(not torch.allclose(networks[0], other, atol=1e-3) for other in networks[1:])
+    assert all(not torch.allclose(networks[0], network, atol=1e-3) for network in networks[1:])
     mean = mean_distribution(rival, example, [], 4)
     assert float(mean.exp().sum()) == pytest.approx(1, abs=1e-5)
     assert not torch.allclose(mean, distribution(rival, example, []), atol=1e-3)  # not the network without dropout

@@ -54,8 +54,8 @@ def test_exemplars_are_training_pictures_by_rank_without_the_picture_itself():
     assert chosen(train, train, contrasting=5) == [(1, 5), (0, 5), (1, 5), (2, 5), (3, 0), (4, 0)]
     assert chosen(train[:1], train, supporting=2, contrasting=3) == [(2, 3)]
     assert chosen(train[:1], train) == [(1, 5)]  # the 200th of five others is the last
-    other = Example("v", {"image": Record("v", np.full((1, D), 5.0, np.float32)), "caption": "cat"}, ("ball",))
-    assert chosen([other], train, contrasting=4) == [(2, 0)]
+    unseen = Example("v", {"image": Record("v", np.full((1, D), 5.0, np.float32)), "caption": "cat"}, ("ball",))
+    assert chosen([unseen], train, contrasting=4) == [(2, 0)]
 
 
 def test_two_examples_of_one_picture_are_not_each_other_s_exemplars():
@@ -86,11 +86,11 @@ def test_the_loss_is_the_margin_between_squared_distances():
     vectors = [first_inputs(rival, resolve(example))[0] for example in many]
     pictures = [example.inputs["image"].features.mean(0) for example in many]
     for row, vector in enumerate(vectors):
-        others = sorted(
+        ranked = sorted(
             (place for place in range(5) if place != row),
             key=lambda place: float(((pictures[place] - pictures[row]) ** 2).sum()),
         )
-        near, far = (float(((vector - vectors[others[rank]]) ** 2).sum()) for rank in (0, 2))
+        near, far = (float(((vector - vectors[ranked[rank]]) ** 2).sum()) for rank in (0, 2))
         total += max(0.0, near - far + margin)
         active += near - far + margin > 0
     assert 0 < active < 5  # both sides of the maximum
