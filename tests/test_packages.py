@@ -112,7 +112,7 @@ def test_the_masked_generator_refuses_what_has_no_attention(backbone, mixes):
 
 
 def test_check_names_the_line_of_a_generator_that_does_not_fit(site, tmp_path):
-    site("mmgen-recurrent", "mmgen_recurrent", "from packages.recurrent import Gru, Alone, register_backbones\n")
+    site("mmgen-gru", "mmgen_gru", "from packages.recurrent import Gru, Alone, register_backbones\n")
     (tmp_path / "toy.toml").write_text(recipe(backbone={"type": "gru"}).replace("num_", "# num_", 2))
     done = mmgen_here(tmp_path, "check", "toy.toml")
     assert "toy.toml:10: generator.type: the generator 'masked' needs a backbone that mixes" in done.stderr, done.stderr
