@@ -13,7 +13,7 @@ from torch import Tensor
 from mmgen import Decoding
 from mmgen.objectives import Sequencer
 from mmgen.search import Limits, Stepper, as_generations, search
-from mmgen.sequence import Prefix
+from mmgen.sequence import Prefix, Prompts
 from mmgen.tensors import Batch, Generation
 
 from . import MonteCarloDecoding
@@ -51,7 +51,8 @@ class MonteCarloGenerator(CausalGenerator):
         plain = Decoding(**options.model_dump(exclude={"passes"}))  # transformers' options
         if not passes:
             return super().generate(model, batch, plain)
-        prefix, end = model.prefix(batch), model.backbone.end_id
-        stepper = MeanStepper([CausalStepper(model, prefix, end) for _ in range(passes)])
-        start, limits = torch.full_like(prefix.free, end), Limits.of(model.backbone, self.max_tokens)
-        return as_generations(search(stepper, start, plain, limits), batch.ids, model.backbone)
+        prefix, end, prompts = model.prefix(batch), model.backbone.end_id, Prompts.of(batch)
+        steppers = [CausalStepper(model, prefix, end, prompts) for _ in range(passes)]
+        limits = Limits.of(model.backbone, self.max_tokens)
+        hypotheses = search(MeanStepper(steppers), steppers[0].begin, plain, limits)
+        return as_generations(hypotheses, batch.ids, model.backbone, prompts)
