@@ -82,11 +82,13 @@ class StepNames:
                 if key in query_values and (key == name or self._gives_field(key)):
                     values.setdefault(name, {})[field_] = query_values[key]
                     used.add(key)
-        if query.picture is not None and len(self.pictures) == 1:
-            (name,) = self.pictures
-            if name in values:
-                raise DataError(f"{query.where}: got two values for '{name}', by name and as the picture; remove one")
-            values[name] = {self.inputs[name].fields[0]: query.picture}
+        if query.picture is not None and len({self.inputs[name].fields[0] for name in self.pictures}) == 1:
+            for name in self.pictures:  # inputs that read one field, such as two networks' features of a picture
+                if name in values:
+                    raise DataError(
+                        f"{query.where}: got two values for '{name}', by name and as the picture; remove one"
+                    )
+                values[name] = {self.inputs[name].fields[0]: query.picture}
             used.add(PICTURE)
         labels = {name: query_values[name] for name in self.labels if name in query_values}
         optional = {name: query_values[name] for name in self.optional if name in query_values}
