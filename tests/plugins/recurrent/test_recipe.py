@@ -99,7 +99,7 @@ def test_a_stopped_step_ends_with_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_the_papers_optimiser_is_rmsprop():
-    recipe = load(ROOT / "recipes/rivals.toml", installed(), profile="paper")
+    recipe, _ = load(ROOT / "recipes/rivals.toml", installed(), profile="paper")
     step, parameters = recipe.steps["max"], []
     for make in (
         lambda p: make_optimizer({"backbone.w": p}, step),
