@@ -58,9 +58,8 @@ def test_a_run_writes_for_a_photo_and_is_exported(tmp_path):
             assert done.returncode == 0 and done.stdout.strip(), done.stderr
             written.setdefault(step, []).append(done.stdout)
     assert all(first == again for first, again in written.values()), written
-    done = mmgen_here(
-        tmp_path, "generate", RUN, "--step", "max", "--name", "sample", "--set", "decoding.do_sample=true"
-    )
+    options = ["--step", "max", "--name", "sample", "--set", "decoding.do_sample=true"]
+    done = mmgen_here(tmp_path, "write", RUN, *options)
     assert done.returncode == 0 and "| max [sample] " in (tmp_path / RUN / "table.md").read_text(), done.stderr
     done = mmgen_here(tmp_path, "report", RUN)
     assert done.returncode == 0, done.stderr
