@@ -15,10 +15,14 @@ function status(text, bad = false) {
   $("status").classList.toggle("bad", bad);
 }
 
-async function call(path, options = {}) {
+async function call(path, options = {}, tries = 5) {
   const token = $("token").value;
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   const response = await fetch(path, { ...options, headers });
+  if (response.status === 503 && tries > 1) {  // the queue is full
+    await new Promise((resolve) => setTimeout(resolve, 1000 * Number(response.headers.get("Retry-After") || 1)));
+    return call(path, options, tries - 1);
+  }
   const body = await response.json();
   if (response.status === 401) $("token-label").hidden = false;
   if (!response.ok) throw new Error(body.error.message);
