@@ -61,7 +61,7 @@ class Decoding(DecodingConfig):
     early_stopping: bool = Field(False, description="stop as soon as num_beams texts have ended")
     no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size occurs twice; 0 is off")
     min_new_tokens: int = Field(0, ge=0, description="minimum number of tokens before a text may end; 0 is off")
-    repetition_penalty: float = Field(1.0, gt=0, description="values over 1 discourage repeated tokens")
+    repetition_penalty: float = Field(1.0, ge=0.01, le=100, description="values over 1 discourage repeated tokens")
     num_return_sequences: int = Field(1, ge=1, le=1000, description="texts per example")
     num_beam_groups: int = Field(
         1, ge=1, le=1000, description="groups of beams that differ from each other; over 1 is diverse beam search"

@@ -63,6 +63,12 @@ def test_beams_give_at_most_one_text_each(options, alternative):
     assert Decoding(do_sample=True, num_return_sequences=3).texts == 3
 
 
+@pytest.mark.parametrize("penalty", [1e-300, 1e300])  # tokens cannot be drawn by infinite logits
+def test_a_repetition_penalty_has_limits(penalty):
+    with pytest.raises(ValidationError):
+        Decoding(repetition_penalty=penalty)
+
+
 @pytest.fixture
 def diffusion(site, tmp_path):
     site("mmgen-diffusion", "mmgen_diffusion", PLUGIN)
