@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
+
 from ..configs import CallbackConfig
 from ..parts import Callback, RunInfo, ShownExample
 from ..tensors import Generation, Prediction, ResolvedExample
@@ -59,6 +61,15 @@ class CallbackSuite(Suite[CallbackConfig]):
 
     def test_it_closes_without_any_event(self) -> None:
         self.callback().close()
+
+    def test_the_random_numbers_of_training_stay(self) -> None:
+        with TemporaryDirectory() as folder:
+            before = torch.get_rng_state()
+            self.play(self.callback(), Path(folder))
+        assert torch.equal(before, torch.get_rng_state()), (
+            "the callback draws from torch's global generator, from which training draws dropout at the same time; use "
+            "a torch.Generator or random.Random"
+        )
 
     def test_records_stay_as_they_are(self) -> None:
         with TemporaryDirectory() as folder:
