@@ -11,6 +11,9 @@ from pydantic import Field, ValidationError
 from .settings import Config
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
+SHARED = ("length_penalty", "no_repeat_ngram_size", "min_new_tokens", "repetition_penalty")  # of any beam search
+CANDIDATES = 20  # from which texts are chosen if there are texts to avoid, without `candidates`
+WIDER = (1, 2, 4)  # factors of the number of candidates that are tried
 
 
 class DecodingConfig(Config):
@@ -69,8 +72,28 @@ class Decoding(DecodingConfig):
     diversity_penalty: float = Field(
         0.0, ge=0, description="subtracted from a token's score for every earlier group that chose the token"
     )
+    candidates: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="write so many texts by beam search, and choose num_return_sequences different ones by score and "
+        "distance; 0 is off",
+    )
+    difference: float = Field(
+        0.1, ge=0, le=1, description="with candidates: the weight of a text's distance; the score has the rest"
+    )
 
     def model_post_init(self, context: Any) -> None:
+        if self.candidates:
+            why = "not used with candidates, which has its own beams; remove it"
+            self._refuse(("num_beams", "do_sample", "num_beam_groups", "early_stopping"), why)
+            if self.num_return_sequences > self.candidates:
+                raise ValueError(
+                    f"num_return_sequences: {self.num_return_sequences} texts need at least as many candidates, not "
+                    f"{self.candidates}"
+                )
+        else:
+            self._refuse(("difference",), "has an effect only with candidates")
         if self.num_beams % self.num_beam_groups:
             raise ValueError(
                 f"num_beams: must be a multiple of num_beam_groups ({self.num_beam_groups}), not {self.num_beams}"
@@ -86,12 +109,20 @@ class Decoding(DecodingConfig):
             raise ValueError("diversity_penalty: needs num_beam_groups > 1")
         if not self.do_sample:
             self._refuse(SAMPLING, "has an effect only with do_sample = true")
-        if self.num_return_sequences > self.num_beams and (self.num_beams > 1 or not self.do_sample):
+        searched = not self.candidates and (self.num_beams > 1 or not self.do_sample)
+        if searched and self.num_return_sequences > self.num_beams:
             alternative = "num_beams = 1, so that each text is sampled" if self.do_sample else "do_sample = true"
             raise ValueError(
                 f"num_return_sequences: {self.num_return_sequences} texts need num_beams of at least that number, not "
                 f"{self.num_beams}, or {alternative}"
             )
+
+    def for_candidates(self) -> Iterator[Decoding]:
+        """Searches for candidates: beams, and more beams if too few of them end in different texts."""
+        shared = {name: getattr(self, name) for name in SHARED}
+        for factor in WIDER:
+            count = min(1000, factor * max(self.candidates or CANDIDATES, self.num_return_sequences))
+            yield Decoding(**shared, num_beams=count, num_return_sequences=count)
 
     def for_texts(self, n: int) -> Iterator[DecodingConfig]:
         """Diverse beam search, beam search, then sampling, whatever these options are."""

@@ -21,7 +21,17 @@ from .configs import EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
-from .sequence import PROMPT, PROMPT_COUNTS, Prefix, behind_prompts, padded, prompts_of, with_prompts_parted
+from .sequence import (
+    AVOID,
+    PROMPT,
+    PROMPT_COUNTS,
+    Prefix,
+    behind_prompts,
+    padded,
+    prompts_of,
+    texts_to_avoid,
+    with_prompts_parted,
+)
 from .tensors import (
     LOG_PROBABILITY,
     Batch,
@@ -211,12 +221,17 @@ class TextTargets(TargetReader):
         return Targets({"loss": int((tail.labels != -100).sum())}, labels, tail)
 
     def ask(self, rows: Rows) -> Targets:
-        """The prompts of queries, each once, if it reads any: "prompt" (B, K, C), and "prompt_counts" (B,)."""
+        """If it reads prompts, those of queries, each once: "prompt" (B, K, C), and "prompt_counts" (B,); and the texts
+        that queries are to stay away from: "avoid" (B, A, C)."""
+        labels: dict[str, Tensor] = {}
         texts = [list(dict.fromkeys(prompts_of(example))) for example in rows.examples] if self.reads_prompts else []
-        if not any(texts):
-            return Targets({})
-        ids = padded([self._tokens(prompts) for prompts in texts])
-        return Targets({}, {PROMPT: ids, PROMPT_COUNTS: torch.tensor([max(1, len(prompts)) for prompts in texts])})
+        if any(texts):
+            labels[PROMPT] = padded([self._tokens(prompts) for prompts in texts])
+            labels[PROMPT_COUNTS] = torch.tensor([max(1, len(prompts)) for prompts in texts])
+        avoided = [texts_to_avoid(example) for example in rows.examples] if self.reads_prompts else []
+        if any(avoided):
+            labels[AVOID] = padded([self._tokens(some) for some in avoided])
+        return Targets({}, labels)
 
     def pairs(self, example: Example) -> int:
         return len(example.targets)

@@ -66,6 +66,8 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     """
     if options.num_beam_groups > 1:
         raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
+    if options.candidates:
+        raise UnavailableError("candidates: a search writes them all; mmgen.data.different chooses among them")
     if options.min_new_tokens >= limits.max_tokens:
         raise UnavailableError(
             f"min_new_tokens = {options.min_new_tokens}: a text has at most {limits.max_tokens} tokens, including its "
@@ -160,7 +162,14 @@ def _scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> T
 
 
 def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
-    unused = {"num_beam_groups", "diversity_penalty", "min_new_tokens", *(() if options.do_sample else SAMPLING)}
+    unused = {
+        "num_beam_groups",
+        "diversity_penalty",
+        "min_new_tokens",
+        "candidates",
+        "difference",
+        *(() if options.do_sample else SAMPLING),
+    }
     return GenerationConfig(
         **options.model_dump(exclude=unused),
         min_new_tokens=options.min_new_tokens or None,

@@ -40,6 +40,7 @@ from .tensors import (
 if TYPE_CHECKING:
     from .parts import Backbone, Embedder
 
+AVOID = "avoid"  # the label of queries with texts to stay away from
 PROMPT_COUNTS = "prompt_counts"  # the label of `Targets` with the number of prompts of each example
 
 Part = tuple[str, Segment]  # an input's name, "" for special slots
@@ -119,6 +120,15 @@ def prompts_of(example: Example) -> tuple[str, ...]:
             f"example '{example.id}' has {len(prompts)} prompts for {len(example.targets)} targets; give one per target"
         )
     return tuple(prompts)
+
+
+def texts_to_avoid(example: Example) -> list[str]:
+    """The texts that the texts of an example are to be different from. Raises DataError."""
+    value = example.labels.get(AVOID, [])
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+        raise DataError(f"example '{example.id}': 'avoid' must be a string or a list of strings, not {value!r:.60}")
+    return list(texts)
 
 
 def with_prompts_parted(example: Example, halves: Sequence[Example]) -> list[Example]:

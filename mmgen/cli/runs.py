@@ -153,6 +153,13 @@ def init(folder: Path) -> None:
     help="Shorthand for --input prompt=TEXT: what a text is to fit, such as 'answer: red'. May be repeated; each "
     "prompt has its own texts.",
 )
+@click.option(
+    "--avoid",
+    "avoided",
+    multiple=True,
+    metavar="TEXT",
+    help="Shorthand for --input avoid=TEXT: a text that the new texts are to differ from. May be repeated.",
+)
 @jsonl_option
 @shard_option
 def generate(
@@ -161,6 +168,7 @@ def generate(
     pairs: tuple[str, ...],
     caption: str | None,
     prompts: tuple[str, ...],
+    avoided: tuple[str, ...],
     n: int | None,
     sets: tuple[str, ...],
     step: str | None,
@@ -179,6 +187,7 @@ def generate(
     from ..progress import Bars
 
     shorthands = [*([f"caption={caption}"] if caption else []), *(f"prompt={prompt}" for prompt in prompts)]
+    shorthands += [f"avoid={text}" for text in avoided]
     values = named_values([*shorthands, *pairs])
     queries = read_sources(sources, values, check_query(run, step), Bars())
     refuse_overwriting(out, sources, queries)

@@ -17,14 +17,15 @@ import numpy as np
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..configs import DatasetConfig
-from ..decoding import DecodingConfig
+from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
-from ..sequence import PROMPT_COUNTS, segment_problem, with_prompts
+from ..sequence import AVOID, PROMPT_COUNTS, segment_problem, with_prompts
 from ..tensors import LOG_PROBABILITY, All, Batch, Example, Generation, Prediction, ResolvedExample, Scores, Targets
+from .different import choose_different
 from .measures import chunks
 
 if TYPE_CHECKING:
@@ -145,9 +146,18 @@ def check_texts(
 def write_texts(
     model: Model, batch: Batch, options: DecodingConfig, examples: Sequence[Example]
 ) -> list[list[Generation]]:
-    """The generator's texts for a batch of these examples, checked. Raises PluginError."""
-    with part_calls(Qualified("generator", "generator", model.generator), "generate"):
-        texts = model.generator.generate(model, batch, options)
+    """The generator's texts for a batch of these examples, checked. Raises PluginError, and DataError if there are too
+    few different texts."""
+
+    def generate(searched: DecodingConfig) -> list[list[Generation]]:
+        with part_calls(Qualified("generator", "generator", model.generator), "generate"):
+            texts: list[list[Generation]] = model.generator.generate(model, batch, searched)
+        return texts
+
+    if isinstance(options, Decoding) and (options.candidates or batch.label(AVOID) is not None):
+        texts = choose_different(generate, batch, options, model.backbone)
+    else:
+        texts = generate(options)
     prompts = [] if (counts := batch.label(PROMPT_COUNTS)) is None else counts.tolist()
     checked = check_texts(texts, batch.ids, options.texts, model.generator, prompts)
     return [with_prompts(row, example) for row, example in zip(checked, examples, strict=True)] if prompts else checked

@@ -296,7 +296,12 @@ class Predictor:
             return [self._reason(error) if isinstance(error, DataError) else _unreadable(labels, error)]
         batch = batch.to(self.model.device)
         if self.kind == "text":
-            return write_texts(self.model, batch, options, [example.rows[0].example for example in examples])
+            try:
+                return write_texts(self.model, batch, options, [example.rows[0].example for example in examples])
+            except DataError as error:
+                if len(examples) == 1:
+                    return [str(error)]
+                return [outcome for example in examples for outcome in self._outcomes([example], options)]
         return predict_with(self.model, self.objective, batch)
 
     def _reason(self, error: DataError, bound: Bound | None = None) -> str:

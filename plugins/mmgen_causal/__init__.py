@@ -11,7 +11,7 @@ class Causal(mmgen.GeneratorConfig):
     """Next-token prediction: every slot of a target predicts the next one."""
 
     type: Literal["causal"] = "causal"
-    query_labels = ("prompt",)
+    query_labels = ("prompt", "avoid")
     backbones = frozenset({"visible", "row"})  # one of "row" must read from left to right, as `needs` says
     max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
 

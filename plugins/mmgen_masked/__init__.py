@@ -11,7 +11,7 @@ class Masked(mmgen.GeneratorConfig):
     """The masked-decoding generator of BERT-gen (bertgen, section 3.2)."""
 
     type: Literal["masked"] = "masked"
-    query_labels = ("prompt",)
+    query_labels = ("prompt", "avoid")
     max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
 
     def build(self, backbone):

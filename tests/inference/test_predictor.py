@@ -8,6 +8,8 @@ import torch
 from kit import toys
 from mmgen_regions import Regions
 
+from mmgen.data import part_checks
+from mmgen.data.different import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.evaluation.collapse import repeats_itself
@@ -247,3 +249,25 @@ def test_a_prompt_is_a_text(predictor, prompt):
     with pytest.raises(DataError) as error:
         predictor.ask(SEEN, caption="a red dog", prompt=prompt)
     assert str(error.value) == (f"example 'this query': 'prompt' must be a string or a list of strings, not {prompt!r}")
+
+
+def test_texts_to_avoid_are_not_written_again(predictor):
+    first = predictor.ask(SEEN, caption="a red dog", n=3, candidates=9)
+    avoid = [text.text for text in first.texts[:2]]
+    again = predictor.ask(SEEN, caption="a red dog", n=3, avoid=avoid)
+    assert len({text.text for text in again.texts}) == 3
+    assert not {text.text for text in again.texts} & {*avoid}
+    with pytest.raises(DataError) as error:
+        predictor.ask(SEEN, caption="a red dog", avoid=[1])
+    assert str(error.value) == "example 'this query': 'avoid' must be a string or a list of strings, not [1]"
+
+
+def test_a_query_with_too_few_different_texts_stops_no_other(predictor, monkeypatch):
+    def choose(write, batch, options, backbone):
+        if "1" in batch.ids:
+            raise DataError("'1': 3 different texts are required")
+        return choose_different(write, batch, options, backbone)
+
+    monkeypatch.setattr(part_checks, "choose_different", choose)
+    first, second = predictor.ask([SEEN, OTHER], caption="a red dog", n=3, candidates=9)
+    assert first.error == "'1': 3 different texts are required" and len(second.texts) == 3
