@@ -75,7 +75,7 @@ shard_option = click.option(
 
 set_extractor = settings_option("KEY=VALUE", "Set one key of the extractor; VALUE as in TOML.")
 store_options = together(  # of the commands that fill a feature store
-    click.argument("source", type=click.Path(path_type=Path)),
+    click.argument("source"),  # a path, or the URL of an object store
     click.argument("store", type=click.Path(path_type=Path)),
     click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists all."),
     set_extractor,

@@ -285,6 +285,7 @@ class DatasetConfig(PartConfig):
 
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
+    streams: ClassVar[bool] = False  # whether the training examples are a stream (`parts.Dataset.stream`)
 
     train_split: str = Field("train", description="the split for training")
     validation_split: str = Field("val", description="the split whose loss is measured during training")
@@ -295,6 +296,12 @@ class DatasetConfig(PartConfig):
         """Exporters that write other data sets in the formats that this one reads, for `mmgen data export --as`. By
         default none."""
         return ()
+
+    @classmethod
+    def pictures_of(cls, source: str) -> "DatasetConfig | None":
+        """The data set whose pictures are those of a source that `mmgen features extract` names, such as the path or
+        the URL of an archive. By default None: this class reads no such source."""
+        return None
 
     def build(self) -> "parts.Dataset":
         raise NotImplementedError

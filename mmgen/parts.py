@@ -59,6 +59,16 @@ class Reader(abc.ABC):
         """About how many slots N the input takes, without reading features. Similar examples share batches."""
         return 0
 
+    def file_of(self, example: Example) -> int:
+        """The number of the file from which the example is read, of several files; by default 0. A plan with
+        `training.shuffle_files` reads examples of one file after another."""
+        return 0
+
+    def read_in_order(self, files: int) -> None:
+        """Called before examples are read in such an order, from so many files at a time. By default it does
+        nothing."""
+        return
+
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError for examples that `read` would refuse (images without features), without reading them all.
         A run calls it before it trains. By default it does nothing."""
@@ -250,6 +260,19 @@ class Extractor(abc.ABC):
         raise NotImplementedError
 
 
+class Stream(abc.ABC):
+    """Examples that are read in order. Read-only after construction; every process and worker reads for itself."""
+
+    @abc.abstractmethod
+    def read(self, position: int) -> Iterator[Example]:
+        """The examples from a position on, the same in every process. Position 0 is the first example; after the last
+        one, the first comes again, and positions go on. Raises DataError for what cannot be read."""
+
+    @abc.abstractmethod
+    def fingerprint(self) -> str:
+        """A text that changes when the examples change, found without reading all of them."""
+
+
 class Dataset(abc.ABC):
     """Examples in named splits: the same every time, ids unique over all splits."""
 
@@ -261,6 +284,11 @@ class Dataset(abc.ABC):
     def split(self, name: str) -> Sequence[Example]:
         """The examples of a split, which may be made when they are indexed: a run makes each once before the first
         update, and then those of each batch. Raises DataError for an unknown name."""
+
+    def stream(self, name: str) -> Stream | None:
+        """The training examples of a split that has no length, or too many to walk through them; `split` then has some
+        of the first ones, which a run checks and measures. The config says `streams`. By default None."""
+        return None
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""

@@ -10,7 +10,7 @@ from PIL import Image
 
 from mmgen.cli import main
 from mmgen.errors import DataError
-from mmgen.features.multi_file import open_store
+from mmgen.features.stores import open_store
 from mmgen.inference.query import read_sources
 
 pytestmark = pytest.mark.slow

@@ -37,7 +37,7 @@ resumable = goes_on("the images so far are kept; run the same command again to c
 @features.command("import")
 @store_options
 @resumable
-def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
+def import_(source: str, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
     """Import published features from SOURCE into STORE.
 
     SOURCE is a file or a folder. A stopped import continues when the same command runs again.
@@ -49,28 +49,28 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") != "file":
         raise MmgenError(f"--type {kind}: reads raw images; use `mmgen features extract`")
-    if not source.exists():
+    if not Path(source).exists():
         raise DataError(f"{source}: no such file or folder")
-    _fill(config, source, store, float32)
+    _fill(config, Path(source), store, float32)
 
 
 @features.command()
 @store_options
 @shard_option
 @resumable
-def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool, shard: str | None) -> None:
-    """Extract features from the images in the folder SOURCE into STORE.
+def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32: bool, shard: str | None) -> None:
+    """Extract features from the images in SOURCE into STORE: a folder, tar or parquet files, or a URL.
 
     Broken images are listed and skipped. A stopped extraction continues when the same command runs again. The files of
     all shards are one store: give their folder, or a pattern such as regions-*-of-8.h5."""
-    from ..features.extract import folder_pictures
+    from ..features.extract import pictures_of
     from ..features.shards import Shard
 
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") == "file":
         raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
     chosen = Shard.parse(shard) if shard else None
-    pictures = folder_pictures(source, chosen)
+    pictures = pictures_of(source, chosen)
     if chosen:
         store = chosen.path(store)
         if not pictures:
@@ -81,11 +81,24 @@ def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
+def index(store: Path) -> None:
+    """Write an index of STORE, a folder or a pattern ("regions/*.h5"), that all processes share.
+
+    Without it, every process that reads STORE has all keys in its memory, and all files open. Write it again when a
+    file has changed."""
+    from ..features.index import index_path, write_index
+
+    count = write_index(store)
+    tell(f"{index_path(store)}: {count} images, {index_path(store).stat().st_size:,} bytes")
+
+
+@features.command()
+@click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
     """Show what STORE contains and which extractor made its features.
 
     STORE is a file, or a folder or pattern ("regions/*.h5") whose files are read as one store."""
-    from ..features.multi_file import open_store
+    from ..features.stores import open_store
 
     for name, value in open_store(store).describe().items():
         for number, line in enumerate(_format_value(name, value)):

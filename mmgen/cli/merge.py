@@ -15,10 +15,9 @@ from ..progress import tell
 @click.option("--check", is_flag=True, help="Only check the shards; write nothing.")
 @click.option(
     "--source",
-    type=click.Path(path_type=Path),
-    help="Of features: the folder of images; every one of them must have features.",
+    help="Of features: the source of the images; every one of them must have features.",
 )
-def merge(path: Path, check: bool, source: Path | None) -> None:
+def merge(path: Path, check: bool, source: str | None) -> None:
     """Join all shards of PATH, the file that was given to `mmgen features extract`, `mmgen generate` or `mmgen predict`
     with --shard.
 
@@ -49,12 +48,12 @@ def _merge_answers(path: Path, check: bool) -> None:
     tell(f"{path}: {len(answers)} line{'s' * (len(answers) != 1)}")
 
 
-def _merge_features(path: Path, check: bool, source: Path | None) -> None:
-    from ..features.extract import folder_pictures
+def _merge_features(path: Path, check: bool, source: str | None) -> None:
+    from ..features.extract import pictures_of
     from ..features.merge import checked_shards, write_merged
     from ..progress import Bars
 
-    store = checked_shards(path, folder_pictures(source) if source else None, str(source or ""))
+    store = checked_shards(path, pictures_of(source) if source else None, source or "")
     if check:
         tell(f"{path}: all shards are complete, {len(store)} images")
         return

@@ -19,6 +19,7 @@ from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .part_checks import check_targets
 from .seeds import RngKey, resolve, share_a_picture
+from .streams import NoExamples
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -55,7 +56,7 @@ class Collator:
     inputs      names of the inputs a step reads, in the recipe's order
     objectives  names of the objectives; empty if a model only reads or writes
     place       the seed and the step for random draws
-    candidates  the examples among which an objective draws one of another picture; `Rows` has them
+    candidates  the examples among which an objective draws one of another picture; `Rows` has them. None for a stream
     predicting  whether the objectives predict: labels are ignored, and nothing is hidden
     """
 
@@ -65,7 +66,7 @@ class Collator:
         inputs: Sequence[str],
         objectives: Sequence[str] = (GENERATOR,),
         place: RngKey | None = None,
-        candidates: Sequence[Example] = (),
+        candidates: Sequence[Example] | None = (),
         predicting: bool = False,
     ) -> None:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
@@ -129,7 +130,8 @@ class Collator:
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
             draw = partial(self._draw, rows, name)
-            objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, self.candidates)
+            candidates = NoExamples(name) if self.candidates is None else self.candidates
+            objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, candidates)
             with part_calls(self._objective(name), "ask" if self.predicting else "collate"):
                 collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
             targets[name] = check_targets(collated, name, objective, self.predicting)
@@ -153,7 +155,9 @@ class Collator:
         return [example]
 
     def _draw_other_picture(self, example: Example, draw: random.Random) -> Example:
-        """An example of another picture. Raises DataError if all show the same picture."""
+        """An example of another picture. Raises DataError if all show the same picture, and for a stream."""
+        if self.candidates is None:
+            raise NoExamples(self._row_maker).error
         for _ in range(TRIES if self.candidates else 0):
             candidate = draw.choice(self.candidates)
             if not share_a_picture(example, candidate):
@@ -161,9 +165,18 @@ class Collator:
         raise DataError(f"example '{example.id}': no other picture was found to take a text from")
 
     @property
+    def _row_maker(self) -> str:
+        """The objective that makes rows."""
+        return next(name for name, reader in self.targets.items() if reader.makes_rows)
+
+    @property
     def losses(self) -> tuple[str, ...]:
         """Names of all losses, as in `Batch.counts`."""
         return tuple(f"{name}.{loss}" for name, reader in self.targets.items() for loss in reader.losses)
+
+    def file_of(self, example: Example) -> int:
+        """The number of the file from which an example is read."""
+        return next(filter(None, (reader.file_of(example) for reader in self.readers.values())), 0)
 
     def pairs(self, example: Example) -> int:
         """How much an example counts in `batch_size`."""

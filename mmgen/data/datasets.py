@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ..configs import DatasetConfig, FeaturesConfig
 from ..errors import DataError
-from ..parts import Dataset, Picture
+from ..parts import Dataset, Picture, Stream
 from ..recipe.tables import Recipe
 from ..registry import built, part_calls
 from ..tensors import Example
@@ -63,6 +63,7 @@ class Datasets:
                     source.inputs,
                     source.objectives,
                     name,
+                    stream=self._stream(source.data),
                 )
                 for name, source in recipe_sources
             }
@@ -71,6 +72,17 @@ class Datasets:
                 check_ids(step, sources)
             self._sources[step] = sources
         return self._sources[step]
+
+    def _stream(self, config: DatasetConfig) -> Stream | None:
+        """The stream of a data set's training examples. Raises DataError if they are scored too."""
+        if (
+            stream := self._built[_key(config)][1].stream(config.train_split)
+        ) and config.test_split == config.train_split:
+            raise DataError(
+                f"data ({config.type}): split '{config.test_split}' is a stream and cannot be scored; name "
+                "another split as test_split"
+            )
+        return stream
 
     def validation_by(self, step: str) -> Sequence[Example]:
         """The validation examples of the data that a step is scored on; empty if there are none."""
@@ -190,6 +202,8 @@ class Datasets:
                 for split in (config.train_split, config.validation_split, *([config.test_split] if is_scored else [])):
                     if split in dataset.splits():
                         self._split(dataset, split, partial(_add_to_digest, digest))
+                    if stream := dataset.stream(split):
+                        digest.update(stream.fingerprint().encode())
             self._digest = digest.hexdigest()
         return self._digest
 

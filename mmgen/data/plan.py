@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, overload
+from typing import TYPE_CHECKING, ClassVar, overload
 
 from ..errors import DataError
 from ..tensors import Batch, Example
@@ -18,6 +18,10 @@ from .collate import Collator
 from .measures import Measures
 from .seeds import RngKey
 from .sources import Source
+from .streams import StreamExamples
+
+if TYPE_CHECKING:
+    from .stream_plan import StreamUpdates
 
 ExampleEpochs = Sequence[tuple[Example, int]]  # examples, each with the epoch of its source
 CACHED_LENGTHS = 100_000  # row lengths in memory; at least those of one epoch
@@ -43,9 +47,9 @@ class DataStream:
     source: Source
     collate: Collator
 
-    @property
-    def examples(self) -> Sequence[Example]:
-        return self.source.examples
+    @cached_property
+    def examples(self) -> Sequence[Example] | StreamExamples:
+        return StreamExamples(self.source.stream) if self.source.stream else self.source.examples
 
     def cut_in_two(self, example_epoch: tuple[Example, int]) -> list[tuple[Example, int]]:
         """A single example cut in two, or as one if the example cannot be cut."""
@@ -68,6 +72,7 @@ class PlanOptions:
     micro_batch_size: int
     length_bucket: int = 1  # updates that redistribute their examples by length
     updates: int | None = None
+    shuffle_files: int | None = None  # read features file by file, so many at a time
 
 
 @dataclass(eq=True)
@@ -154,7 +159,7 @@ class Plan:
 
     seed: int
     step: str
-    updates: Updates
+    updates: Updates | StreamUpdates
     epochs: tuple[int, ...]  # updates done at the end of each epoch; examples with many questions make epochs differ
     cut: int = 0
 
@@ -222,11 +227,11 @@ class _Visits:
     """
 
     def __init__(self, pool: DataStream, number: int, options: PlanOptions, limit: float) -> None:
-        if not len(pool.examples):
+        if not len(pool.source.examples):
             raise DataError("the split has no examples to train on")
         self.pool, self.number, self.options, self.limit = pool, number, options, limit
         sized = options.length_bucket > 1 or options.micro_batch_size < limit
-        self.measures = pool.source.measures or Measures.of(pool.examples, pool.collate, sized)
+        self.measures = pool.source.measures or Measures.of(pool.source.examples, pool.collate, sized)
         self.sized, self.count = sized, len(self.measures)
         self._slots = lru_cache(max(2, CACHED_LENGTHS // self.count))(self._slots_of)
         self._mean = lru_cache(2)(self._mean_slots)
@@ -237,10 +242,29 @@ class _Visits:
         return random.Random("/".join(map(str, (self.options.seed, self.options.step, what, epoch, *source_number))))
 
     def order(self, epoch: int, draw: random.Random) -> list[int]:
-        """One epoch of the source in random order."""
+        """One epoch of the source in random order, or file by file."""
         order = list(range(epoch * self.count, (epoch + 1) * self.count))
-        draw.shuffle(order)
-        return order
+        if self.options.shuffle_files is None:
+            draw.shuffle(order)
+            return order
+        files = list(self._files)
+        draw.shuffle(files)
+        shuffled: list[int] = []
+        for first in range(0, len(files), self.options.shuffle_files):
+            window = [
+                index for file in files[first : first + self.options.shuffle_files] for index in self._files[file]
+            ]
+            draw.shuffle(window)
+            shuffled += [order[index] for index in window]
+        return shuffled
+
+    @cached_property
+    def _files(self) -> dict[int, array[int]]:
+        """The examples of each file."""
+        files: dict[int, array[int]] = {}
+        for index, example in enumerate(self.pool.source.examples):
+            files.setdefault(self.pool.collate.file_of(example), array("I")).append(index)
+        return files
 
     def endless(self) -> Iterator[int]:
         """Epoch after epoch without end."""
@@ -268,8 +292,8 @@ class _Visits:
         if self.measures.complete:
             return self.measures.slots_in(epoch, place)
         collate = self.pool.collate
-        resolved = (place.resolve(example, epoch) for example in self.pool.examples)
-        tails = collate.tails(self.pool.examples)
+        resolved = (place.resolve(example, epoch) for example in self.pool.source.examples)
+        tails = collate.tails(self.pool.source.examples)
         return array("d", [collate.prefix(example) + tail for example, tail in zip(resolved, tails, strict=True)])
 
     def _mean_slots(self, epoch: int) -> float:
@@ -323,8 +347,11 @@ def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[l
         cut = _cut_at_limit(sorted(remaining, key=visits.slots), visits)
         carry_over = first + length_bucket < len(groups) and visits.pairs(cut[-1]) < visits.limit
         remaining = cut.pop() if carry_over else []
+        if visits.options.shuffle_files is not None:  # updates stay near their files
+            draw.shuffle(cut)
         bucketed += cut
-    draw.shuffle(bucketed)
+    if visits.options.shuffle_files is None:
+        draw.shuffle(bucketed)
     return bucketed
 
 

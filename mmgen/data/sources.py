@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import DataError
+from ..parts import Stream
 from ..tensors import Example
 from .measures import Measures
 
@@ -21,6 +22,7 @@ class Source:
     objectives  the step's objectives that train on it; empty means all
     name        for the log and for messages
     measures    the sizes of `examples`, where a run has measured them
+    stream      what it is trained on instead of `examples`, which then are some of its first
     """
 
     examples: Sequence[Example]
@@ -30,6 +32,7 @@ class Source:
     objectives: tuple[str, ...] = ()
     name: str = ""
     measures: Measures | None = None
+    stream: Stream | None = None
 
 
 def check_ids(step: str, sources: Mapping[str, Source]) -> None:

@@ -22,10 +22,12 @@ from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, ResolvedExample, Segment
 from .fingerprints import difference, in_words, licenses, same
 from .hiding import hide_regions
+from .index import IndexedStore
 from .measures import measure, word_scale
-from .multi_file import MultiFileStore, open_store
+from .multi_file import MultiFileStore
 from .regions import Regions, check_picture_count
 from .store import FeatureStore
+from .stores import open_store
 
 FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
 REGIONS = (
@@ -89,6 +91,16 @@ class StoreReader(Reader):
         if not isinstance(value, str):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
         return self.store.read(value, self.limit)
+
+    def file_of(self, example: Example) -> int:
+        """The number of the file with the features of the example's first picture."""
+        value = next(iter(example.shown(self.field)), None)
+        key = next(iter(value), None) if isinstance(value, tuple) else value
+        return self.store.file_of(key) if isinstance(key, str) else 0
+
+    def read_in_order(self, files: int) -> None:
+        if isinstance(self.store, IndexedStore):
+            self.store.window = files
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError if images of examples are missing in the store, or have no regions, and for an example with

@@ -9,10 +9,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from ..configs import DatasetConfig
 from ..errors import DataError, shown
 from ..files import image_key
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
+from ..registry import built, installed
 from .images import LISTED, SUFFIXES, duplicate_key, image_files, open_image
 from .shards import Shard
 from .writer import StoreWriter
@@ -153,6 +155,30 @@ def folder_pictures(folder: str | Path, shard: Shard | None = None) -> Iterable[
     if not first and not any(True for _ in image_files(folder)):
         raise DataError(f"{folder}: contains no images ({', '.join(SUFFIXES)})")
     return first if len(first) <= LISTED else pictures
+
+
+def pictures_of(source: str, shard: Shard | None = None) -> Iterable[Picture]:
+    """The pictures of a folder, or of another source that a data set reads (`DatasetConfig.pictures_of`), not yet
+    opened; with `shard`, its pictures only. Raises DataError."""
+    if Path(source).is_dir():
+        return folder_pictures(source, shard)
+    parts = [part.config for part in installed().parts if issubclass(part.config, DatasetConfig)]
+    config = next(filter(None, (part.pictures_of(source) for part in parts)), None)
+    if config is None:
+        return folder_pictures(source, shard)  # which raises
+    return SourcePictures(config, shard)
+
+
+@dataclass(frozen=True)
+class SourcePictures:
+    """The pictures of a data set, as they are listed; with `shard`, its pictures only."""
+
+    config: DatasetConfig
+    shard: Shard | None = None
+
+    def __iter__(self) -> Iterator[Picture]:
+        pictures = built(self.config, self.config.build, self.config.type).pictures()
+        return (picture for picture in pictures if self.shard is None or self.shard.owns(picture.key))
 
 
 def picture(path: str | Path) -> Picture:

@@ -1,6 +1,6 @@
 """Feature stores in several files, read as one: too large for one file, or created on several machines.
 
-`open_store` takes a file, a folder of files, or a pattern (`regions/*.h5`). All files must have the same fingerprint
+`files_of` takes a file, a folder of files, or a pattern (`regions/*.h5`). All files must have the same fingerprint
 and width, and each image must be in only one file.
 """
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 ENDINGS = (".h5", ".hdf5")
 
 
-def open_store(path: str | Path) -> FeatureStore | MultiFileStore:
-    """Open the feature stores under a path. Raises DataError if there are none, or if they do not match."""
-    files = files_of(Path(path))
-    return FeatureStore(path) if files is None else MultiFileStore(Path(path), files)
-
-
 def files_of(path: Path) -> list[Path] | None:
     """The files of a folder or a pattern, sorted by name; None for a single file. Raises DataError if there are
     none."""
@@ -40,6 +34,24 @@ def files_of(path: Path) -> list[Path] | None:
     if not files:
         raise DataError(f"{path}: {problem}; create features with `mmgen features extract` or `mmgen features import`")
     return files
+
+
+def check_match(store: FeatureStore, first: FeatureStore, class_names: Sequence[str]) -> None:
+    """Raises DataError for a store that was not made as the first one. `class_names`: those of earlier files."""
+    if not same(store.fingerprint, first.fingerprint):
+        raise DataError(
+            f"{store.path}: features differ from those of {first.path} "
+            f"({difference(store.fingerprint, first.fingerprint)}); use the same extractor and settings for all files"
+        )
+    if store.width != first.width:
+        raise DataError(
+            f"{store.path}: features have width {store.width}, but those of {first.path} have width {first.width}"
+        )
+    if store.class_names and class_names and store.class_names != class_names:
+        raise DataError(
+            f"{store.path}: class names differ from those of earlier files; use the same extractor and settings for "
+            "all files"
+        )
 
 
 class MultiFileStore:
@@ -87,12 +99,20 @@ class MultiFileStore:
         """The record of an image, as `FeatureStore.read`."""
         store = self._store_of(key)
         if store is None:
-            example = next((f" (for example '{first_key}')" for first_key in self), "")
-            raise DataError(
-                f"{self.path}: no features for image '{key}'; the {len(self.stores)} files have {len(self)} "
-                f"images{example}; extract or import the missing features, or leave the image out"
-            )
+            raise self._unknown(key, len(self.stores))
         return store.read(key, limit)
+
+    def _unknown(self, key: str, files: int) -> DataError:
+        example = next((f" (for example '{first_key}')" for first_key in self), "")
+        return DataError(
+            f"{self.path}: no features for image '{key}'; the {files} files have {len(self)} images{example}; extract "
+            "or import the missing features, or leave the image out"
+        )
+
+    def file_of(self, key: str) -> int:
+        """The number of the file that has an image; 0 for an unknown key."""
+        store = self._store_of(key)
+        return 0 if store is None else self.stores.index(store)
 
     def count(self, key: str) -> int:
         store = self._store_of(key)
@@ -135,24 +155,8 @@ class MultiFileStore:
         }
 
     def _check_match(self) -> None:
-        first = self.stores[0]
         for store in self.stores[1:]:
-            if not same(store.fingerprint, first.fingerprint):
-                raise DataError(
-                    f"{store.path}: features differ from those of {first.path} "
-                    f"({difference(store.fingerprint, first.fingerprint)}); use the same extractor and settings for "
-                    "all files"
-                )
-            if store.width != first.width:
-                raise DataError(
-                    f"{store.path}: features have width {store.width}, but those of {first.path} have width "
-                    f"{first.width}"
-                )
-            if store.class_names and store.class_names != self.class_names:
-                raise DataError(
-                    f"{store.path}: class names differ from those of earlier files; use the same extractor and "
-                    "settings for all files"
-                )
+            check_match(store, self.stores[0], self.class_names)
 
     def _index(self) -> None:
         """Sort all keys, and remember the file of each key."""

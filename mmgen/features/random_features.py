@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import MmgenError
 from .fingerprints import RANDOM, is_random
-from .multi_file import open_store
+from .stores import open_store
 
 
 def random_features(inputs: Mapping[str, EmbedderConfig]) -> dict[str, str]:

@@ -101,17 +101,21 @@ class FeatureStore:
                 f"{self.path}: no features for image '{key}'; the store has {len(self)} images{example}; extract or "
                 "import the missing features, or leave the image out"
             )
-        return self._record(key, place, limit)
+        return self.record(key, *self._rows_of(place), limit)
+
+    def file_of(self, key: str) -> int:
+        """The number of the file that has an image, of several files."""
+        return 0
 
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
         place = self._find(key)
-        return 0 if place is None else int(self._ends[place] - (self._ends[place - 1] if place else 0))
+        return 0 if place is None else int(self.ends[place] - (self.ends[place - 1] if place else 0))
 
     def records(self) -> Iterator[Record]:
         """All records, in the order they were written, one at a time in memory."""
         for place, key in enumerate(self):
-            yield self._record(key, place, None)
+            yield self.record(key, *self._rows_of(place), None)
 
     def close(self) -> None:
         if self._pid == os.getpid():
@@ -122,7 +126,7 @@ class FeatureStore:
         """A summary of the store: counts, width, datasets, size in bytes, fingerprint."""
         import numpy as np
 
-        regions = np.diff(self._ends, prepend=0)
+        regions = np.diff(self.ends, prepend=0)
         features = self._datasets()["features"]
         return {
             "path": str(self.path),
@@ -142,10 +146,13 @@ class FeatureStore:
             "fingerprint": self.fingerprint,
         }
 
-    def _record(self, key: str, place: int, limit: int | None) -> Record:
+    def _rows_of(self, place: int) -> tuple[int, int]:
+        return int(self.ends[place - 1]) if place else 0, int(self.ends[place])
+
+    def record(self, key: str, first: int, last: int, limit: int | None = None) -> Record:
+        """The record of an image whose rows are known, with at most the first `limit` regions."""
         from ..parts import Record
 
-        first, last = int(self._ends[place - 1]) if place else 0, int(self._ends[place])
         last = last if limit is None else min(last, first + limit)
         if (last - first) * max(self.width, self.top_classes) * 4 > MOST_BYTES:
             raise DataError(f"{self.path}: image '{key}' would have {last - first} regions; the file is damaged")
@@ -208,8 +215,6 @@ class FeatureStore:
         return self._memory or self._datasets()
 
     def _open(self) -> None:
-        import numpy as np
-
         if not self.path.is_file():
             raise DataError(
                 f"{self.path}: no such file; create features with `mmgen features extract` or `mmgen features import`"
@@ -221,18 +226,27 @@ class FeatureStore:
             self._pid = os.getpid()
             self.fingerprint = self._attributes()
             self._dataset_names = ["features", *(name for name in (*PER_REGION, *CLASSES) if name in self._file)]
-            self.encoded_keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
             self._label_names = (
                 [name.decode() for name in self._index("label_names", "S")] if "labels" in self._dataset_names else []
             )
-            self._check()
+            self._check_rows()
+            self._read_index()
             self.class_names, self.top_classes = read_class_names(self._file)
             self._handles = {name: self._file[name] for name in self._dataset_names}
             self._memory = None
-            self._order = np.argsort(self.encoded_keys, kind="stable")
-            self._check_keys()
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
             raise DataError(f"{self.path}: not a feature store, or damaged: {first_line(error)}") from None
+
+    def _read_index(self) -> None:
+        """Read the keys, and where the rows of each image end. Raises ValueError."""
+        import numpy as np
+
+        self.encoded_keys, self.ends = self._index("keys", "S"), self._index("ends", "i")
+        ends = np.concatenate([[0], self.ends])
+        if len(self.encoded_keys) != len(self.ends) or (np.diff(ends) < 0).any() or ends[-1] != self._row_count:
+            raise ValueError("the sizes of 'keys', 'ends' and 'features' do not match")
+        self._order = np.argsort(self.encoded_keys, kind="stable")
+        self._check_keys()
 
     def _check_keys(self) -> None:
         """Raises ValueError for keys that are not UTF-8, and for duplicate keys."""
@@ -277,20 +291,15 @@ class FeatureStore:
             raise ValueError(f"'{name}' is {dataset.dtype} of shape {dataset.shape}")
         return dataset
 
-    def _check(self) -> None:
+    def _check_rows(self) -> None:
         """Check that the sizes of the datasets match, and set `width`."""
-        import numpy as np
-
         if not (shape := local_dataset(self._file, "features").shape) or not shape[-1]:
             raise ValueError(f"'features' has shape {shape}; expected (rows, width)")
         self.width = int(shape[-1])
-        rows = len(self._dataset("features", "f", (self.width,)))
+        self._row_count = rows = len(self._dataset("features", "f", (self.width,)))
         for name in (name for name in PER_REGION if name in self._dataset_names):
             if len(self._dataset(name, *PER_REGION[name])) != rows:
                 raise ValueError(f"'{name}' and 'features' differ in length")
-        ends = np.concatenate([[0], self._ends])
-        if len(self.encoded_keys) != len(self._ends) or (np.diff(ends) < 0).any() or ends[-1] != rows:
-            raise ValueError("the sizes of 'keys', 'ends' and 'features' do not match")
 
 
 def _unknown(values: np.ndarray) -> bool:

@@ -17,7 +17,7 @@ from .layers import Layered
 from .messages import describe_mistake
 from .paths import resolve_paths
 from .renamed_keys import new_name, with_new_names
-from .step_objectives import objective_errors, unscored_metrics, unsupported_training
+from .step_objectives import objective_errors, stream_errors, unscored_metrics, unsupported_training
 from .tables import EXPORT, GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training
@@ -195,7 +195,7 @@ class _Check:
                 ("generator",),
                 f"is missing, and step '{step}' trains it: add a table [generator], or name the step's objectives",
             )
-        for place, wrong in [*unscored_metrics(built), *unsupported_training(built)]:
+        for place, wrong in [*unscored_metrics(built), *unsupported_training(built), *stream_errors(built)]:
             self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         self.features(inputs, {name for step in steps.values() if step is not None for name in step.inputs})

@@ -11,8 +11,8 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..errors import DataError, MmgenError
-from ..features.multi_file import open_store
 from ..features.random_features import random_features
+from ..features.stores import open_store
 from ..parts import Backbone, Dataset
 from ..progress import Progress, table
 from ..recipe.tables import Recipe

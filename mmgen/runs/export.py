@@ -11,7 +11,7 @@ from typing import Any
 from ..configs import DatasetConfig, FeaturesConfig
 from ..data.part_checks import Examples
 from ..errors import DataError, MmgenError, RunError, did_you_mean
-from ..features.multi_file import open_store
+from ..features.stores import open_store
 from ..features.tsv import write_tsv
 from ..files import image_key, write_folder
 from ..parts import FailedImage, Picture, Record

@@ -40,7 +40,10 @@ def trust_checked(datasets: Datasets, folder: RunFolder) -> None:
 
 def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
-    counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
+    counts = ", ".join(
+        f"{split} " + ("a stream" if dataset.stream(split) else str(len(dataset.split(split))))
+        for split in dataset.splits()
+    )
     progress.say(f"data: {recipe.data.type} ({counts})")
     for name, remark in random_features(recipe.inputs).items():
         progress.say(f"{name}: {remark}")

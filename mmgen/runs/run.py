@@ -35,7 +35,7 @@ from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
 from .prepare import build_metrics, introduce, model_of_steps, say_licenses, title, trust_checked
-from .side_by_side import Jobs, begin_early, complete_weights, preload, processes, trained_steps
+from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start import save_starts
 from .step import score_step, train_step
 
@@ -59,7 +59,7 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
     threads: int | str | None = None,
-    jobs: int | None = None,
+    jobs: int | Elsewhere | None = None,
     layers: Layered | None = None,
 ) -> RunFolder:
     """Train, write and score every unfinished step, then write the table and the page.
@@ -67,20 +67,25 @@ def run(
     only     run only this step and the steps from which it starts
     fresh    delete the contents of the run folder first
     threads  see `training.threads.choose_threads`
-    jobs     number of steps that train at the same time (`side_by_side`); default: the recipe's value
+    jobs     number of steps that train at the same time (`side_by_side`), or workers elsewhere; default: the recipe's
+             value
     layers   the places of the recipe's keys, for errors"""
     layers = layers or Layered()
     accelerator = distributed.start()
-    side_by_side = Jobs.of(jobs, recipe, only, accelerator)
+    if isinstance(jobs, Elsewhere):
+        side_by_side, open_workers = Jobs(jobs.count, only), jobs.open
+    else:
+        side_by_side, open_workers = Jobs.of(jobs, recipe, only, accelerator), processes
     use_threads(threads)
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
-    preload(recipe, folder, side_by_side)
+    if open_workers is processes:
+        preload(recipe, folder, side_by_side)
     start_time = time.monotonic()
     with (
         distributed.peer_failures(accelerator),
         folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
-        processes() as running,
+        open_workers() as running,
     ):
         progress.say(f"{title(recipe)} -> {folder.path}")
         datasets, cache = Datasets(recipe), DataCache(folder, progress)

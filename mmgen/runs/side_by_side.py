@@ -16,10 +16,12 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
+from typing import Protocol
 
 import torch
 from accelerate import Accelerator
@@ -41,6 +43,40 @@ from .step import WEIGHTS
 from .training_process import TRAINED, Order, train_steps
 
 SEARCH_MODULE = "mmgen.search"  # a name, because the import takes seconds
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A step that another process has trained. `early`: before the features were extracted."""
+
+    step: str
+    early: bool
+    seconds: float
+
+
+class Workers(Protocol):
+    """The processes that train the steps of a run: on this machine (`Running`), or a plugin's. `training`: the steps
+    that are training now; `events` receives those of their callbacks."""
+
+    events: Events
+
+    @property
+    def training(self) -> Collection[str]: ...
+
+    def train(self, step: str, order: Order) -> None:
+        """Start training of a step, as `training_process.train_ordered` does it."""
+
+    def wait(self, progress: Progress, needed: bool) -> list[Ended]:
+        """Wait for a while, print what the processes say, and return the steps that have ended. `needed`: whether more
+        steps are waiting. Raises RunError if a step failed."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Trains the steps of a run with the workers that `open` opens, up to `count` at a time."""
+
+    count: int
+    open: Callable[[], AbstractContextManager[Workers]]
 
 
 @dataclass(frozen=True)
@@ -139,6 +175,14 @@ class Running:
         process.train(step)
         self.training[step] = process
 
+    def wait(self, progress: Progress, needed: bool) -> list[Ended]:
+        ready, ended = wait([process.connection for process in self.training.values()]), []
+        for process in [process for process in self.training.values() if process.connection in ready]:
+            if not process.receive(progress, self.events):
+                self.rest(process, needed)
+                ended.append(Ended(process.step, process.early, time.monotonic() - process.began))
+        return ended
+
     def rest(self, process: Process, needed: bool) -> None:
         """Keep a process that has trained its step if it is `needed` later, or else stop it."""
         del self.training[process.step]
@@ -183,7 +227,7 @@ def preload(recipe: Recipe, folder: RunFolder, jobs: Jobs) -> None:
 
 
 def begin_early(
-    todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, threads: int | str | None, running: Running
+    todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, threads: int | str | None, running: Workers
 ) -> None:
     """Start the steps of `todo` that need no features to be extracted; one job is left for the extraction. Steps that
     start from published weights wait, because these weights are checked first."""
@@ -214,7 +258,7 @@ def trained_steps(
     recipe: Recipe,
     folder: RunFolder,
     jobs: Jobs,
-    running: Running,
+    running: Workers,
     progress: Progress,
     early: Callable[[str], None],
 ) -> Iterator[str]:
@@ -227,23 +271,19 @@ def trained_steps(
         return
     done = {name for name in recipe.steps if folder.finished(name, WEIGHTS)}
     ended = [name for name in todo if name in done]  # already trained
-    training = running.training
-    waiting = [name for name in todo if name not in {*done, *training}]
+    waiting = [name for name in todo if name not in {*done, *running.training}]
     order = Order(recipe.model_dump_json(), folder.path, jobs.only, torch.get_num_threads(), jobs.count)
-    while ended or waiting or training:
+    while ended or waiting or running.training:
         startable = [name for name in waiting if recipe.steps[name].before in {None, *done}]
-        for name in startable[: jobs.count - len(training)]:
+        for name in startable[: jobs.count - len(running.training)]:
             waiting.remove(name)
             running.train(name, order)
         if ended:
             yield ended.pop(0)
             continue
-        ready_connections = wait([process.connection for process in training.values()])
-        for process in [process for process in training.values() if process.connection in ready_connections]:
-            if not process.receive(progress, running.events):
-                running.rest(process, needed=bool(waiting))
-                if process.early:
-                    early(process.step)
-                folder.spent(process.step, time.monotonic() - process.began)
-                done.add(process.step)
-                ended.append(process.step)
+        for step in running.wait(progress, needed=bool(waiting)):
+            if step.early:
+                early(step.step)
+            folder.spent(step.step, step.seconds)
+            done.add(step.step)
+            ended.append(step.step)

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -57,9 +57,9 @@ class Order:
 class Spoken(Bars):
     """Sends progress lines to the run's process, which prints them."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, send: Callable[[str], None]) -> None:
         super().__init__()
-        self.connection = connection
+        self.send = send
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
@@ -67,7 +67,7 @@ class Spoken(Bars):
             yield advance
 
     def say(self, text: str) -> None:
-        self.connection.send(text)
+        self.send(text)
 
 
 def train_steps(order: Order, connection: Connection) -> None:
@@ -82,7 +82,7 @@ def train_steps(order: Order, connection: Connection) -> None:
     quiet()
     try:
         with handling(stop):
-            _train_steps(order, steps, connection)
+            train_ordered(order, iter(steps.get, None), connection.send)
     except KeyboardInterrupt:
         sys.exit(1)
     except (MmgenError, OSError) as error:
@@ -99,8 +99,9 @@ def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
     os._exit(1)
 
 
-def _train_steps(order: Order, steps: SimpleQueue[str], connection: Connection) -> None:
-    """Train the requested steps in turn, until the process is stopped."""
+def train_ordered(order: Order, steps: Iterable[str], send: Callable[[object], None]) -> None:
+    """Train the requested steps in turn. `send` gets the lines of progress, the events of callbacks, and TRAINED after
+    each step."""
     recipe = from_json(order.recipe, installed(), "the run's recipe")
     accelerator, folder = distributed.start(), RunFolder(order.folder)
     datasets = Datasets(recipe)
@@ -108,11 +109,10 @@ def _train_steps(order: Order, steps: SimpleQueue[str], connection: Connection) 
     model, recipe = model_of_steps(recipe, recipe.ordered(order.only), datasets, folder, accelerator, Progress())
     choose_threads(order.threads, model, order.jobs)
     initial = {name: tensor.clone() for name, tensor in state(model).items()}
-    while True:
-        name = steps.get()
-        step, place, spoken = recipe.steps[name], folder.step(name), Spoken(connection)
-        events = Forwarded(connection.send) if recipe.callbacks else Events()
+    for name in steps:
+        step, place, spoken = recipe.steps[name], folder.step(name), Spoken(send)
+        events = Forwarded(send) if recipe.callbacks else Events()
         context = StepContext(name, step, recipe.seed, place, accelerator, spoken, events)
         DataPass(recipe, model, datasets, DataCache(folder, Progress()), Progress()).recall(name)
         train_step(context, recipe, model, initial, datasets, folder)
-        connection.send(TRAINED)
+        send(TRAINED)

@@ -13,6 +13,7 @@ import torch
 
 from ..data import measures, plan, seeds
 from ..data.plan import DataStream, Plan, PlanOptions, Updates
+from ..data.stream_plan import stream_plan
 from ..errors import RunError
 from ..files import file_digest
 from .weights import read_tensors, write_tensors
@@ -25,6 +26,8 @@ MADE_FROM = "made from"
 def make_plan(folder: Path, pools: Sequence[DataStream], options: PlanOptions, writes: bool) -> Plan:
     """`Plan.make`, or the plan that an earlier start made from the same sizes and options and left in the step's
     folder. `writes`: whether this process writes the file of a large plan."""
+    if any(pool.source.stream for pool in pools):
+        return stream_plan(options)
     made_from, path = _made_from(pools, options), folder / NAME
     if made_from is None:
         return Plan.make(pools, options)
@@ -36,7 +39,7 @@ def make_plan(folder: Path, pools: Sequence[DataStream], options: PlanOptions, w
                 options.seed, options.step, Updates(**columns), tuple(json.loads(about["epochs"])), int(about["cut"])
             )
     created = Plan.make(pools, options)
-    if writes and len(created.updates.indices) >= WORTH_KEEPING:
+    if writes and isinstance(created.updates, Updates) and len(created.updates.indices) >= WORTH_KEEPING:
         columns = {name: getattr(created.updates, name) for name in Updates.KINDS}
         tensors = {name: torch.frombuffer(column, dtype=torch.uint8) for name, column in columns.items()}
         about = {MADE_FROM: made_from, "epochs": json.dumps(created.epochs), "cut": str(created.cut)}
@@ -54,6 +57,8 @@ def _column(kind: str, content: bytes) -> array[int]:
 def _made_from(pools: Sequence[DataStream], options: PlanOptions) -> str | None:
     """A digest of all that a plan follows from: options, sizes of examples, and code. None if the sizes are not known,
     or not all of them."""
+    if options.shuffle_files is not None:  # the files of the features are not among the sizes
+        return None
     code = [file_digest(Path(module.__file__ or "")) for module in (measures, plan, seeds)]
     digest = hashlib.sha256(repr((code, options)).encode())
     for pool in pools:

@@ -66,10 +66,19 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
     pools = [
         DataStream(
             source,
-            Collator(model, source.inputs or step.inputs, source.objectives or step.objectives, place, source.examples),
+            Collator(
+                model,
+                source.inputs or step.inputs,
+                source.objectives or step.objectives,
+                place,
+                None if source.stream else source.examples,
+            ),
         )
         for source in sources
     ]
+    for pool in pools:
+        if pool.source.stream:  # so that an objective that cannot train on a stream says so now
+            pool.batch([(example, 0) for example in pool.source.examples[:16]])
     options = PlanOptions(
         seed=context.seed,
         step=context.name,
@@ -78,7 +87,11 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         batch_size=training.batch_size,
         micro_batch_size=training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,
+        shuffle_files=training.shuffle_files,
     )
+    if training.shuffle_files is not None:
+        for reader in [reader for pool in pools for reader in pool.collate.readers.values()]:
+            reader.read_in_order(training.shuffle_files)
     return Material(make_plan(context.folder, pools, options, context.accelerator.is_main_process), pools)
 
 

@@ -21,9 +21,10 @@ from torch.nn.utils.rnn import pad_sequence
 from mmgen.errors import DataError, MissingInput
 from mmgen.features.cnn import Pooling, fit_picture
 from mmgen.features.embedder import StoreReader
-from mmgen.features.multi_file import MultiFileStore, open_store
+from mmgen.features.multi_file import MultiFileStore
 from mmgen.features.regions import check_picture_count
 from mmgen.features.store import FeatureStore
+from mmgen.features.stores import open_store
 from mmgen.parts import Picture, Reader, Record
 from mmgen.tensors import All, Example, Hiding, ResolvedExample
 

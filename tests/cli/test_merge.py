@@ -6,9 +6,9 @@ import pytest
 from kit import served
 from kit.toys import mmgen_here as mmgen
 
-from mmgen.features.multi_file import open_store
 from mmgen.features.shards import Shard
 from mmgen.features.store import FeatureStore
+from mmgen.features.stores import open_store
 
 EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")
 COLORS = ("red", "green", "blue", "white", "yellow", "black", "gray")

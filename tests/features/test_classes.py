@@ -11,7 +11,7 @@ from kit.stores import FINGERPRINT, NAMES, assert_same_record, classes, classifi
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
 from mmgen.features.journal import Journal
-from mmgen.features.multi_file import open_store
+from mmgen.features.stores import open_store
 from mmgen.features.writer import StoreWriter
 
 

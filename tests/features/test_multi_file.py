@@ -10,8 +10,8 @@ from kit.stores import FINGERPRINT, assert_same_record, fill, record
 from mmgen.cli import main
 from mmgen.errors import DataError
 from mmgen.features import store
-from mmgen.features.multi_file import open_store
 from mmgen.features.store import FeatureStore
+from mmgen.features.stores import open_store
 
 
 @pytest.fixture

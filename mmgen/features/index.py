@@ -1,0 +1,240 @@
+"""One index for a store in many files, mapped into the memory of all processes that read it.
+
+The index is a file beside the stores: a line of JSON, padded to a multiple of 64 bytes, and three arrays:
+
+    keys   (n,)  UTF-8 of `width` bytes: the images, in the order of the files and in each as they were written
+    ends   (n,)  int64: where the rows of an image end in its file
+    order  (n,)  int64: the places of the keys in sorted order
+
+Files are opened when an image of theirs is read, a few at a time.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataError
+from ..files import write_atomically
+from .multi_file import MultiFileStore, check_match, files_of
+from .store import IN_MEMORY, FeatureStore
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..parts import Record
+
+MAGIC = b"mmgen index 1 "
+ALIGNED = 64
+LONGEST_LINE = 64 << 20
+OPEN = 16  # files, at least
+
+
+def index_path(path: Path) -> Path:
+    """The file of the index of a folder or a pattern."""
+    if path.is_dir():
+        return path / ".features.index"
+    return path.with_name(f".{re.sub(r'[^-.0-9A-Za-z]', '_', path.name)}.index")
+
+
+def has_index(path: Path) -> bool:
+    return not path.is_file() and index_path(path).exists()
+
+
+def write_index(path: Path) -> int:
+    """Write the index of the stores of a folder or a pattern; the number of images. Raises DataError for stores that
+    do not belong together, and for an image in two of them."""
+    import numpy as np
+
+    files = files_of(path)
+    if files is None:
+        raise DataError(f"{path}: is one file; an index is for a folder or a pattern, such as regions/*.h5")
+    first: FeatureStore | None = None
+    class_names: tuple[str, ...] = ()
+    keys, ends = list[np.ndarray](), list[np.ndarray]()
+    for file in files:
+        store = FeatureStore(file, in_memory=0)
+        first = first or store
+        check_match(store, first, class_names)
+        class_names = class_names or store.class_names
+        keys.append(store.encoded_keys)
+        ends.append(store.ends)
+        store.close()
+    assert first is not None  # `files_of` raises where there are none
+    all_keys = np.concatenate(keys)
+    order = np.argsort(all_keys, kind="stable").astype(np.int64)
+    ordered = all_keys[order]
+    if duplicates := np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
+        raise DataError(f"{path}: image '{ordered[duplicates[0]].decode()}' is in two files; each must be in one")
+    header = {
+        "files": [[file.name, *_state(file)] for file in files],
+        "counts": [len(part) for part in keys],
+        "key": all_keys.dtype.itemsize,
+        "width": first.width,
+        "class_names": class_names,
+        "fingerprint": first.fingerprint,
+    }
+    line = MAGIC + json.dumps(header).encode()
+    line += b" " * (-(len(line) + 1) % ALIGNED) + b"\n"
+
+    def write(partial: Path) -> None:
+        with partial.open("wb") as out:
+            out.write(line)
+            for array in (all_keys, np.concatenate(ends).astype(np.int64), order):
+                out.write(array.tobytes())
+                out.write(bytes(-out.tell() % ALIGNED))
+
+    write_atomically(index_path(path), write)
+    return len(all_keys)
+
+
+def _state(file: Path) -> tuple[int, int]:
+    """What changes when a file is written again."""
+    state = file.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+class IndexedFile(FeatureStore):
+    """One of the files, without its keys: the index has them."""
+
+    def _read_index(self) -> None:
+        pass
+
+
+class IndexedStore(MultiFileStore):
+    """Several stores under one index, with the interface of `FeatureStore`. Raises DataError for an index that is
+    damaged, or older than a file.
+
+    window  files that are read completely when they are opened, and stay in memory: for a plan that reads a few files
+            at a time (`training.shuffle_shards`); 0: images are read one by one
+    """
+
+    def __init__(self, path: Path, window: int = 0) -> None:
+        self.path, self.window = path, window
+        self._file = index_path(path)
+        self._open_files: OrderedDict[int, IndexedFile] = OrderedDict()
+        with self._file.open("rb") as file:
+            line = file.readline(LONGEST_LINE)
+        try:
+            if not line.startswith(MAGIC):
+                raise ValueError
+            header = json.loads(line.removeprefix(MAGIC))
+            folder = path if path.is_dir() else path.parent
+            self.files: Sequence[Path] = [folder / name for name, _, _ in header["files"]]
+            states = [(size, time) for _, size, time in header["files"]]
+            self._starts = [0]
+            for count in header["counts"]:
+                self._starts.append(self._starts[-1] + count)
+            self._width, self._fingerprint = int(header["width"]), dict(header["fingerprint"])
+            self._class_names = tuple(map(str, header["class_names"]))
+            self._keys, self._ends, self._order = self._arrays(len(line), self._starts[-1], int(header["key"]))
+        except (ValueError, LookupError, TypeError, OSError, RecursionError):
+            raise DataError(f"{self._file}: damaged; write it again with `mmgen features index {path}`") from None
+        if self.files != files_of(path) or states != [_state(file) for file in self.files]:
+            raise DataError(
+                f"{self._file}: is older than the files; delete it, or write it again with `mmgen features index "
+                f"{path}`"
+            )
+
+    def _arrays(self, offset: int, count: int, key: int) -> list[np.ndarray]:
+        import numpy as np
+
+        arrays = []
+        for dtype in (f"S{key}", "<i8", "<i8"):
+            arrays.append(np.asarray(np.memmap(self._file, dtype, "r", offset, (count,))))
+            offset += -(-arrays[-1].nbytes // ALIGNED) * ALIGNED
+        return arrays
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "window": self.window}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        IndexedStore.__init__(self, **state)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._place(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (key.decode() for key in self._keys)
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        return self._fingerprint
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self._class_names
+
+    def read(self, key: str, limit: int | None = None) -> Record:
+        place = self._place(key)
+        if place is None:
+            raise self._unknown(key, len(self.files))
+        number = self._number(place)
+        first, last = self._rows(place, number)
+        return self._opened(number).record(key, first, last, limit)
+
+    def count(self, key: str) -> int:
+        place = self._place(key)
+        if place is None:
+            return 0
+        first, last = self._rows(place, self._number(place))
+        return last - first
+
+    def file_of(self, key: str) -> int:
+        place = self._place(key)
+        return 0 if place is None else self._number(place)
+
+    def records(self) -> Iterator[Record]:
+        for file in self.files:
+            yield from FeatureStore(file, in_memory=0).records()
+
+    def close(self) -> None:
+        for store in self._open_files.values():
+            store.close()
+        self._open_files.clear()
+
+    def describe(self) -> dict[str, Any]:
+        described = MultiFileStore(self.path, self.files).describe()
+        return {**described, "index": f"{self._file.stat().st_size:,} bytes in {self._file}"}
+
+    def _place(self, key: str) -> int | None:
+        """The place of an image among all."""
+        import numpy as np
+
+        encoded = key.encode()
+        if len(encoded) > self._keys.dtype.itemsize:  # numpy would copy all keys, to compare them with a longer one
+            return None
+        rank = int(np.searchsorted(self._keys, np.bytes_(encoded), sorter=self._order))
+        if rank == len(self._keys) or self._keys[place := int(self._order[rank])] != encoded:
+            return None
+        return place
+
+    def _number(self, place: int) -> int:
+        """The number of an image's file."""
+        return bisect.bisect_right(self._starts, place) - 1
+
+    def _rows(self, place: int, number: int) -> tuple[int, int]:
+        first = int(self._ends[place - 1]) if place > self._starts[number] else 0
+        return first, int(self._ends[place])
+
+    def _opened(self, number: int) -> IndexedFile:
+        """A file, opened; the one that has not been used for longest is closed."""
+        if number in self._open_files:
+            self._open_files.move_to_end(number)
+            return self._open_files[number]
+        while len(self._open_files) >= max(self.window + 1, 0 if self.window else OPEN):
+            self._open_files.popitem(last=False)[1].close()
+        self._open_files[number] = IndexedFile(self.files[number], IN_MEMORY if self.window else 0)
+        return self._open_files[number]

@@ -1,0 +1,22 @@
+"""`mmgen ray`: shards, steps and seeds as tasks of Ray, on one machine or a cluster. docs/scale.md describes it."""
+
+from typing import ClassVar, Literal
+
+import mmgen
+
+
+class Ray(mmgen.CommandConfig):
+    """Run the shards of a command, or the steps and seeds of a recipe, as tasks of Ray."""
+
+    type: Literal["ray"] = "ray"
+    group: ClassVar[str] = "Many machines"
+
+    def build(self):
+        from .command import ray
+
+        return ray
+
+
+@mmgen.hookimpl
+def register_commands():
+    return [Ray]

@@ -1,0 +1,113 @@
+"""The index of a store in many files: what it finds is what the files have, in any process; an old one is refused."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from kit.stores import FINGERPRINT, assert_same_record, fill, record
+
+from mmgen.cli import main
+from mmgen.errors import DataError
+from mmgen.features.index import IndexedStore, index_path, write_index
+from mmgen.features.multi_file import MultiFileStore
+from mmgen.features.stores import open_store
+
+KEYS = ("ba", "d", "cé", ["ein langer Name", "0"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "regions"
+    folder.mkdir()
+    for number, keys in enumerate(KEYS):
+        fill(folder / f"part{number}.h5", [record(key, 2 + number, seed=ord(key[0])) for key in keys])
+    return folder
+
+
+def test_an_indexed_store_is_the_store_without_it(folder):
+    for path in (folder, folder / "part[0-3].h5"):
+        plain = open_store(path)
+        done = CliRunner().invoke(main, ["features", "index", str(path)])
+        assert done.exit_code == 0 and done.output.startswith(f"{index_path(path)}: 7 images, ")
+        indexed = open_store(path)
+        assert type(plain) is MultiFileStore and type(indexed) is IndexedStore
+        assert list(indexed) == list(plain) and len(indexed) == len(plain) == 7
+        assert (indexed.width, indexed.fingerprint, indexed.class_names) == (4, FINGERPRINT, ())
+        for store in (indexed, pickle.loads(pickle.dumps(indexed))):
+            for key in plain:
+                assert_same_record(store.read(key), plain.read(key))
+                assert store.count(key) == plain.count(key) and store.file_of(key) == plain.file_of(key)
+        for one, two in zip(indexed.records(), plain.records(), strict=True):
+            assert_same_record(one, two)
+        for absent in ("x", "a name that is longer than all of them", "", 7):
+            assert absent not in indexed
+        assert indexed.read("c", limit=1).features.shape == (1, 4) and indexed.count("x") == 0
+        messages = []
+        for store in (plain, indexed):
+            with pytest.raises(DataError) as error:
+                store.read("x")
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]
+        described = indexed.describe()
+        assert described.pop("index").endswith(f" bytes in {index_path(path)}") and described == plain.describe()
+
+
+def test_files_are_opened_a_few_at_a_time(folder):
+    write_index(folder)
+    store = IndexedStore(folder, window=1)
+    for key in ("b", "d", "c", "0", "a"):
+        store.read(key)
+        assert len(store._open_files) <= 2 and all(file.in_memory for file in store._open_files.values())
+    assert list(store._open_files) == [3, 0]
+    store.close()
+    assert not store._open_files
+    single = IndexedStore(folder)
+    single.read("b")
+    assert not single._opened(0).in_memory
+
+
+def test_the_index_is_mapped_and_not_read(folder):
+    write_index(folder)
+    store = IndexedStore(folder)
+    for array in (store._keys, store._ends, store._order):
+        assert isinstance(array.base, np.memmap) and not array.flags.writeable and not array.flags.owndata
+
+
+def test_an_index_that_is_outdated_or_damaged_is_refused(folder):
+    write_index(folder)
+    path, again = index_path(folder), f"`mmgen features index {folder}`"
+    content = path.read_bytes()
+    for damaged in (content[:100], b"something else\n", content.replace(b'"width": 4', b'"width": {'), content[:-200]):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError) as error:
+            open_store(folder)
+        assert str(error.value) == f"{path}: damaged; write it again with {again}"
+    path.write_bytes(content)
+    os.utime(folder / "part1.h5", (1, 1))
+    with pytest.raises(DataError) as error:
+        open_store(folder)
+    assert str(error.value) == f"{path}: is older than the files; delete it, or write it again with {again}"
+    write_index(folder)
+    fill(folder / "part5.h5", [record("new")])
+    with pytest.raises(DataError, match="is older than the files"):
+        open_store(folder)
+    write_index(folder)
+    assert len(open_store(folder)) == 8
+
+
+def test_files_that_do_not_belong_together_have_no_index(folder):
+    fill(folder / "same.h5", [record("a")])
+    with pytest.raises(DataError) as error:
+        write_index(folder)
+    assert str(error.value) == f"{folder}: image 'a' is in two files; each must be in one"
+    (folder / "same.h5").unlink()
+    fill(folder / "wide.h5", [record("w", width=5)])
+    with pytest.raises(DataError, match="wide.h5: features have width 5, but those of .*part0.h5 have width 4"):
+        write_index(folder)
+    with pytest.raises(DataError) as error:
+        write_index(folder / "wide.h5")
+    assert str(error.value) == (
+        f"{folder}/wide.h5: is one file; an index is for a folder or a pattern, such as regions/*.h5"
+    )

@@ -1,0 +1,102 @@
+"""Tar files: features from them are those of the folder, and hostile members are reported in a line."""
+
+import tarfile
+
+import pytest
+from kit import served
+from kit.toys import mmgen_here as mmgen
+from mmgen_streams import tars
+from mmgen_streams.places import ranges
+
+from mmgen.errors import DataError
+from mmgen.features.store import FeatureStore
+
+EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")
+
+
+def special(name, kind, target=""):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def test_features_of_archives_are_those_of_the_folder(write_tar, tmp_path):
+    colors = ("red", "green", "blue", "white", "pink")
+    (tmp_path / "pictures").mkdir()
+    for color in colors:
+        (tmp_path / "pictures" / f"{color}.png").write_bytes(served.picture(color))
+    for number, part in enumerate((colors[:2], colors[2:])):
+        members = {f"{color}.png": served.picture(color) for color in part}
+        write_tar(tmp_path / f"p-{number:02}.tar", members | {"torn.jpg": b"no picture"} if number else members)
+    for source, store in (("pictures", "f.h5"), ("p-{00..01}.tar", "t.h5")):
+        done = mmgen(tmp_path, "features", "extract", source, store, *EXTRACT)
+        assert done.returncode == 0, done.stderr
+    assert "skipped torn: p-01.tar: torn.jpg: not a readable image" in done.stdout
+    folder, archives = FeatureStore(tmp_path / "f.h5"), FeatureStore(tmp_path / "t.h5")
+    assert list(archives) == list(colors)
+    assert all((archives.read(key).features == folder.read(key).features).all() for key in folder)
+    for number in (1, 2):
+        done = mmgen(tmp_path, "features", "extract", "p-*.tar", "s.h5", *EXTRACT, "--shard", f"{number}/2")
+        assert done.returncode == 0, done.stderr
+    done = mmgen(tmp_path, "merge", "s.h5", "--check", "--source", "p-00.tar")
+    assert done.returncode == 0 and "all shards are complete, 5 images" in done.stdout
+
+
+def test_hostile_members_are_reported_and_stop_nothing(write_tar, tmp_path, monkeypatch):
+    monkeypatch.setattr(tars, "MOST_BYTES", 1000)
+    (tmp_path / "secret.png").write_bytes(served.picture())
+    place = write_tar(
+        tmp_path / "h.tar",
+        {
+            "../climbs.png": served.picture(),
+            "/root.png": served.picture(),
+            "link.png": special("link.png", tarfile.SYMTYPE, str(tmp_path / "secret.png")),
+            "hard.png": special("hard.png", tarfile.LNKTYPE, "secret.png"),
+            "device.png": special("device.png", tarfile.CHRTYPE),
+            "giant.png": bytes(1001),
+            "folder": special("folder", tarfile.DIRTYPE),
+            "good.png": served.picture(),
+        },
+    )
+    problems = {}
+    for picture in tars.pictures(place):
+        try:
+            assert picture.load().size == (64, 64) and picture.key == "good"
+        except DataError as error:
+            problems[picture.key] = str(error).removeprefix(f"{place}: ")
+    outside, link = "has a name that leads out of the archive", "is not a regular file, but a link or a device"
+    assert problems == {
+        "../climbs": f"'../climbs.png' {outside}",
+        "/root": f"'/root.png' {outside}",
+        "link": f"'link.png' {link}",
+        "hard": f"'hard.png' {link}",
+        "device": f"'device.png' {link}",
+        "giant": "'giant.png' has 1,001 bytes; the limit is 1,000",
+    }
+
+
+def test_damaged_archives(write_tar, tmp_path):
+    place = write_tar(tmp_path / "a.tar", {"a.png": served.picture(), "b.png": served.picture()})
+    content = (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "cut.tar").write_bytes(content[:700])
+    (tmp_path / "text.tar").write_text("no archive" * 100)
+    for name in ("cut.tar", "text.tar"):
+        with pytest.raises(DataError) as error:
+            list(tars.pictures(str(tmp_path / name)))
+        assert str(error.value) == (
+            f"{tmp_path}/{name}: not a tar file, or damaged; compressed archives must be unpacked"
+        )
+    first, second = tars.pictures(place)
+    assert (first.key, second.key) == ("a", "b")
+    (tmp_path / "a.tar").write_bytes(content[:600])
+    with pytest.raises(DataError, match="'a.png' is cut off; the archive is damaged"):
+        first.load()
+
+
+def test_ranges():
+    assert list(ranges("a-{08..10}.tar")) == ["a-08.tar", "a-09.tar", "a-10.tar"]
+    assert list(ranges("{0..1}/x-{1..2}")) == ["0/x-1", "0/x-2", "1/x-1", "1/x-2"] and list(ranges("x.tar")) == [
+        "x.tar"
+    ]
+    with pytest.raises(DataError, match="a range of more than 1,000,000 files"):
+        list(ranges("{0..9999999999}"))
