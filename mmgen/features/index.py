@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAGIC = b"mmgen index 1 "
 ALIGNED = 64
 LONGEST_LINE = 64 << 20
-OPEN = 16  # files, at least
+OPEN = 128  # files at a time
 
 
 def index_path(path: Path) -> Path:

@@ -11,7 +11,7 @@ import mmgen
 ENDINGS = (".tar", ".parquet")
 
 
-class Stream(mmgen.DatasetConfig):
+class Archives(mmgen.DatasetConfig):
     """Examples in tar files or parquet files. The training examples are read in the order of the files, again and
     again, and are never all in memory; steps set `training.updates`.
 
@@ -19,7 +19,7 @@ class Stream(mmgen.DatasetConfig):
     Its fields are the keys of the JSON object, and "txt", the text. The fields of a parquet file are its columns.
     """
 
-    type: Literal["stream"] = "stream"
+    type: Literal["archives"] = "archives"
     streams: ClassVar[bool] = True
 
     train: str = Field(
@@ -38,7 +38,7 @@ class Stream(mmgen.DatasetConfig):
     )
 
     @classmethod
-    def pictures_of(cls, source: str) -> "Stream | None":
+    def pictures_of(cls, source: str) -> "Archives | None":
         if source.endswith(ENDINGS) or "://" in source:
             return cls(train=source)
         return None
@@ -51,4 +51,4 @@ class Stream(mmgen.DatasetConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Stream]
+    return [Archives]

@@ -12,7 +12,7 @@ from mmgen.errors import DataError
 from mmgen.parts import Dataset, Picture, Stream
 from mmgen.tensors import Example
 
-from . import Stream as Config
+from . import Archives as Config
 from . import folders, parquet, tars
 from .places import files_of, is_url, size_of
 
@@ -50,7 +50,7 @@ class StreamDataset(Dataset):
 
     def describe(self) -> dict[str, Any]:
         counts = {name: len(self.split(name)) for name in self.places if name != self.config.train_split}
-        return {"name": "stream", "examples": counts, "licence": "unknown", "source": self.config.train}
+        return {"name": "archives", "examples": counts, "licence": "unknown", "source": self.config.train}
 
     def pictures(self) -> Iterator[Picture]:
         for place in dict.fromkeys(self.places.values()):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from kit.toys import mmgen_here as mmgen
-from mmgen_streams import Stream
+from mmgen_streams import Archives
 
 from mmgen.data.plan import DataStream
 from mmgen.data.stream_plan import StreamUpdates
@@ -16,10 +16,10 @@ from mmgen.testing import DatasetSuite
 
 def config(place, **keys):
     test = place.replace("part-{0..2}", "test")
-    return Stream(train=place, test=test, columns={"caption": "caption"}, targets="questions", **keys)
+    return Archives(train=place, test=test, columns={"caption": "caption"}, targets="questions", **keys)
 
 
-class TestStream(DatasetSuite):
+class TestArchives(DatasetSuite):
     @pytest.fixture(autouse=True)
     def _files(self, captions):
         self.place = captions
@@ -72,7 +72,7 @@ learning_rate = 0.001
 inputs = ["caption"]
 train = ["backbone"]
 [data]
-type = "stream"
+type = "archives"
 train = "PLACE"
 test = "TEST"
 targets = "questions"
@@ -96,7 +96,7 @@ def test_a_run_on_a_stream_that_was_stopped_resumes_to_the_bit(captions, tmp_pat
         write_recipe(tmp_path / name, captions)
     done = mmgen(tmp_path / "single", "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    assert "data: stream (train a stream, test 1)" in done.stdout
+    assert "data: archives (train a stream, test 1)" in done.stdout
 
     def stop(pool, examples):
         if any(epoch > 19 for _, epoch in examples):  # in the second pass over the archives
@@ -166,5 +166,5 @@ def test_fields_that_cannot_be_read(write_tar, tmp_path, content, message):
     assert str(error.value) == place + message
     for name, problem in (("none.tar", "cannot be read: No such file or directory"), ("x*.tar", "no such file")):
         with pytest.raises(DataError) as error:
-            Stream(train=str(tmp_path / name)).build().split("train")
+            Archives(train=str(tmp_path / name)).build().split("train")
         assert str(error.value) == f"{tmp_path}/{name}: {problem}"

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from kit import served
-from mmgen_streams import Stream
+from mmgen_streams import Archives
 from mmgen_streams.dataset import pictures
 
 from mmgen.errors import DataError
@@ -32,14 +32,14 @@ def test_pictures_are_bytes_paths_or_both(parquet, tmp_path):
     for name, column in values.items():
         parquet(tmp_path / f"{name}.parquet", key=list(COLORS), image=column)
         place = str(tmp_path / f"{name}.parquet")
-        loaded = {picture.key: picture.load() for picture in pictures(Stream(train=place), place)}
+        loaded = {picture.key: picture.load() for picture in pictures(Archives(train=place), place)}
         assert list(loaded) == list(COLORS) and loaded["green"].getpixel((0, 0)) == (0, 128, 0)
 
 
 def test_the_stream_starts_at_any_row(parquet, tmp_path):
     place = str(tmp_path / "a.parquet")
     parquet(place, key=[*map(str, range(5))], caption=list("abcde"), questions=[["what?"]] * 5)
-    stream = Stream(train=place, columns={"caption": "caption"}, targets="questions").build().stream("train")
+    stream = Archives(train=place, columns={"caption": "caption"}, targets="questions").build().stream("train")
     for start in range(11):
         examples = stream.read(start)
         ids = [next(examples).id for _ in range(7)]
@@ -50,18 +50,18 @@ def test_paths_that_climb_and_damaged_files(parquet, tmp_path):
     place = str(tmp_path / "a.parquet")
     values = ["/etc/passwd", "../x.png", "http://example.org/x.png", None]
     parquet(place, key=list("abcd"), image=values)
-    for number, picture in enumerate(pictures(Stream(train=place), place)):
+    for number, picture in enumerate(pictures(Archives(train=place), place)):
         with pytest.raises(DataError) as error:
             picture.load()
         problem = f"'{values[number]}' leads out of the folder of the file"
         problem = problem if values[number] else "has no picture; expected bytes, a path, or a table of both"
         assert str(error.value) == f"{place}: row {number}: {problem}"
     with pytest.raises(DataError) as error:
-        next(pictures(Stream(train=place, picture="photo"), place))
+        next(pictures(Archives(train=place, picture="photo"), place))
     assert str(error.value) == f"{place}: no column 'photo'; the columns are key, image"
     (tmp_path / "text.parquet").write_text("no parquet")
     with pytest.raises(DataError, match="text.parquet: not a parquet file, or damaged"):
-        next(pictures(Stream(train="x"), str(tmp_path / "text.parquet")))
+        next(pictures(Archives(train="x"), str(tmp_path / "text.parquet")))
 
 
 def test_an_object_store(parquet):
@@ -70,14 +70,14 @@ def test_an_object_store(parquet):
     for color in COLORS:
         store.pipe(f"/photos/{color}.png", served.picture(color))
     store.pipe("/photos/more/notes.txt", b"text")
-    keys = [picture.key for picture in pictures(Stream(train="x"), "memory://photos")]
+    keys = [picture.key for picture in pictures(Archives(train="x"), "memory://photos")]
     assert keys == sorted(COLORS)
-    first = next(pictures(Stream(train="x"), "memory://photos"))
+    first = next(pictures(Archives(train="x"), "memory://photos"))
     assert first.load().getpixel((0, 0)) == (0, 0, 255)
     with pytest.raises(DataError, match="memory://empty: contains no images"):
-        list(pictures(Stream(train="x"), "memory://empty"))
+        list(pictures(Archives(train="x"), "memory://empty"))
     with pytest.raises(DataError) as error:
-        list(pictures(Stream(train="x"), "nosuch://bucket/a.tar"))
+        list(pictures(Archives(train="x"), "nosuch://bucket/a.tar"))
     assert str(error.value) == "nosuch://bucket/a.tar: fsspec knows no such kind of URL"
 
 
@@ -88,5 +88,5 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     for place, name in ((str(tmp_path / "a.parquet"), "pyarrow"), ("s3://bucket/photos", "fsspec")):
         with pytest.raises(DataError) as error:
-            list(pictures(Stream(train="x"), place))
+            list(pictures(Archives(train="x"), place))
         assert str(error.value) == f"{place}: needs {name}; install the extra: pip install 'mmgen-framework[streams]'"
