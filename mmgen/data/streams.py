@@ -16,8 +16,8 @@ class NoExamples(Sequence[Example]):
 
     def __init__(self, objective: str) -> None:
         self.error = DataError(
-            f"'{objective}' draws other examples, which a stream does not have; train this objective on a data set with "
-            "a length"
+            f"'{objective}' draws other examples, which a stream does not have; train this objective on a data set "
+            "with a length"
         )
 
     def __len__(self) -> int:
