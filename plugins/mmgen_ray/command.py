@@ -192,9 +192,8 @@ def run(
     loaded.check_steps([step] if step is not None else [])
     quiet()
     from mmgen.runs.run import run as run_recipe
-    from mmgen.training.threads import AUTO
 
-    from .steps import Seeds, run_seed
+    from .steps import AUTO_THREADS, Seeds, run_seed
 
     work = Seeds(Path.cwd(), recipe, profile, sets, step, fresh, threads)
     numbers = range(loaded.seed, loaded.seed + seeds)
@@ -206,6 +205,6 @@ def run(
             loaded.model_copy(update={"seed": number}),
             only=step,
             progress=Bars(),
-            threads=threads or AUTO,
+            threads=threads or AUTO_THREADS,
             layers=layers,
         )

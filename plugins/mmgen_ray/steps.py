@@ -11,11 +11,12 @@ from typing import Any
 
 from mmgen.commands import quiet
 from mmgen.progress import Progress
-from mmgen.runs.side_by_side import Elsewhere, Ended
+from mmgen.runs.side_by_side import Elsewhere, Ended, Event, Events
 from mmgen.runs.training_process import TRAINED, Order, train_ordered
-from mmgen.training.callbacks import Event, Events
 
 from .engine import POLL, Engine, Reports
+
+AUTO_THREADS = "auto"  # the number that suits the model, as `mmgen run` chooses it
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,6 @@ def run_seed(work: Seeds, seed: int, engine: Engine) -> None:
     from mmgen.recipe.load import load
     from mmgen.registry import installed
     from mmgen.runs.run import run
-    from mmgen.training.threads import AUTO
 
     quiet()
     with contextlib.chdir(work.folder):
@@ -46,7 +46,7 @@ def run_seed(work: Seeds, seed: int, engine: Engine) -> None:
             only=work.step,
             fresh=work.fresh,
             progress=Reports(engine.board, f"seed {seed}", speaks=True),
-            threads=work.threads or AUTO,
+            threads=work.threads or AUTO_THREADS,
             jobs=Elsewhere(max(2, engine.slots), lambda: opened(engine, f"seed {seed}")),
             layers=layers,
         )

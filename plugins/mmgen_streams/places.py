@@ -42,14 +42,14 @@ def ranges(place: str) -> Iterator[str]:
 
 def _matches(name: str) -> list[str]:
     if is_url(name):
-        files, found = file_system(name)
+        files, path = file_system(name)
         with remote(name):
-            matches = sorted(files.glob(found)) if any(letter in found for letter in "*?[") else [found]
+            matches = sorted(files.glob(path)) if any(letter in path for letter in "*?[") else [path]
         return [files.unstrip_protocol(match) for match in matches]
-    path = Path(name)
-    if path.exists() or not any(letter in path.name for letter in "*?["):
+    local = Path(name)
+    if local.exists() or not any(letter in local.name for letter in "*?["):
         return [name]
-    return sorted(str(match) for match in path.parent.glob(path.name))
+    return sorted(str(match) for match in local.parent.glob(local.name))
 
 
 def file_system(url: str) -> tuple[Any, str]:

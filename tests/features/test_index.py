@@ -39,8 +39,8 @@ def test_an_indexed_store_is_the_store_without_it(folder):
             for key in plain:
                 assert_same_record(store.read(key), plain.read(key))
                 assert store.count(key) == plain.count(key) and store.file_of(key) == plain.file_of(key)
-        for one, two in zip(indexed.records(), plain.records(), strict=True):
-            assert_same_record(one, two)
+        for record_, expected in zip(indexed.records(), plain.records(), strict=True):
+            assert_same_record(record_, expected)
         for absent in ("x", "a name that is longer than all of them", "", 7):
             assert absent not in indexed
         assert indexed.read("c", limit=1).features.shape == (1, 4) and indexed.count("x") == 0

@@ -41,8 +41,8 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, argume
             "no input; give a picture, a folder, or a JSONL file",
         ),
         (
-            ("features", "extract", "pictures", "r.h5", "--type", "vg_tsv"),
-            "--type vg_tsv: reads published files; use `mmgen features import`",
+            ("features", "extract", "pictures", "r.h5", "--type", "bottom_up_tsv"),
+            "--type bottom_up_tsv: reads published files; use `mmgen features import`",
         ),
         (
             ("features", "extract", "nowhere", "r.h5", "--type", "roi"),
