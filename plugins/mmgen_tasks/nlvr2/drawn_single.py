@@ -74,9 +74,9 @@ def _absent(among: Callable[[Scene], list[str]]) -> Callable[[Random, Scene], It
     return write
 
 
-def _alike(scene: Scene) -> list[str]:
+def similar_kinds(scene: Scene) -> list[str]:
     """The kinds of the sorts that a scene has."""
-    return [kind for sort in {SORT[group.kind.name] for group in scene.groups} for kind in sorted(SORTS[sort])]
+    return [kind for sort in sorted({SORT[group.kind.name] for group in scene.groups}) for kind in sorted(SORTS[sort])]
 
 
 def _color(rng: Random, scene: Scene) -> Iterator[Pair]:
@@ -129,7 +129,7 @@ def _shows(what: str) -> str:
 
 WRITERS: dict[str, Callable[[Random, Scene], Iterator[Pair]]] = {
     "kind": _absent(lambda scene: sorted(KINDS)),
-    "similar kind": _absent(_alike),
+    "similar kind": _absent(similar_kinds),
     "color": _color,
     "number": _number,
     "swapped colors": _swapped_colors,

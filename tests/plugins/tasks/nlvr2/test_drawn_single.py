@@ -8,6 +8,7 @@ from kit.statements import NUMBERS, count
 from mmgen_scenes import Scenes
 from mmgen_scenes.world import SORT
 from mmgen_tasks import SceneStatements
+from mmgen_tasks.nlvr2.drawn_single import similar_kinds
 from mmgen_tasks.nlvr2.forms import SINGLE_FORMS
 
 from mmgen.testing import DatasetSuite
@@ -69,3 +70,12 @@ def test_the_scenes_are_those_of_scenes():
     ]
     assert {example.facts["form"] for example in data.split("train")} == {"color"}
     assert len(SceneStatements(statements=1, **keys).build().split("train")) == 40
+
+
+def test_similar_kinds_are_the_same_in_every_process():
+    """The order of a set of words differs from process to process."""
+    scenes = [scene_set.scenes[0] for scene_set in SceneStatements(train_size=30).build().scene_sets("train")]
+    for scene in scenes:
+        sorts = [SORT[kind] for kind in similar_kinds(scene)]
+        assert sorts == sorted(sorts)
+    assert any(len({*map(SORT.get, similar_kinds(scene))}) > 2 for scene in scenes)
