@@ -50,6 +50,7 @@ class Encoder(mmgen.BackboneConfig):
     attentions_are_scores: ClassVar[bool] = False  # returns attention scores instead of their softmax
     additive_masks: ClassVar[bool] = True  # eager attention adds its mask to scores; False: it takes a boolean mask
     attention: ClassVar[str | None] = None  # of transformers' AttentionInterface; it takes boolean masks, like "sdpa"
+    special_tokens: ClassVar[tuple[str, ...]] = ()  # of a vocabulary that is trained, besides BERT's
     narrows: ClassVar[bool] = False  # its last layer can be computed for predicted slots only
 
     weights: Annotated[str | None, PathOrName()] = Field(
@@ -263,7 +264,7 @@ class AnyEncoder(Encoder):
 
         if reason := unreachable(sizes):
             name = sizes.model_type
-            advice = f'set backbone.type = "{name}"' if name in NAMES else "choose another encoder"
+            advice = f'set backbone.type = "{name}"' if name in (*NAMES, *SEEING) else "choose another encoder"
             raise DataError(f"{self._place} mmgen cannot use the encoder '{name}': {reason}; {advice}")
 
     def check_backbone(self, backbone: "EncoderBackbone") -> None:
@@ -298,6 +299,7 @@ FAMILIES = [
     DistilBert,
     SqueezeBert,
 ]
+SEEING = ("modernvbert", "ultravbert")  # backbones of mmgen_pictures
 NAMES = frozenset(family.model_fields["type"].default for family in FAMILIES)
 
 

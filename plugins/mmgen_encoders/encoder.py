@@ -111,12 +111,13 @@ class EncoderBackbone(Backbone):
         self.config, self.model, self.tokenizer = config, model, tokenizer
         if config.attention is not None:
             register()
-            model.set_attn_implementation(config.attention)
+            self._set_attention(config.attention)
         self.caches = config.caches
         words: Any = model.get_input_embeddings()
-        self.input_size, self.hidden_size = words.embedding_dim, model.config.hidden_size
+        sizes: Any = model.config.get_text_config()
+        self.input_size, self.hidden_size = words.embedding_dim, sizes.hidden_size
         self.first_position = self._first_position()
-        self.max_positions = model.config.max_position_embeddings - self.first_position
+        self.max_positions = sizes.max_position_embeddings - self.first_position
         self.start_id, self.end_id = self._delimiters(tokenizer)
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
@@ -184,7 +185,7 @@ class EncoderBackbone(Backbone):
     def _attended(self, arguments: dict, call: AttentionCall) -> Any:
         """The output of the encoder with `attention.attend`, which gets no mask."""
         if self.attention != ATTENTION:  # set by whoever called the model itself
-            self.model.set_attn_implementation(ATTENTION)
+            self._set_attention(ATTENTION)
         return self.call_model({**arguments, KEYWORD: call})
 
     def _masked(
@@ -299,8 +300,11 @@ class EncoderBackbone(Backbone):
     @property
     def attention(self) -> str:
         """The name of transformers' attention that the encoder uses."""
-        name: str = self.model.config._attn_implementation
+        name: str = self.model.config.get_text_config()._attn_implementation
         return name
+
+    def _set_attention(self, name: str) -> None:
+        self.model.set_attn_implementation(name)
 
     @contextlib.contextmanager
     def eager(self) -> Iterator[None]:

@@ -54,6 +54,8 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
             "backbone.weights"
         )
     tokenizer = train_tokenizer(texts, config.vocab_size)
+    if config.special_tokens:
+        tokenizer.add_special_tokens({"additional_special_tokens": [*config.special_tokens]})
     sizes = check_family(config, len(tokenizer), tokenizer.pad_token_id)
     log.info(
         "%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained",
@@ -139,6 +141,7 @@ def _read_sizes(name: str) -> PreTrainedConfig:
 
 def _check_sizes(sizes: PreTrainedConfig) -> None:
     """Raise ValueError for impossible values, and AttributeError if a size of the family is missing."""
+    sizes = sizes.get_text_config()
     names = {*sizes.to_dict(), *sizes.attribute_map}
     for name, limit in LIMITS.items():
         if name in names and not (type(value := getattr(sizes, name)) is int and 0 < value <= limit):
@@ -168,7 +171,8 @@ def _build_model(sizes: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    sizes, inner = _family(config), config.intermediate_size or 4 * config.hidden_size
+    whole, inner = _family(config), config.intermediate_size or 4 * config.hidden_size
+    sizes = whole.get_text_config()  # a part of the config of an encoder that sees
     layers = getattr(sizes, "num_hidden_layers", 0)
     values = {
         "vocab_size": vocabulary,
@@ -193,9 +197,9 @@ def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedCon
         if isinstance(value, list) and layers and len(value) == layers:
             setattr(sizes, name, (value * config.num_hidden_layers)[: config.num_hidden_layers])
     for name, value in config.sizes().items():
-        setattr(sizes, name, value)
-    _set_dropout(config, sizes)
-    return sizes
+        setattr(whole, name, value)
+    _set_dropout(config, whole)
+    return whole
 
 
 def _family(config: Encoder) -> PreTrainedConfig:
@@ -214,6 +218,7 @@ def _family(config: Encoder) -> PreTrainedConfig:
 
 
 def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
+    sizes = sizes.get_text_config()
     for name in config.dropouts:
         if config.dropout is not None and hasattr(sizes, name):
             setattr(sizes, name, config.dropout)

@@ -1,4 +1,5 @@
-"""Pictures as an input: a network inside the model computes the features of regions or cells, and can train along."""
+"""Pictures as an input: a network inside the model computes the features of regions or cells, and can train along; or
+the encoder itself sees them, as ModernVBERT and UltraVBERT do."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -9,7 +10,29 @@ import mmgen
 from mmgen.features.cnn_config import CnnConfig
 
 
-class Pictures(mmgen.EmbedderConfig):
+class PictureInput(mmgen.EmbedderConfig):
+    """Base of inputs that read pictures."""
+
+    takes_picture: ClassVar[bool] = True
+
+    images: Path | None = Field(None, description="folder of images, instead of the pictures of the data set")
+    mirror: bool = Field(
+        False, description="in training, mirror half of the pictures and their boxes, drawn for every visit"
+    )
+    mirror_texts: tuple[str, ...] = Field(
+        (),
+        description='fields of examples in which "left" and "right" are exchanged where the picture is mirrored; '
+        '"targets" are the texts to write',
+    )
+
+    @model_validator(mode="after")
+    def _check_mirror(self) -> Self:
+        if self.mirror_texts and not self.mirror:
+            raise ValueError("mirror_texts: has no effect without mirror = true")
+        return self
+
+
+class Pictures(PictureInput):
     """Pictures through a network that trains with the model, and then through an input of stored features. With the
     whole network frozen, it equals this input with features that the extractor stored.
 
@@ -17,7 +40,6 @@ class Pictures(mmgen.EmbedderConfig):
     first stages and all normalisation layers of the network."""
 
     type: Literal["picture_network"] = "picture_network"
-    takes_picture: ClassVar[bool] = True
 
     embedder: SerializeAsAny[mmgen.EmbedderConfig] = Field(
         description='the input of features that gets the features of the network: "regions", "grid" or another'
@@ -25,7 +47,6 @@ class Pictures(mmgen.EmbedderConfig):
     extractor: SerializeAsAny[mmgen.ExtractorConfig] = Field(
         description='the network, and what its maps are pooled over: "roi" or "timm_grid"'
     )
-    images: Path | None = Field(None, description="folder of images, instead of the pictures of the data set")
     boxes: Path | None = Field(
         None,
         description="feature store whose boxes, region names and classes the pictures get, instead of those of the "
@@ -42,14 +63,6 @@ class Pictures(mmgen.EmbedderConfig):
     )
     gradient_checkpointing: bool = Field(
         False, description="recompute the network's activations in the backward pass: less memory, more time"
-    )
-    mirror: bool = Field(
-        False, description="in training, mirror half of the pictures and their boxes, drawn for every visit"
-    )
-    mirror_texts: tuple[str, ...] = Field(
-        (),
-        description='fields of examples in which "left" and "right" are exchanged where the picture is mirrored; '
-        '"targets" are the texts to write',
     )
     width: int | None = Field(None, ge=1, le=1 << 20, description="width of the features; a run saves it")
     classes: tuple[str, ...] | None = Field(None, description="class names of regions; a run saves them")
@@ -73,8 +86,6 @@ class Pictures(mmgen.EmbedderConfig):
                 "extractor: 'detector' must not be set; extract its boxes once with `mmgen features extract`, and set "
                 "boxes to the store"
             )
-        if self.mirror_texts and not self.mirror:
-            raise ValueError("mirror_texts: has no effect without mirror = true")
         if text := next((text for text in self.mirror_texts if f"{text}_mentions" in inner.optional_fields()), None):
             raise ValueError(f"mirror_texts: '{text}' has mentions, whose places would change; leave it out")
         return self

@@ -13,7 +13,6 @@ from torch import Tensor
 from mmgen.errors import DataError
 from mmgen.features.cnn import CnnExtractor, feature_maps
 from mmgen.features.embedder import StoredEmbedder
-from mmgen.features.extract import folder_pictures
 from mmgen.features.measures import sample, statistics, word_scale
 from mmgen.parts import Backbone, Embedder, Picture
 from mmgen.tensors import ResolvedExample, Segment, Slots
@@ -61,7 +60,6 @@ class PictureEmbedder(Embedder):
             raise DataError(f"embedder: '{config.embedder.type}' does not use mmgen's StoredEmbedder; use another")
         self.inner = inner
         self.reader = PictureReader(config, inner.reader, self.pooling, source_network.size, source_network.fit)
-        self.images = config.images
         self.scale = word_scale(backbone) if fresh else None  # until the statistics are measured
         self._seen: tuple[Tensor, Tensor] | None = None  # pixels, and the features that `forward` made of them
 
@@ -78,12 +76,10 @@ class PictureEmbedder(Embedder):
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
         """Takes the pictures of the data, or of the folder that the config names. A new model measures their features,
         as `StoredEmbedder` measures those of a store."""
-        if self.images is not None and (self.scale is not None or self.images.is_dir()):
-            pictures = {picture.key: picture for picture in folder_pictures(self.images)}
-        self.reader.pictures = pictures
+        self.reader.take(pictures, required=self.scale is not None)
         if self.scale is None:
             return
-        keys = sample(list(pictures))
+        keys = sample(list(self.reader.pictures or ()))
         self.reader.inner.classes = next(filter(None, map(self._class_names, keys)), None)
         self.to("cuda" if torch.cuda.is_available() else "cpu")
         mean, deviation = statistics(self._measured(keys), self.width, self.reader.field)

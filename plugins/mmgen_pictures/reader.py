@@ -8,7 +8,7 @@ weights.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,18 +18,18 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from mmgen.errors import DataError, MissingInput
+from mmgen.errors import DataError
 from mmgen.features.cnn import Pooling, fit_picture
 from mmgen.features.embedder import StoreReader
 from mmgen.features.multi_file import MultiFileStore
 from mmgen.features.regions import check_picture_count
 from mmgen.features.store import FeatureStore
 from mmgen.features.stores import open_store
-from mmgen.parts import Picture, Reader, Record
+from mmgen.parts import Picture, Record
 from mmgen.tensors import All, Example, Hiding, ResolvedExample
 
 from . import Pictures
-from .mirror import Mirrored, mirror, mirrored_example
+from .source import PictureSource
 
 MOST = 100  # regions of a picture for an input of features that does not limit them
 
@@ -43,7 +43,7 @@ class Seen:
     boxes: np.ndarray
 
 
-class PictureReader(Reader):
+class PictureReader(PictureSource):
     """Reads pictures of the data, of a folder, or of a query.
 
     inner    the reader of features
@@ -54,38 +54,32 @@ class PictureReader(Reader):
     def __init__(
         self, config: Pictures, inner: StoreReader, pooling: Pooling, size: int, fit: Literal["pad", "stretch"]
     ) -> None:
-        self.field, self.inner, self.pooling, self.size, self.fit = config.fields[0], inner, pooling, size, fit
+        super().__init__(config)
+        self.inner, self.pooling, self.size, self.fit, self.boxes = inner, pooling, size, fit, config.boxes
         self.hides = inner.hides  # type: ignore[misc]
-        self.mirrors, self.mirror_texts, self.boxes = config.mirror, config.mirror_texts, config.boxes
         self.most = inner.limit or MOST
-        self.pictures: Mapping[str, Picture] | None = None  # until `PictureEmbedder.prepare`
         inner.width = None  # that of the identity matrix
         self._store: FeatureStore | MultiFileStore | None = None
 
     def read(self, example: ResolvedExample) -> Any:
         """The item of the reader of features, and the pictures."""
-        values = example.shown(self.field)
-        if not values:
-            raise MissingInput(
-                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
-                self.field,
-            )
+        values = self.shown(example)
         item = self.inner.read(self.described(example))
         return item, tuple(self.see(value, example.id) for value in values)
 
     def see(self, value: Any, example: str) -> Seen:
         """The picture of a value, opened. `example`: its id, for errors. Raises DataError."""
-        picture, boxes = self._picture(value, example), self.regions_of(value, example).boxes
+        picture, boxes = self.picture(value, example), self.regions_of(value, example).boxes
         assert boxes is not None  # a pooling gives boxes
         try:
             pixels = fit_picture(picture.load(), self.size, self.fit)
         except (DataError, OSError) as error:
             raise DataError(f"{self.field} of '{example}': {error}") from None
-        return Seen(value if isinstance(value, str | Mirrored) else id(value), pixels, boxes[: self.most])
+        return Seen(self.identity(value), pixels, boxes[: self.most])
 
     def regions_of(self, value: Any, example: str = "") -> Record:
         """The regions of a picture, which is not opened, with a row of the identity matrix each. Raises DataError."""
-        picture = self._picture(value, example)
+        picture = self.picture(value, example)
         record = self.pooling.regions(picture)
         assert record.boxes is not None
         count = len(record.boxes)
@@ -97,20 +91,9 @@ class PictureReader(Reader):
             )
         return replace(record, features=np.eye(count, self.most, dtype=np.float32))
 
-    def _picture(self, value: Any, example: str) -> Picture:
-        """The picture of a value: a key of the data, or a picture. Raises DataError."""
-        if isinstance(value, Mirrored):
-            return mirror(self._picture(value.value, example))
-        if isinstance(value, Picture):
-            return value
-        if not isinstance(value, str):
-            raise DataError(f"{self.field} of '{example}' is {value!r:.60}; expected a picture or its key")
-        if self.pictures is None or value not in self.pictures:
-            raise DataError(
-                f"{self.field} of '{example}': no picture has the key '{value:.60}'; give a picture of the data, or a "
-                "file"
-            )
-        return self.pictures[value] if self.boxes is None else self._with_boxes(self.pictures[value], self.boxes)
+    def picture(self, value: Any, example: str) -> Picture:
+        picture = super().picture(value, example)
+        return picture if self.boxes is None or not isinstance(value, str) else self._with_boxes(picture, self.boxes)
 
     def _with_boxes(self, picture: Picture, path: Path) -> Picture:
         """The picture with the boxes of the store."""
@@ -128,12 +111,6 @@ class PictureReader(Reader):
         value = records[0] if len(records) == 1 else All(records)
         inputs = {**example.inputs, **({self.field: value} if records else {})}
         return ResolvedExample(example.id, inputs, example.targets, example.facts, example.labels)
-
-    def augment(self, example: ResolvedExample, name: str, draw: random.Random) -> ResolvedExample:
-        """With `mirror`, half of the examples with mirrored pictures and exchanged words."""
-        if not self.mirrors or draw.random() < 0.5 or not example.shown(self.field):
-            return example
-        return mirrored_example(example, name, self.field, self.mirror_texts)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         regions, seen = item
