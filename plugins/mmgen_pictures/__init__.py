@@ -9,6 +9,8 @@ from pydantic import Field, SerializeAsAny, model_validator
 import mmgen
 from mmgen.features.cnn_config import CnnConfig
 
+from .encoders import ModernVBert, UltraVBert
+
 
 class PictureInput(mmgen.EmbedderConfig):
     """Base of inputs that read pictures."""
@@ -121,6 +123,35 @@ class Pictures(PictureInput):
         return self.embedder.from_json(field, value)
 
 
+class PictureTokens(PictureInput):
+    """Pictures as an encoder that sees was pretrained with them: cut into tiles by its own processor, through its
+    vision tower and connector, between the tokens that it expects around them. Has no parameters of its own; the
+    tower's and the connector's are the backbone's."""
+
+    type: Literal["picture_tokens"] = "picture_tokens"
+
+    split: bool | None = Field(
+        None, description="cut large pictures into tiles; by default as the encoder's processor says"
+    )
+    longest_edge: int | None = Field(
+        None,
+        ge=8,
+        le=1 << 14,
+        description="resize pictures to this longest side in pixels before they are cut; by default as the encoder's "
+        "processor says",
+    )
+
+    def build(self, backbone):
+        from .tokens import TokenEmbedder
+
+        return TokenEmbedder(self, backbone)
+
+
 @mmgen.hookimpl
 def register_embedders():
-    return [Pictures]
+    return [Pictures, PictureTokens]
+
+
+@mmgen.hookimpl
+def register_backbones():
+    return [ModernVBert, UltraVBert]

@@ -2,17 +2,23 @@
 
 import base64
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner
+from mmgen_pictures import ModernVBert
+from PIL import Image
 from tokenizers.implementations import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizerFast,
+    Idefics3ImageProcessor,
     ModernBertConfig,
     ModernBertForMaskedLM,
+    ModernVBertConfig,
+    ModernVBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaTokenizer,
@@ -65,6 +71,34 @@ def modernbert(folder: Path) -> Path:
         ModernBertConfig(vocab_size=words, **SIZES | {"num_hidden_layers": 2}, **kinds)
     ).save_pretrained(folder)
     return folder
+
+
+def modernvbert(folder: Path) -> Path:
+    """Tiles of 32 pixels, 4 tokens each. Its head is not tied, and its tower has a head, as in the published one."""
+    bert(folder)
+    tokenizer = BertTokenizerFast.from_pretrained(folder)
+    tokenizer.add_special_tokens({"additional_special_tokens": list(ModernVBert.special_tokens)})
+    tokenizer.save_pretrained(folder)
+    vision = {"image_size": 32, "patch_size": 8, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    text = SIZES | {"num_hidden_layers": 2, "vocab_size": len(tokenizer), "local_attention": 8, "pad_token_id": 0}
+    config = ModernVBertConfig(
+        text_config={"model_type": "modernbert", **text},
+        vision_config={"model_type": "siglip_vision_model", "intermediate_size": 16, **vision},
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        pixel_shuffle_factor=2,
+    )
+    ModernVBertForMaskedLM(config).save_pretrained(folder)
+    Idefics3ImageProcessor(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}).save_pretrained(folder)
+    return folder
+
+
+def image_files(folder: Path, ids: Iterable[int]) -> None:
+    """Images as COCO names them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = np.random.default_rng(0)
+    for image in ids:
+        pixels = draw.integers(0, 255, (40, 60, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"COCO_train2014_{image:012}.jpg")
 
 
 def regions(place: Path, images) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kit.archives import IMAGES, RECIPES, TEXTS, bert, captions, modernbert, regions, roberta
+from kit.archives import IMAGES, RECIPES, TEXTS, bert, captions, image_files, modernbert, modernvbert, regions, roberta
 from mmgen_encoders import Bert
 
 from mmgen.cli import main
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
-ENCODERS = {"roberta": roberta, "modernbert": modernbert}
+ENCODERS = {"roberta": roberta, "modernbert": modernbert, "modernvbert": modernvbert}
 ROWS = ["caption", "image_frozen", "image", "both", "both_scratch"]
 
 
@@ -37,6 +37,7 @@ def vqa1(folder: Path) -> None:
     every = [100 * number + image for number in range(3) for image in IMAGES]
     regions(folder / "regions.h5", every)
     regions(folder / "grid.h5", every)
+    image_files(folder / "images", every)
 
 
 def vqg(folder: Path) -> None:
@@ -68,6 +69,7 @@ def coco(folder: Path) -> None:
         pytest.param("bertgen_vqa", "paper", marks=pytest.mark.exhaustive),  # the next one is the same but for RoBERTa
         ("bertgen_vqa_roberta", "paper"),
         ("bertgen_vqa_modernbert", "paper"),
+        ("bertgen_vqa_modernvbert", "paper"),
         pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
         pytest.param("bertgen_vqg_coco", "paper", marks=pytest.mark.exhaustive),  # the warm one reads these files
         pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # and shows this profile

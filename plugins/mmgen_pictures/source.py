@@ -1,0 +1,67 @@
+"""Where an input gets its pictures from: the data, a folder, or a query; half of them mirrored in training."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from mmgen.errors import DataError, MissingInput
+from mmgen.features.extract import folder_pictures
+from mmgen.parts import Picture, Reader
+from mmgen.tensors import ResolvedExample
+
+from . import PictureInput
+from .mirror import Mirrored, mirror, mirrored_example
+
+
+class PictureSource(Reader):
+    """The part of a reader that finds pictures. `pictures`: those of the data by key; None until `take`."""
+
+    def __init__(self, config: PictureInput) -> None:
+        self.field, self.images = config.fields[0], config.images
+        self.mirrors, self.mirror_texts = config.mirror, config.mirror_texts
+        self.pictures: Mapping[str, Picture] | None = None
+
+    def take(self, pictures: Mapping[str, Picture], required: bool) -> None:
+        """Use the pictures of the data, or of the folder that the config names; a folder that is not `required` may be
+        missing."""
+        if self.images is not None and (required or self.images.is_dir()):
+            pictures = {picture.key: picture for picture in folder_pictures(self.images)}
+        self.pictures = pictures
+
+    def shown(self, example: ResolvedExample) -> tuple[Any, ...]:
+        """The values of the field: pictures, or keys. Raises MissingInput if there are none."""
+        values = example.shown(self.field)
+        if not values:
+            raise MissingInput(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
+                self.field,
+            )
+        return tuple(values)
+
+    def picture(self, value: Any, example: str) -> Picture:
+        """The picture of a value: a key of the data, or a picture. `example`: its id, for errors. Raises DataError."""
+        if isinstance(value, Mirrored):
+            return mirror(self.picture(value.value, example))
+        if isinstance(value, Picture):
+            return value
+        if not isinstance(value, str):
+            raise DataError(f"{self.field} of '{example}' is {value!r:.60}; expected a picture or its key")
+        if self.pictures is None or value not in self.pictures:
+            raise DataError(
+                f"{self.field} of '{example}': no picture has the key '{value:.60}'; give a picture of the data, or a "
+                "file"
+            )
+        return self.pictures[value]
+
+    @staticmethod
+    def identity(value: Any) -> object:
+        """Equal for values that show equal pictures."""
+        return value if isinstance(value, str | Mirrored) else id(value)
+
+    def augment(self, example: ResolvedExample, name: str, draw: random.Random) -> ResolvedExample:
+        """With `mirror`, half of the examples with mirrored pictures and exchanged words."""
+        if not self.mirrors or draw.random() < 0.5 or not example.shown(self.field):
+            return example
+        return mirrored_example(example, name, self.field, self.mirror_texts)

@@ -1,0 +1,108 @@
+"""The backbone around an encoder that sees: its vision tower and connector turn pixels into tokens of its text encoder.
+
+The text encoder attends through mmgen's function, the vision tower through transformers' own. Which pixels it gets, and
+which tokens stand around them, is what the encoder's own processor says (Idefics3's)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import transformers
+from mmgen_encoders.any_encoder import AnyEncoderBackbone
+from torch import Tensor
+from transformers import AutoImageProcessor, PreTrainedModel
+
+from mmgen.errors import DataError, RunError
+
+from .encoders import AROUND, IMAGE, TILE, WHOLE, SeeingEncoder
+
+
+class SeeingBackbone(AnyEncoderBackbone):
+    """An encoder whose `picture_states` are states of pictures, beside the word embeddings of texts.
+
+    processor        transformers' image processor: resizes pictures, and cuts them into tiles
+    tokens_per_tile  K, the tokens that one tile becomes
+    """
+
+    processor: Any
+    model: Any
+
+    def __init__(self, config: SeeingEncoder, model: PreTrainedModel, tokenizer: Any) -> None:
+        super().__init__(config, model, tokenizer)
+        sizes: Any = model.config
+        self.image_id = tokenizer.convert_tokens_to_ids(IMAGE)
+        self.tokens_per_tile = (sizes.vision_config.image_size // sizes.vision_config.patch_size) ** 2 // (
+            sizes.pixel_shuffle_factor**2
+        )
+        sizes.image_token_id = self.image_id
+        tower = self.model.base_model.vision_model
+        for name, parameter in tower.named_parameters():
+            if name.startswith("head."):  # pools a picture for SigLIP; the connector reads the patches
+                parameter.requires_grad_(False)
+
+    def take_processor(self, processor: Any, place: str | None) -> None:
+        """Raises DataError for a processor of another tower. `place`: where it comes from."""
+        tile, side = processor.max_image_size["longest_edge"], self.model.config.vision_config.image_size
+        if tile != side:
+            raise DataError(
+                f"backbone.weights: '{place}': preprocessor_config.json cuts tiles of {tile} pixels, but the vision "
+                f"tower sees {side}; use a config and a processor that belong together"
+            )
+        self.processor = processor
+
+    def picture_states(self, pixels: Tensor) -> Tensor:
+        """The states (T, K, E) of T tiles, normalised pixels (T, 3, S, S)."""
+        base = self.model.base_model
+        patch = self.model.config.vision_config.patch_size
+        seen = torch.ones(len(pixels), *(side // patch for side in pixels.shape[2:]), dtype=torch.bool)
+        states = base.vision_model(pixel_values=pixels, patch_attention_mask=seen.to(pixels.device))
+        return base.connector(states.last_hidden_state)
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self.model.lm_head(self.model.projection_head(states))
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        self.processor.save_pretrained(folder)
+
+    def _set_attention(self, name: str) -> None:
+        """The vision tower keeps transformers' attention."""
+        self.model.base_model.text_model.set_attn_implementation(name)
+
+
+def load_processor(config: SeeingEncoder, folder: Path | None) -> Any:
+    """The image processor of a saved encoder (`folder`), of published weights, or of an encoder without weights, whose
+    pictures are one tile. Raises RunError or DataError for one that is missing or damaged."""
+    if folder is None and config.weights is None:
+        tile = {"longest_edge": config.image_size}
+        with TemporaryDirectory() as saved:  # loaded again, because versions of transformers choose its backend then
+            getattr(transformers, config.image_processor)(size=tile, max_image_size=tile).save_pretrained(saved)
+            return AutoImageProcessor.from_pretrained(saved)
+    try:
+        return AutoImageProcessor.from_pretrained(folder or config.weights, trust_remote_code=False)
+    except Exception:  # any exception of transformers about a missing or damaged file
+        if folder is None:
+            raise DataError(
+                f"backbone.weights: '{config.weights}' has no usable preprocessor_config.json, which says how pictures "
+                "are resized; use complete weights"
+            ) from None
+        raise RunError(
+            f"{folder / 'preprocessor_config.json'}: missing or damaged; copy the file from the original run"
+        ) from None
+
+
+def surroundings(rows: int, columns: int, tokens: int) -> str:
+    """The text that stands for a picture cut into rows x columns tiles (0 x 0: it is one tile), `tokens` a tile: the
+    tiles row by row, and then the picture as one tile, as Idefics3's processor writes it."""
+    whole = AROUND + WHOLE + IMAGE * tokens + AROUND
+    if not rows:
+        return whole
+    tiles = "".join(
+        "".join(AROUND + TILE.format(row=row, column=column) + IMAGE * tokens for column in range(1, columns + 1))
+        + "\n"
+        for row in range(1, rows + 1)
+    )
+    return f"{tiles}\n{whole}"

@@ -1,0 +1,112 @@
+"""Encoders that see: rows with pictures equal transformers' own model and processor; packed rows, cached writing and
+gradients equal the paper's procedure."""
+
+import pytest
+import torch
+from kit import families, seeing
+from kit.reencoded import assert_matches_reencoding
+
+from mmgen.data.collate import Collator
+from mmgen.decoding import Decoding
+from mmgen.evaluation.generate import generate
+from mmgen.testing import BackboneSuite
+
+CLOSE = 1e-5
+every_backbone = pytest.mark.parametrize("family", seeing.BACKBONES)
+
+
+def prefixes(model):
+    return model.prefix(Collator(model, model.inputs)(seeing.examples())).slots
+
+
+@every_backbone
+@torch.no_grad()
+def test_rows_with_pictures_are_those_of_transformers(family, tmp_path):
+    """Ragged rows with one picture, cut into tiles or not, and with two."""
+    model = seeing.model(family)
+    source, processor = seeing.source(seeing.saved(model.backbone, tmp_path))
+    before = prefixes(model)
+    logits = model.backbone.logits(model.backbone.encode(before).last)
+    for row, example in enumerate(seeing.examples()):
+        names = example.shown("image")
+        done = processor(
+            images=[[seeing.picture(name).load() for name in names]],
+            text=f"[CLS]{'<image>' * len(names)}[SEP]{example.inputs['caption']}",
+            size={"longest_edge": 64},
+            add_special_tokens=False,
+            return_tensors="pt",
+        )
+        expected = source(**done).logits[0]
+        real = before.layout.real[row]
+        assert expected.shape[0] == real.sum() and len(expected) > 2 * 4  # beyond the window
+        largest = max(1.0, float(expected.abs().max()))
+        torch.testing.assert_close(logits[row, real], expected, atol=CLOSE * largest, rtol=0)
+
+
+@every_backbone
+def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
+    model = seeing.model(family)
+    backbone = model.backbone
+    before, ids = prefixes(model), families.some_ids(backbone, 8)
+    targets = [[[*ids[3:6], backbone.end_id], ids[:2]], [ids[:1], ids[2:7]], [ids[:3]]]
+    alone = [row[real] for row, real in zip(before.states, before.layout.real, strict=True)]
+    packed = families.packed_log_probabilities(backbone, before, targets)
+    naive = families.naive_log_probabilities(backbone, alone, targets)
+    torch.testing.assert_close(torch.stack(packed), torch.stack(naive), atol=CLOSE, rtol=0)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    gradients, expected = (
+        torch.autograd.grad(sum(row[7] for row in rows), trained, allow_unused=True, retain_graph=True)
+        for rows in (packed, naive)
+    )
+    for gradient, right in zip(gradients, expected, strict=True):
+        assert (gradient is None) == (right is None)
+        if gradient is not None:
+            torch.testing.assert_close(gradient, right, atol=CLOSE * max(1.0, float(right.abs().max())), rtol=0)
+    reached = {id(p) for p, gradient in zip(trained, gradients, strict=True) if gradient is not None}
+    base = backbone.model.base_model
+    assert {id(p) for part in (base.vision_model, base.connector) for p in part.parameters()} <= reached
+
+
+@every_backbone
+def test_cached_writing_is_encoding_again(family):
+    model = seeing.model(family)
+    assert_matches_reencoding(model, seeing.examples())
+    texts = []
+    for caches in (True, False):
+        model.backbone.caches = caches
+        texts.append(generate(model, seeing.examples(), Decoding(num_beams=3, num_return_sequences=2)))
+    for cached, fresh in zip(*texts, strict=True):
+        assert [text.tokens for text in cached] == [text.tokens for text in fresh]
+        assert [text.score for text in cached] == pytest.approx([text.score for text in fresh], abs=CLOSE)
+
+
+@every_backbone
+def test_a_pooling_head_of_the_tower_is_not_trained(family):
+    """Published towers have one; it is frozen, since no state reads it."""
+    config = seeing.config(family)
+    sizes = type(config).sizes
+    headed = type("Headed", (type(config),), {"sizes": lambda self: _with_head(sizes(self))})
+    backbone = headed(**seeing.SIZES).build(texts=seeing.TEXTS)
+    tower = backbone.model.base_model.vision_model
+    frozen = [name for name, parameter in tower.named_parameters() if not parameter.requires_grad]
+    assert frozen and all(name.startswith("head.") for name in frozen)
+
+
+def _with_head(sizes):
+    sizes["vision_config"].vision_use_head = True
+    return sizes
+
+
+class TestModernVBert(BackboneSuite):
+    def config(self):
+        return seeing.config("modernvbert")
+
+    def source_logits(self, backbone, ids):
+        return families.source_logits(backbone, ids)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+class TestUltraVBert(TestModernVBert):
+    def config(self):
+        return seeing.config("ultravbert")
