@@ -38,6 +38,7 @@ TRANSFORMERS = {
     "plugins/mmgen_encoders/loading.py",
     "plugins/mmgen_encoders/names.py",
     "plugins/mmgen_encoders/vocabulary.py",
+    "plugins/mmgen_pictures/vision.py",
     "plugins/mmgen_regions/detector.py",
     "plugins/mmgen_bench/run.py",
     "plugins/mmgen_bench/systems.py",

@@ -171,8 +171,8 @@ def _build_model(sizes: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    whole, inner = _family(config), config.intermediate_size or 4 * config.hidden_size
-    sizes = whole.get_text_config()  # a part of the config of an encoder that sees
+    composite, inner = _family(config), config.intermediate_size or 4 * config.hidden_size
+    sizes = composite.get_text_config()  # a part of the config of an encoder that sees
     layers = getattr(sizes, "num_hidden_layers", 0)
     values = {
         "vocab_size": vocabulary,
@@ -197,9 +197,9 @@ def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedCon
         if isinstance(value, list) and layers and len(value) == layers:
             setattr(sizes, name, (value * config.num_hidden_layers)[: config.num_hidden_layers])
     for name, value in config.sizes().items():
-        setattr(whole, name, value)
-    _set_dropout(config, whole)
-    return whole
+        setattr(composite, name, value)
+    _set_dropout(config, composite)
+    return composite
 
 
 def _family(config: Encoder) -> PreTrainedConfig:

@@ -13,11 +13,11 @@ import torch
 import transformers
 from mmgen_encoders.any_encoder import AnyEncoderBackbone
 from torch import Tensor
-from transformers import AutoImageProcessor, PreTrainedModel
+from transformers import AutoImageProcessor, PreTrainedModel, SiglipVisionConfig
 
 from mmgen.errors import DataError, RunError
 
-from .encoders import AROUND, IMAGE, TILE, WHOLE, SeeingEncoder
+from . import AROUND, IMAGE, TILE, WHOLE, SeeingEncoder
 
 
 class SeeingBackbone(AnyEncoderBackbone):
@@ -73,6 +73,25 @@ class SeeingBackbone(AnyEncoderBackbone):
         self.model.base_model.text_model.set_attn_implementation(name)
 
 
+def sizes(config: SeeingEncoder) -> dict[str, Any]:
+    """Fields of transformers' config of an encoder without weights, besides those of its text encoder."""
+    vision = SiglipVisionConfig(
+        image_size=config.image_size,
+        patch_size=config.patch_size,
+        num_hidden_layers=config.vision_layers,
+        hidden_size=config.vision_size,
+        num_attention_heads=config.vision_heads,
+        intermediate_size=4 * config.vision_size,
+        vision_use_head=False,
+    )
+    return {
+        "vision_config": vision,
+        "pixel_shuffle_factor": config.pixel_shuffle_factor,
+        "tie_word_embeddings": True,
+        "initializer_range": config.hidden_size**-0.5,
+    }
+
+
 def load_processor(config: SeeingEncoder, folder: Path | None) -> Any:
     """The image processor of a saved encoder (`folder`), of published weights, or of an encoder without weights, whose
     pictures are one tile. Raises RunError or DataError for one that is missing or damaged."""
@@ -97,12 +116,12 @@ def load_processor(config: SeeingEncoder, folder: Path | None) -> Any:
 def surroundings(rows: int, columns: int, tokens: int) -> str:
     """The text that stands for a picture cut into rows x columns tiles (0 x 0: it is one tile), `tokens` a tile: the
     tiles row by row, and then the picture as one tile, as Idefics3's processor writes it."""
-    whole = AROUND + WHOLE + IMAGE * tokens + AROUND
+    picture = AROUND + WHOLE + IMAGE * tokens + AROUND
     if not rows:
-        return whole
+        return picture
     tiles = "".join(
         "".join(AROUND + TILE.format(row=row, column=column) + IMAGE * tokens for column in range(1, columns + 1))
         + "\n"
         for row in range(1, rows + 1)
     )
-    return f"{tiles}\n{whole}"
+    return f"{tiles}\n{picture}"

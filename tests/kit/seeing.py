@@ -68,12 +68,12 @@ def model(family: str, max_tokens: int = 6, **image) -> Model:
     """A model with random weights that are not tiny, which cuts pictures into tiles, in eval mode."""
     torch.manual_seed(0)
     inputs = {"image": PictureTokens(**{"longest_edge": 64, **image}), "caption": Text()}
-    made = compose(config(family), inputs, Masked(max_tokens=max_tokens), texts=TEXTS)
+    composed = compose(config(family), inputs, Masked(max_tokens=max_tokens), texts=TEXTS)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in composed.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.03)
-    made.embedders["image"].prepare(pictures())
-    return made.eval()
+    composed.embedders["image"].prepare(pictures())
+    return composed.eval()
 
 
 def examples() -> list[ResolvedExample]:
