@@ -311,7 +311,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "--input", "captoin=x"],
-            "error: captoin: unknown input 'captoin'; did you mean 'caption'?; available: image, caption",
+            "error: captoin: unknown input 'captoin'; did you mean 'caption'?; available: image, caption, prompt, avoid",
         ),
         (
             [str(PLACE), "--input", "caption"],
@@ -464,7 +464,7 @@ def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypa
     Path("odd.jsonl").write_text('{"image": "x.png", "colour": "red"}\n')
     with pytest.raises(DataError) as error:
         load_for(PLACE, read_sources([Path("odd.jsonl")]))
-    assert str(error.value) == "odd.jsonl:1: unknown input 'colour'; available: image, caption"
+    assert str(error.value) == "odd.jsonl:1: unknown input 'colour'; available: image, caption, prompt, avoid"
     Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "pictures/0.png"}\n')
     with pytest.raises(RunError) as error:
         load_for(PLACE, read_sources([Path("odd.jsonl")]))
@@ -493,7 +493,7 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
     assert [(line["id"], line["error"]) for line in answers[1:]] == [
         ("b", "'caption' must be a string, not 7"),
         ("c", "'caption' must be a string, not true"),
-        ("4", "queries.jsonl:4: unknown input 'colour'; available: image, caption"),
+        ("4", "queries.jsonl:4: unknown input 'colour'; available: image, caption, prompt, avoid"),
         ("5", 'queries.jsonl:5: invalid line (not a JSON object); write a JSON object such as {"image": "photo.jpg"}'),
         ("6", "queries.jsonl:6: duplicate id 'b', also in line 2; ids must be unique"),
         (
@@ -596,7 +596,7 @@ def test_messages_of_ask(seeing, monkeypatch):
             "pictures/0.png: got two values for 'image', by name",
         ),
         ("pictures/0.png", {"caption": "x", "n": 0}, "n must be a positive integer"),
-        ("pictures/0.png", {"text": "x"}, "pictures/0.png: unknown input 'text'; available: image, caption"),
+        ("pictures/0.png", {"text": "x"}, "pictures/0.png: unknown input 'text'; available: image, caption, prompt, avoid"),
     ):
         with pytest.raises(DataError) as error:
             run.ask(query, **named)

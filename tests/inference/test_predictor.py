@@ -85,7 +85,7 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
     assert good.texts and not good.error and cut.texts
     assert cut.remarks[0] == "caption has 18 tokens; only the first 6 are read (max_tokens)"
     assert (odd.error, odd.texts) == ("'caption' must be a string, not 7", ())
-    assert unknown.error == "4: unknown input 'text'; available: image, caption"
+    assert unknown.error == "4: unknown input 'text'; available: image, caption, prompt, avoid"
     for property_ in ("value", "score"):
         with pytest.raises(DataError, match="^'caption' must be a string, not 7$"):
             getattr(odd, property_)

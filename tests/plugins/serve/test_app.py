@@ -106,7 +106,7 @@ def test_where_each_word_looked(client):
         ),
         (
             {"inputs": {"image": served.encoded(), "caption": "x", "words": "y"}},
-            "the request: unknown input 'words'; available: image, caption",
+            "the request: unknown input 'words'; available: image, caption, prompt, avoid",
             "inputs",
         ),
         (
@@ -217,3 +217,17 @@ def test_a_step_that_predicts(tmp_path):
         status, message, _ = error_of(client.post("/v1/ask", json={"inputs": {"question": "what?"}}))
         assert (status, message) == (400, "the model gives label; use /v1/predict")
         assert json.loads(client.get("/openapi.json").text)["paths"]["/v1/predict"]
+
+
+def test_prompts_and_texts_to_avoid_are_inputs(client, predictor):
+    inputs = {"image": served.encoded(), "caption": "a red dog", "prompt": ["a dog", "red"]}
+    texts = client.post("/v1/ask", json={"inputs": inputs, "n": 2}).json()["texts"]
+    expected = predictor.ask(served.picture(), caption="a red dog", prompt=["a dog", "red"], n=2)
+    assert texts == expected.as_json()["texts"] and [text["prompt"] for text in texts] == ["a dog"] * 2 + ["red"] * 2
+    attention = client.post("/v1/ask", json={"inputs": inputs, "attention": True}).json()
+    assert len(attention["texts"]) == 2
+    body = {"inputs": {**inputs, "prompt": "red", "avoid": [texts[2]["text"]]}, "n": 3, "decoding": {"candidates": 9}}
+    again = [text["text"] for text in client.post("/v1/ask", json=body).json()["texts"]]
+    assert len({*again}) == 3 and (not texts[2]["text"] or texts[2]["text"] not in again)
+    refused = error_of(client.post("/v1/ask", json={"inputs": {**inputs, "prompt": 3}}))
+    assert refused[0] == 400 and refused[1].endswith("'prompt' must be a string or a list of strings, not 3")
