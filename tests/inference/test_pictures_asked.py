@@ -596,7 +596,11 @@ def test_messages_of_ask(seeing, monkeypatch):
             "pictures/0.png: got two values for 'image', by name",
         ),
         ("pictures/0.png", {"caption": "x", "n": 0}, "n must be a positive integer"),
-        ("pictures/0.png", {"text": "x"}, "pictures/0.png: unknown input 'text'; available: image, caption, prompt, avoid"),
+        (
+            "pictures/0.png",
+            {"text": "x"},
+            "pictures/0.png: unknown input 'text'; available: image, caption, prompt, avoid",
+        ),
     ):
         with pytest.raises(DataError) as error:
             run.ask(query, **named)
