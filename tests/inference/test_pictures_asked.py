@@ -311,7 +311,8 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "--input", "captoin=x"],
-            "error: captoin: unknown input 'captoin'; did you mean 'caption'?; available: image, caption, prompt, avoid",
+            "error: captoin: unknown input 'captoin'; did you mean 'caption'?; available: image, caption, prompt, "
+            "avoid",
         ),
         (
             [str(PLACE), "--input", "caption"],
