@@ -69,9 +69,11 @@ def remote(url: str) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except ImportError as error:
-        package = (error.name or str(error)).partition(".")[0]
-        raise DataError(f"{url}: needs the package {package}; install it") from None
+    except ImportError:
+        kind = url.partition("://")[0]
+        raise DataError(
+            f"{url}: fsspec needs another package for {kind}://, such as s3fs for s3:// or gcsfs for gs://; install it"
+        ) from None
     except ValueError:
         raise DataError(f"{url}: fsspec knows no such kind of URL") from None
     except Exception as error:  # file systems raise their own errors

@@ -64,7 +64,7 @@ def test_paths_that_climb_and_damaged_files(parquet, tmp_path):
         next(pictures(Archives(train="x"), str(tmp_path / "text.parquet")))
 
 
-def test_an_object_store(parquet):
+def test_an_object_store(parquet, monkeypatch):
     fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
     for color in COLORS:
@@ -79,6 +79,13 @@ def test_an_object_store(parquet):
     with pytest.raises(DataError) as error:
         list(pictures(Archives(train="x"), "nosuch://bucket/a.tar"))
     assert str(error.value) == "nosuch://bucket/a.tar: fsspec knows no such kind of URL"
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(DataError) as error:
+        list(pictures(Archives(train="x"), "s3://bucket/photos"))
+    assert str(error.value) == (
+        "s3://bucket/photos: fsspec needs another package for s3://, such as s3fs for s3:// or gcsfs for gs://; "
+        "install it"
+    )
 
 
 def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
