@@ -59,10 +59,11 @@ def import_(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
 @shard_option
 @resumable
 def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32: bool, shard: str | None) -> None:
-    """Extract features from the images in SOURCE into STORE: a folder, tar or parquet files, or a URL.
+    """Extract features from the images in SOURCE into STORE.
 
-    Broken images are listed and skipped. A stopped extraction continues when the same command runs again. The files of
-    all shards are one store: give their folder, or a pattern such as regions-*-of-8.h5."""
+    SOURCE is a folder, tar or parquet files, or a URL. Broken images are listed and skipped. A stopped extraction
+    continues when the same command runs again. The files of all shards are one store: give their folder, or a pattern
+    such as regions-*-of-8.h5."""
     from ..features.extract import pictures_of
     from ..features.shards import Shard
 
@@ -82,10 +83,10 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
 def index(store: Path) -> None:
-    """Write an index of STORE, a folder or a pattern ("regions/*.h5"), that all processes share.
+    """Write an index of STORE that all processes share.
 
-    Without it, every process that reads STORE has all keys in its memory, and all files open. Write it again when a
-    file has changed."""
+    STORE is a folder or a pattern such as "regions/*.h5". Without an index, every process that reads STORE has all keys
+    in its memory, and all files open. Write it again when a file has changed."""
     from ..features.index import index_path, write_index
 
     count = write_index(store)

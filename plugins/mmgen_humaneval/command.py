@@ -120,7 +120,9 @@ def requests_of(sheet: Path, out: Path | None) -> None:
     help="The filled sheet; by default the file of ratings with the ending .sheet.json.",
 )
 def fill_sheet(requests: Path, ratings: Path, name: str, out: Path | None) -> None:
-    """Make a filled sheet of a program's RATINGS of REQUESTS (JSON lines with "key" and "rating")."""
+    """Make a filled sheet of a program's RATINGS of REQUESTS.
+
+    RATINGS are JSON lines with "key" and "rating"."""
     from mmgen.files import refuse_overwriting
 
     from .program import fill

@@ -93,13 +93,20 @@ def test_a_picture_beside_the_same_input_by_name_is_given_twice(predictor):
 
 
 def test_a_picture_needs_a_name_where_two_inputs_take_one(recipe):
-    inputs = {**recipe.inputs, "sound": recipe.inputs["image"]}
+    inputs = {**recipe.inputs, "sound": recipe.inputs["image"].model_copy(update={"fields": ("sound",)})}
     names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
     with pytest.raises(DataError) as error:
         names.bind_exactly(Query("q", {"caption": "a dog"}, SEEN))
     assert str(error.value) == (
         "q: step 'all' has 2 inputs for pictures; name the input of the picture: image=PICTURE or sound=PICTURE"
     )
+
+
+def test_a_picture_is_for_all_inputs_that_read_its_field(recipe):
+    inputs = {**recipe.inputs, "sound": recipe.inputs["image"]}
+    names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
+    bound = names.bind(Query("q", {"caption": "a dog"}, SEEN))
+    assert {name: bound.inputs[name]["image"] for name in ("image", "sound")} == {"image": SEEN, "sound": SEEN}
 
 
 def test_a_name_that_is_an_input_which_reads_another_field_is_for_this_input_alone(recipe):
