@@ -126,7 +126,7 @@ class IndexedStore(MultiFileStore):
             header = json.loads(line.removeprefix(MAGIC))
             folder = path if path.is_dir() else path.parent
             self.files: Sequence[Path] = [folder / name for name, _, _ in header["files"]]
-            states = [(size, time) for _, size, time in header["files"]]
+            self._states = [(size, time) for _, size, time in header["files"]]
             self._starts = [0]
             for count in header["counts"]:
                 self._starts.append(self._starts[-1] + count)
@@ -135,11 +135,14 @@ class IndexedStore(MultiFileStore):
             self._keys, self._ends, self._order = self._arrays(len(line), self._starts[-1], int(header["key"]))
         except (ValueError, LookupError, TypeError, OSError, RecursionError):
             raise DataError(f"{self._file}: damaged; write it again with `mmgen features index {path}`") from None
-        if self.files != files_of(path) or states != [_state(file) for file in self.files]:
-            raise DataError(
-                f"{self._file}: is older than the files; delete it, or write it again with `mmgen features index "
-                f"{path}`"
-            )
+        if self.files != files_of(path) or self._states != [_state(file) for file in self.files]:
+            raise self._outdated()
+
+    def _outdated(self) -> DataError:
+        return DataError(
+            f"{self._file}: is older than the files; delete it, or write it again with `mmgen features index "
+            f"{self.path}`"
+        )
 
     def _arrays(self, offset: int, count: int, key: int) -> list[np.ndarray]:
         import numpy as np
@@ -236,5 +239,9 @@ class IndexedStore(MultiFileStore):
             return self._open_files[number]
         while len(self._open_files) >= max(self.window + 1, 0 if self.window else OPEN):
             self._open_files.popitem(last=False)[1].close()
-        self._open_files[number] = IndexedFile(self.files[number], IN_MEMORY if self.window else 0)
-        return self._open_files[number]
+        store = IndexedFile(self.files[number], IN_MEMORY if self.window else 0)
+        if _state(self.files[number]) != self._states[number]:  # written again since the index was opened
+            store.close()
+            raise self._outdated()
+        self._open_files[number] = store
+        return store

@@ -100,7 +100,7 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
         lines = _lines(file)
         header = next(lines, {})
         first = first or header
-        if header.get("shard") != str(shard):
+        if header.get("shard") != str(shard) or not isinstance(header.get("queries"), int):
             raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
         if changed := [name for name in first if name != "shard" and header.get(name) != first[name]]:
             changes = " and ".join(changed)
@@ -120,7 +120,7 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a shard. Raises DataError for a line that is no JSON object."""
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:  # json decodes it; other bytes are no JSON either
         for place, text in enumerate(file, 1):
             line: object = None
             with contextlib.suppress(ValueError, RecursionError):

@@ -171,10 +171,24 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
 
 
+def room(machines: Sequence[Mapping[str, float]], cpus: int) -> tuple[int, int]:
+    """The GPUs of a task (1 where a machine has GPUs), and how many tasks of `cpus` CPUs can run at the same time on
+    machines with these resources. Raises RunError if none can: it would wait for ever."""
+    gpus = int(any(machine.get("GPU", 0) >= 1 for machine in machines))
+    tasks = [int(machine.get("CPU", 0)) // cpus for machine in machines]
+    if gpus:
+        tasks = [min(count, int(machine.get("GPU", 0))) for count, machine in zip(tasks, machines, strict=True)]
+    if not sum(tasks):
+        most = max((int(machine.get("CPU", 0)) for machine in machines), default=0)
+        needs = f"{cpus} CPUs (--threads){' and a GPU' * gpus}"
+        raise RunError(f"no machine of the cluster has {needs}, which a task needs; the largest has {most} CPUs")
+    return gpus, sum(tasks)
+
+
 @contextlib.contextmanager
 def engine(address: str | None, slots: int | None, cpus: int = 1) -> Iterator[Engine]:
     """Ray at an address, or one that is started here with `slots` CPUs, by default one for each core, and ends with
-    the block. Raises RunError if nothing answers at the address, or if no node has `cpus` CPUs."""
+    the block. Raises RunError if nothing answers at the address, or if no machine has room for a task."""
     check_installed()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
@@ -194,11 +208,7 @@ def engine(address: str | None, slots: int | None, cpus: int = 1) -> Iterator[En
             "versions of Python and Ray on every machine"
         ) from None
     try:
-        total = ray.cluster_resources()
-        gpus = int(total.get("GPU", 0) > 0)
-        count = int(total["GPU"]) if gpus else int(total.get("CPU", 1)) // cpus
-        if not count:
-            raise RunError(f"--cpus {cpus}: the cluster has {int(total.get('CPU', 0))} CPUs")
+        gpus, count = room([node["Resources"] for node in ray.nodes() if node["Alive"]], cpus)
         board = ray.remote(Board).options(num_cpus=0).remote()
         yield Engine(cpus, gpus, count, board)
     finally:

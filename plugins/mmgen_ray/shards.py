@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.commands import quiet
+from mmgen.errors import RunError, printable
 from mmgen.features.shards import Shard, ShardOf
 from mmgen.files import write_text
 from mmgen.progress import tell
@@ -89,8 +90,12 @@ def do_shard(work: Extraction | Answers, shard: Shard, board: Any) -> Broken | N
 
 
 def run_shards(engine: Engine, work: Extraction | Answers, path: Path, count: int | None, counted: str) -> list[Broken]:
-    """Do all shards of `path`; those that are done are skipped. Returns the broken pictures of each."""
-    count = count or _count_before(path) or SHARDS_PER_SLOT * engine.slots
+    """Do all shards of `path`; those that are done are skipped. Returns the broken pictures of each. Raises RunError if
+    an earlier command has cut the work into another number of shards."""
+    before = _count_before(path)
+    if count and before and count != before:
+        raise RunError(f"--shards {count}: {path} has shards of {before}; leave the option out, or delete those shards")
+    count = count or before or SHARDS_PER_SLOT * engine.slots
     shards = [Shard(number, count) for number in range(1, count + 1)]
     tasks = {engine.submit(do_shard, work, shard, engine.board): f"shard {shard}" for shard in shards}
     results = engine.run_all(tasks, path.name, "shards", counted)
@@ -100,7 +105,7 @@ def run_shards(engine: Engine, work: Extraction | Answers, path: Path, count: in
 def _count_before(path: Path) -> int | None:
     """The number of shards into which an earlier command has cut the work; None if there was none."""
     pattern = re.compile(rf"\.?{re.escape(path.stem)}-\d+-of-(\d+){re.escape(path.suffix)}(\.partial)?")
-    names = (file.name for file in path.parent.glob(f"*{path.stem}-*-of-*")) if path.parent.is_dir() else ()
+    names = (file.name for file in path.parent.iterdir()) if path.parent.is_dir() else ()
     return next((int(match[1]) for name in names if (match := pattern.fullmatch(name))), None)
 
 
@@ -128,9 +133,15 @@ def merge_answers(work: Answers) -> tuple[int, Broken]:
     return len(answers), [(line["id"], line["error"]) for line in answers if "error" in line]
 
 
+def _one_line(text: str) -> str:
+    """A text from outside, as a column."""
+    return printable(text.replace("\n", r"\n").replace("\t", r"\t"))
+
+
 def list_broken(path: Path, broken: Iterable[tuple[str, str]]) -> None:
     """Write what could not be read into one list beside `path`, and print the first of it."""
-    target, rows = path.with_name(f"{path.name}.broken.tsv"), sorted(broken)
+    target = path.with_name(f"{path.name}.broken.tsv")
+    rows = sorted((_one_line(key), _one_line(reason)) for key, reason in broken)
     if not rows:
         target.unlink(missing_ok=True)
         return

@@ -97,6 +97,7 @@ class ArchiveStream(Stream):
                         yield self._example(source)
             if not passed:
                 raise DataError(f"{self.place}: contains no examples")
+            position %= passed  # passes before the position need not be read
 
     def examples(self) -> Iterator[Example]:
         """One pass. Raises DataError if there is none."""

@@ -34,7 +34,7 @@ def pictures(url: str) -> Iterator[Picture]:
 
 
 def _load(place: str) -> Image.Image:
-    with open_file(place) as file:
+    with remote(place), open_file(place) as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise DataError(f"{place}: has more than {MOST_BYTES:,} bytes")

@@ -15,7 +15,7 @@ from mmgen.errors import DataError
 from mmgen.features.images import open_image
 from mmgen.parts import Picture
 
-from .places import is_url, open_file
+from .places import is_url, open_file, remote
 
 ROWS = 64  # in memory at a time
 
@@ -86,7 +86,7 @@ def _load(archive: str, number: int, value: Any) -> Image.Image:
     if is_url(value) or value.startswith("/") or ".." in value.split("/"):
         raise DataError(f"{place}: '{value}' leads out of the folder of the file")
     path = f"{archive.rpartition('/')[0] or '.'}/{value}"
-    with open_file(path) as file:
+    with remote(path), open_file(path) as file:
         return open_image(BytesIO(file.read()), path)
 
 

@@ -17,7 +17,7 @@ from mmgen.errors import DataError
 from mmgen.features.images import SUFFIXES, open_image
 from mmgen.parts import Picture
 
-from .places import open_file
+from .places import open_file, remote
 
 MOST_BYTES = 256 << 20  # of a picture
 MOST_TEXT = 4 << 20  # bytes of a text or of a JSON object
@@ -55,7 +55,7 @@ class Member:
             raise DataError(f"{where} {self.problem}")
         if self.size > most:
             raise DataError(f"{where} has {self.size:,} bytes; the limit is {most:,}")
-        with open_file(self.archive) as file:
+        with remote(self.archive), open_file(self.archive) as file:
             file.seek(self.offset)
             content = file.read(self.size)
         if len(content) < self.size:
@@ -91,17 +91,17 @@ class Sample:
 
 def members(archive: str) -> Iterator[Member]:
     """The files of an archive, in order; folders are left out. Raises DataError for a damaged archive."""
-    with open_file(archive) as file:
+    with remote(archive), open_file(archive) as file:
         try:
             with tarfile.open(fileobj=file, mode="r:") as tar:
                 while (entry := tar.next()) is not None:
                     setattr(tar, "members", [])  # noqa: B010 (tarfile remembers all of them; its types leave the list out)
+                    if entry.size < 0:  # its end is before it, so that reading on would never end
+                        raise tarfile.ReadError
                     if not entry.isdir():
                         yield Member(archive, entry.name, entry.offset_data, entry.size, _problem(entry))
-        except (tarfile.TarError, EOFError, ValueError, OverflowError):
+        except (tarfile.TarError, EOFError, ValueError, OverflowError, MemoryError, RecursionError):
             raise DataError(f"{archive}: not a tar file, or damaged; compressed archives must be unpacked") from None
-        except OSError as error:
-            raise DataError(f"{archive}: cannot be read: {error.strerror or type(error).__name__}") from None
 
 
 def _problem(entry: tarfile.TarInfo) -> str:

@@ -94,7 +94,13 @@ def test_an_index_that_is_outdated_or_damaged_is_refused(folder):
     with pytest.raises(DataError, match="is older than the files"):
         open_store(folder)
     write_index(folder)
-    assert len(open_store(folder)) == 8
+    store = open_store(folder)
+    assert len(store) == 8
+    os.utime(folder / "part1.h5", (2, 2))  # after the index was opened, and before the file is
+    assert store.read("a").key == "a"
+    for _ in range(2):
+        with pytest.raises(DataError, match="is older than the files"):
+            store.read("d")
 
 
 def test_files_that_do_not_belong_together_have_no_index(folder):

@@ -110,4 +110,11 @@ def test_what_is_wrong_with_shards(predictor, queries, tmp_path):
         "a-2-of-3.jsonl: has other weights than a-1-of-3.jsonl; run one of them again"
     )
     assert problem(3, "[\n") == "a-3-of-3.jsonl:1: not a JSON object; delete the file and run its shard again"
+    (tmp_path / "a-3-of-3.jsonl").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(DataError, match="a-3-of-3.jsonl:1: not a JSON object; delete the file and run its shard again"):
+        list(merged(path))
+    files[2].write_text(texts[2])
+    assert problem(1, '{"shard": "1/3"}\n') == (
+        "a-1-of-3.jsonl:1: is not the answers of shard 1/3; run again with --shard 1/3"
+    )
     assert problem(2, lines[0] + '{"id": "x"}\n').startswith("a-2-of-3.jsonl:2: has no number of a query")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from kit.toys import mmgen_here as mmgen
-from mmgen_streams import Archives
+from mmgen_streams import Archives, tars
 
 from mmgen.data.plan import DataStream
 from mmgen.data.stream_plan import StreamUpdates
@@ -38,6 +38,13 @@ def test_positions_go_on_over_archives_and_passes(captions):
     assert [examples[position].id for position in (3, 4, 9, 9, 2, 20)] == [
         order[position] for position in (3, 4, 9, 9, 2, 20)
     ]
+
+
+def test_passes_before_a_position_are_not_read(captions, monkeypatch):
+    opened, samples = [], tars.samples
+    monkeypatch.setattr(tars, "samples", lambda archive: opened.append(archive) or samples(archive))
+    assert next(config(captions).build().stream("train").read(18 * 1000 + 3)).id == "s03"
+    assert len(opened) == 4  # three to count a pass, and one to read
 
 
 def test_updates_take_the_next_positions():

@@ -1,6 +1,7 @@
 """Parquet files and object stores; both need packages of the extra `streams`."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from kit import served
@@ -86,6 +87,31 @@ def test_an_object_store(parquet, monkeypatch):
         "s3://bucket/photos: fsspec needs another package for s3://, such as s3fs for s3:// or gcsfs for gs://; "
         "install it"
     )
+
+
+def test_an_object_store_that_fails_while_it_is_read(write_tar, tmp_path, monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    place = "memory:///failing/a.tar"
+    store.pipe("/failing/red.png", served.picture())
+    store.pipe("/failing/a.tar", Path(write_tar(tmp_path / "a.tar", {"a.png": served.picture()})).read_bytes())
+    (red,) = pictures(Archives(train="x"), "memory:///failing")
+    (member,) = pictures(Archives(train="x"), place)
+
+    class Unreachable(Exception):  # as the packages of object stores have them, of no built-in kind
+        pass
+
+    def fail(*_):
+        raise Unreachable
+
+    for name in ("read", "readinto"):
+        monkeypatch.setattr(type(store.store["/failing/a.tar"]), name, fail, raising=False)
+    for picture, name in ((red, "memory:///failing/red.png"), (member, place)):
+        with pytest.raises(DataError) as error:
+            picture.load()
+        assert str(error.value) == f"{name}: cannot be read: Unreachable"
+    with pytest.raises(DataError, match="cannot be read: Unreachable"):
+        list(pictures(Archives(train="x"), place))
 
 
 def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Tar files: features from them are those of the folder, and hostile members are reported in a line."""
 
+import itertools
 import tarfile
 
 import pytest
@@ -91,6 +92,31 @@ def test_damaged_archives(write_tar, tmp_path):
     (tmp_path / "a.tar").write_bytes(content[:600])
     with pytest.raises(DataError, match="'a.png' is cut off; the archive is damaged"):
         first.load()
+
+
+def header(name, kind, size):
+    info = tarfile.TarInfo(name)
+    info.type, block = kind, None
+    block = bytearray(info.tobuf(tarfile.GNU_FORMAT)[:512])
+    block[124:136] = size.to_bytes(12, "big", signed=True) if size < 0 else b"\x80" + size.to_bytes(11, "big")
+    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 8 * 32 + sum(block[156:]))
+    return bytes(block)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1 << 60),  # more than fits into memory
+        header("p", tarfile.XHDTYPE, 1 << 60),
+        (header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 4) + b"abc".ljust(512, b"\0")) * 3000,  # nested
+        header("a.png", tarfile.REGTYPE, 0) + header("b.png", tarfile.REGTYPE, -512),  # ends where it begins
+    ],
+)
+def test_headers_that_would_fill_the_memory_or_never_end(tmp_path, content):
+    (tmp_path / "h.tar").write_bytes(content + bytes(2048))
+    with pytest.raises(DataError) as error:
+        list(itertools.islice(tars.pictures(str(tmp_path / "h.tar")), 10))
+    assert str(error.value) == f"{tmp_path}/h.tar: not a tar file, or damaged; compressed archives must be unpacked"
 
 
 def test_ranges():
