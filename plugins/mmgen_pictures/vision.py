@@ -99,7 +99,7 @@ def load_processor(config: SeeingEncoder, folder: Path | None) -> Any:
         tile = {"longest_edge": config.image_size}
         with TemporaryDirectory() as saved:  # loaded again, because versions of transformers choose its backend then
             getattr(transformers, config.image_processor)(size=tile, max_image_size=tile).save_pretrained(saved)
-            return AutoImageProcessor.from_pretrained(saved)
+            return AutoImageProcessor.from_pretrained(saved, trust_remote_code=False)
     try:
         return AutoImageProcessor.from_pretrained(folder or config.weights, trust_remote_code=False)
     except Exception:  # any exception of transformers about a missing or damaged file

@@ -6,7 +6,7 @@ import mmgen
 
 
 class Ray(mmgen.CommandConfig):
-    """Run the shards of a command, or the steps and seeds of a recipe, as tasks of Ray."""
+    """Run shards of a command, or steps of a recipe, as tasks of Ray."""
 
     type: Literal["ray"] = "ray"
     group: ClassVar[str] = "Many machines"

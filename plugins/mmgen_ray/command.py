@@ -38,10 +38,10 @@ shards_option = click.option(
 
 @click.group()
 def ray() -> None:
-    """Run the shards of a command, or the steps and seeds of a recipe, as tasks of Ray.
+    """Run shards of a command, or steps of a recipe, as tasks of Ray.
 
-    All machines need the same packages, and see the same files under the same paths. A worker that ends is replaced;
-    after anything else, the same command continues.
+    The steps may be of several seeds. All machines need the same packages, and see the same files under the same paths.
+    A worker that ends is replaced; after anything else, the same command continues.
     """
 
 
@@ -67,9 +67,9 @@ def extract(
     shards: int | None,
     no_merge: bool,
 ) -> None:
-    """Extract features from the images in SOURCE into STORE, as `mmgen features extract` does.
+    """Extract features from the images in SOURCE into STORE.
 
-    Images that cannot be read are listed in STORE.broken.tsv.
+    The features are those of `mmgen features extract`. Images that cannot be read are listed in STORE.broken.tsv.
     """
     check_installed()
     from mmgen.configs import ExtractorConfig
@@ -108,8 +108,9 @@ def generate(
     slots: int | None,
     shards: int | None,
 ) -> None:
-    """Generate texts with the model in the run folder RUN, as `mmgen generate` does. SOURCES are images, folders of
-    images, or JSONL files whose fields are inputs."""
+    """Generate texts with the model in the run folder RUN.
+
+    SOURCES are images, folders of images, or JSONL files whose fields are inputs, as for `mmgen generate`."""
     pairs = (*([f"caption={caption}"] if caption else []), *pairs)
     _answer((run, sources, pairs, sets, step), n, out, True, (address, slots, shards))
 
@@ -133,7 +134,9 @@ def predict(
     slots: int | None,
     shards: int | None,
 ) -> None:
-    """Predict with the model in the run folder RUN, as `mmgen predict` does."""
+    """Predict with the model in the run folder RUN.
+
+    SOURCES are those of `mmgen predict`."""
     _answer((run, sources, pairs, sets, step), None, out, False, (address, slots, shards))
 
 
@@ -179,8 +182,9 @@ def run(
     address: str | None,
     slots: int | None,
 ) -> None:
-    """Train every step of RECIPE, write its texts and score them, as `mmgen run` does: the steps of all seeds at the
-    same time, each after the step from which it starts."""
+    """Train every step of RECIPE, write its texts and score them.
+
+    Like `mmgen run`, but with the steps of all seeds at the same time, each after the step from which it starts."""
     check_installed()
     from mmgen.commands import quiet
     from mmgen.progress import Bars

@@ -25,6 +25,7 @@ def test_help_is_in_groups_and_begins_with_run(monkeypatch):
         "Use a trained run",
         "Evaluate",
         "Extend",
+        "Many machines",
     ]
     start = text.partition("Start:\n")[2].partition("\n\n")[0]
     assert [line.split()[0] for line in start.splitlines()] == ["run", "init", "check", "show", "report"]

@@ -14,9 +14,13 @@ from mmgen.storage.weights import read_tensors
 from mmgen.testing import DatasetSuite
 
 
-def config(place, **keys):
+def keys_of(place):
     test = place.replace("part-{0..2}", "test")
-    return Archives(train=place, test=test, columns={"caption": "caption"}, targets="questions", **keys)
+    return {"train": place, "test": test, "columns": {"caption": "caption"}, "targets": "questions"}
+
+
+def config(place, **keys):
+    return Archives(**keys_of(place), **keys)
 
 
 class TestArchives(DatasetSuite):
@@ -25,7 +29,7 @@ class TestArchives(DatasetSuite):
         self.place = captions
 
     def config(self):
-        return config(self.place)
+        return Archives(**keys_of(self.place))
 
 
 def test_positions_go_on_over_archives_and_passes(captions):
