@@ -51,6 +51,8 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
     trace: bool = Field(True, description="keep what stands after each pass, for the report")
 
     def model_post_init(self, context: Any) -> None:
+        if 0 < self.temperature < 1e-6:
+            raise ValueError(f"temperature: must be 0, or from 1e-6 to 1e6, not {self.temperature:g}")
         if self.num_return_sequences > 1 and not self.temperature:
             raise ValueError(
                 f"num_return_sequences: {self.num_return_sequences} different texts need a temperature above 0"

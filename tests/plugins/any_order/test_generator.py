@@ -196,6 +196,7 @@ def test_keys_that_exclude_each_other_are_refused():
         ({"remask": True, "steps": 2, "order": "random"}, 'remask: needs order = "confidence"'),
         ({"threshold": 0.5, "order": "random"}, 'threshold: needs order = "confidence"'),
         ({"entropy_bound": 0.5}, 'entropy_bound: needs order = "entropy"'),
+        ({"temperature": 1e-308}, "temperature: must be 0, or from 1e-6 to 1e6, not 1e-308"),
     ):
         with pytest.raises(ValidationError, match=message):
             AnyOrderDecoding(**keys)

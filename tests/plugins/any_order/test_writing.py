@@ -212,6 +212,10 @@ def test_a_partly_written_text_that_does_not_fit_is_refused():
             "[MASK] " * 9,
             "'text' has 9 tokens, but max_tokens is 9, including the end; use a shorter text",
         ),
+        *(
+            (f"what {word} [MASK]", f"'text' has '{word}', which the encoder's vocabulary cannot write; replace it")
+            for word in ("[SEP]", "[PAD]", "\N{DOG FACE}")
+        ),
     ):
         with pytest.raises(DataError) as error:
             writer(model, [partly_written(text)])
