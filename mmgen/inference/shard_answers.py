@@ -39,7 +39,7 @@ def write_shard(
     that samples."""
     shard, numbers = part.shard, part.numbers
     if options is not None and options.samples:
-        raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding without do_sample")
+        raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding that does not sample")
     target, header = shard.path(path), header_of(predictor, queries, options, shard)
     if target.exists():
         _check_header(target, next(iter(_lines(target)), {}), header)

@@ -144,6 +144,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             with torch.random.fork_rng():
                 torch.manual_seed(1)
                 drawn = self.write_with(model, examples, options) != first
+            assert options.samples or not drawn, f"{options!r} draws, but its `samples` is False"
             for example, texts in zip(examples, first, strict=True) if not drawn else ():
                 (alone,) = self.write_with(model, [example], options)
                 same = [text.tokens for text in texts] == [text.tokens for text in alone]

@@ -6,6 +6,7 @@ from pydantic import Field
 
 import mmgen
 
+LOWEST = 1e-6  # temperature that is not 0: by a lower one, logits become infinite
 Order = Literal["confidence", "margin", "entropy", "left_to_right", "random"]
 
 
@@ -58,6 +59,8 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
                 f"num_return_sequences: {self.num_return_sequences} different texts need a temperature above 0"
             )
         chosen = [name for name in ("steps", "threshold", "entropy_bound") if getattr(self, name) is not None]
+        if 0 < self.temperature < LOWEST:
+            raise ValueError(f"temperature: must be 0, or at least {LOWEST:g}, not {self.temperature:g}")
         if len(chosen) > 1:
             raise ValueError(f"{chosen[1]}: cannot be combined with {chosen[0]}; remove one of the two")
         if self.remask and self.steps is None:
@@ -68,6 +71,10 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
             raise ValueError('threshold: needs order = "confidence"')
         if self.entropy_bound is not None and self.order != "entropy":
             raise ValueError('entropy_bound: needs order = "entropy"')
+
+    @property
+    def samples(self):
+        return self.temperature > 0 or self.order == "random"
 
     def for_texts(self, n):
         """Sampling, if there is more than one text."""

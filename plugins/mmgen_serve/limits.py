@@ -39,12 +39,22 @@ class Limits:
     connections: int = 256
 
 
+LONGEST = 500  # characters of a message: a client's own keys may stand in it
+
+
+def _line(text: str) -> str:
+    """A text as one line, cut if it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+
+
 class Refusal(Exception):
     """A request that is not answered: the status of HTTP, one line for the client, and the field that it is about."""
 
     def __init__(self, status: int, message: str, field: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.message, self.field, self.code = status, message, field, code
+        self.status, self.message, self.code = status, _line(message), code
+        self.field = None if field is None else _line(field)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -50,7 +50,7 @@ def description(predictor: Predictor, model: str, labels: Sequence[str] = ()) ->
         ]
         texts = {name: value for name, value in inputs.items() if name not in names.pictures}
         chat = {"model": model, "messages": [{"role": "user", "content": content}], "inputs": texts}
-        paths["/v1/ask"] = _post("Write texts.", Ask, {"inputs": inputs, "attention": True}, form=True)
+        paths["/v1/ask"] = _post("Write texts.", Ask, {"inputs": inputs, "attention": False}, form=True)
         paths["/v1/chat/completions"] = _post("Write texts, in the shape of OpenAI's interface.", Chat, chat)
     else:
         paths["/v1/predict"] = _post(f"Predict: {predictor.kind}.", Predict, {"inputs": inputs}, form=True)

@@ -129,6 +129,7 @@ def serve(predictor: Predictor, listening: socket.socket, options: Options) -> i
 
     engine.on_crash = crash
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # broken requests of clients are no news,
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # nor broken forms,
     warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
     engine.start()
     try:

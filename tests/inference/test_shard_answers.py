@@ -86,7 +86,7 @@ def test_other_settings_are_refused(predictor, queries, tmp_path):
         write(predictor, queries[1:], path, 1)
     with pytest.raises(DataError) as error:
         write(predictor, queries, path, 2, options=Decoding(do_sample=True))
-    assert str(error.value) == ("--shard 2/3: texts that are sampled would differ; use a decoding without do_sample")
+    assert str(error.value) == ("--shard 2/3: texts that are sampled would differ; use a decoding that does not sample")
 
 
 def test_what_is_wrong_with_shards(predictor, queries, tmp_path):

@@ -53,9 +53,9 @@ def _extracted(recipe, name: str) -> Regions:
     )
 
 
-def predictor(folder, step: str = "both") -> Predictor:
-    """The predictor of a step, which extracts features of pictures with a random network."""
-    (folder / "served.toml").write_text(RECIPE)
+def predictor(folder, step: str = "both", generator: str = "masked") -> Predictor:
+    """The predictor of a step with this generator, which extracts features of pictures with a random network."""
+    (folder / "served.toml").write_text(RECIPE.replace('"masked"', f'"{generator}"'))
     recipe = load(folder / "served.toml", installed())[0]
     inputs = {**recipe.inputs, "image": _extracted(recipe, "image")}
     recipe = recipe.model_copy(update={"inputs": inputs})

@@ -1,7 +1,7 @@
 // The page of `mmgen serve`: pictures in, texts out, and where each word looked. It talks to this service only.
 "use strict";
 const $ = (id) => document.getElementById(id);
-const state = { model: null, pictures: [] };
+const state = { model: null, pictures: [], attention: true };
 
 function element(tag, text, className) {
   const made = document.createElement(tag);
@@ -25,7 +25,7 @@ async function call(path, options = {}, tries = 5) {
   }
   const body = await response.json();
   if (response.status === 401) $("token-label").hidden = false;
-  if (!response.ok) throw new Error(body.error.message);
+  if (!response.ok) throw Object.assign(new Error(body.error.message), { status: response.status });
   return body;
 }
 
@@ -79,8 +79,16 @@ async function send(picture) {
   form.append("inputs", JSON.stringify(inputs));
   if (picture) form.append("picture", picture);
   for (const [name, value] of Object.entries(decoding())) form.append(name, typeof value === "object" ? JSON.stringify(value) : value);
-  if (!predicts) form.append("attention", "true");
-  return call(predicts ? "v1/predict" : "v1/ask", { method: "POST", body: form });
+  if (predicts) return call("v1/predict", { method: "POST", body: form });
+  form.append("attention", String(state.attention));
+  try {
+    return await call("v1/ask", { method: "POST", body: form });
+  } catch (error) {
+    if (error.status !== 501) throw error;
+    state.attention = false;  // this model cannot show where its words looked
+    form.set("attention", "false");
+    return call("v1/ask", { method: "POST", body: form });
+  }
 }
 
 async function sendAll(event) {

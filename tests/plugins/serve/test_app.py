@@ -58,6 +58,16 @@ def test_a_seed_repeats_a_sample(client):
     assert ask(client, decoding=options, seed=drawn["seed"]).json() == drawn
 
 
+def test_a_seed_repeats_a_sample_in_any_order(tmp_path):
+    with served.client(served.predictor(tmp_path, generator="any_order")) as client:
+        for options in ({"temperature": 2.0}, {"order": "random"}):
+            first = ask(client, decoding=options, seed=7).json()
+            assert first["seed"] == 7 and ask(client, decoding=options, seed=7).json() == first
+            assert "seed" in ask(client, decoding=options).json()
+        message = "seed: has an effect only on a decoding that samples; leave it out"
+        assert error_of(ask(client, seed=7)) == (400, message, "seed")
+
+
 def test_where_each_word_looked(client):
     (text,) = ask(client, attention=True).json()["texts"]
     attention = text["attention"]

@@ -9,3 +9,9 @@ def test_a_refusal_as_json():
     assert refused.as_json() == {"error": error} and refused.headers == {}
     assert Refusal(503, "x").as_json()["error"]["type"] == "server_error"
     assert Refusal(401, "x").headers == {"WWW-Authenticate": "Bearer"}
+
+
+def test_a_refusal_is_one_short_line():
+    refused = Refusal(400, "one\ntwo\u2028" + "x" * 100_000, "y\n" * 50_000)
+    assert refused.message.startswith("one two xxx") and refused.message.endswith("x...")
+    assert len(refused.message) == len(refused.field) == 500 and "\n" not in refused.field

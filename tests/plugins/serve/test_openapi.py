@@ -6,7 +6,13 @@ import pytest
 from kit import served
 
 
-def test_every_example_is_answered(client):
+@pytest.mark.parametrize("generator", ["masked", "any_order"])
+def test_every_example_is_answered(tmp_path, generator):
+    with served.client(served.predictor(tmp_path, generator=generator)) as client:
+        assert_answered(client)
+
+
+def assert_answered(client):
     described = client.get("/openapi.json").json()
     assert described["openapi"] == "3.1.0"
     sent = 0

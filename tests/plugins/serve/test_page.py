@@ -11,12 +11,14 @@ const answers = [
   [200, { data: [model] }],
   [503, { error: { message: "full" } }],
   [503, { error: { message: "full" } }],
+  [501, { error: { message: "no attention" } }],
   [200, { texts: [{ text: "what is it?", score: -1 }] }],
   [400, { error: { message: "no text" } }],
 ];
-const sent = [];
+const sent = [], attention = [];
 window.fetch = async (path, options) => {
   sent.push(options.body ? options.body.get("decoding") : path);
+  attention.push(options.body ? options.body.get("attention") : "");
   const [status, body] = answers.shift();
   return { ok: status === 200, status, json: async () => body, headers: new Headers({ "Retry-After": "0.01" }) };
 };
@@ -32,7 +34,7 @@ const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mill
   $("form").requestSubmit();
   await wait(100);
   const remark = document.querySelector(".remark.bad");
-  const seen = { results, sent, left: answers.length, refused: remark.textContent };
+  const seen = { results, sent, attention, left: answers.length, refused: remark.textContent };
   document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: JSON.stringify(seen) }));
 })();
 """
@@ -46,4 +48,5 @@ def test_a_full_queue_is_tried_again_and_a_refusal_is_shown(tmp_path):
     seen = browse(page.replace('<script src="page.js" defer></script>', ""), SERVICE + script + TRY, tmp_path)
     assert seen["results"].startswith("what is it?") and seen["refused"] == "no text" and seen["left"] == 0
     sampling = '{"do_sample":true,"temperature":1,"num_beams":1}'
-    assert seen["sent"] == ["v1/models", *[sampling] * 4]
+    assert seen["sent"] == ["v1/models", *[sampling] * 5]
+    assert seen["attention"] == ["", "true", "true", "true", "false", "false"]  # the model shows none

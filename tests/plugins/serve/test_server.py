@@ -123,6 +123,8 @@ def test_what_clients_break_is_no_news(process):
     for sent in (
         b"nonsense\r\n\r\n",
         b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+        b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=z\r\n"
+        b"Content-Length: 9\r\n\r\n--secret-",
         b"GET /none HTTP/1.1\r\nHost: localhost\r\nConnection: close, upgrade\r\nUpgrade: websocket\r\n\r\n",
     ):
         with socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
