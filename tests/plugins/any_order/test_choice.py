@@ -67,6 +67,7 @@ def test_the_surest_are_kept_and_one_at_least():
     assert keeps([0.5, 0.9, 0.7, 0.8], AnyOrderDecoding(steps=2)) == [False, True, False, True]
     assert keeps([0.5, 0.9, 0.7, 0.8], AnyOrderDecoding(threshold=0.6)) == [False, True, True, True]
     assert keeps([0.5, 0.3, 0.2, 0.1], AnyOrderDecoding(threshold=0.6)) == [True, False, False, False]
+    assert keeps([0.5, 1.0, 1.0], AnyOrderDecoding(threshold=1.0)) == [False, True, False]  # one token per pass
     assert keeps([0.5, -1.0, 0.2, -1.0], AnyOrderDecoding(steps=1)) == [True, False, True, False]
 
 
