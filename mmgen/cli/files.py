@@ -64,7 +64,7 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
     SOURCE is a folder, tar or parquet files, or a URL. Broken images are listed and skipped. A stopped extraction
     continues when the same command runs again. The files of all shards are one store: give their folder, or a pattern
     such as regions-*-of-8.h5."""
-    from ..features.extract import pictures_of
+    from ..features.extract import NoFeatures, pictures_of
     from ..features.shards import Shard
 
     config = _extractor(kind, sets)
@@ -72,12 +72,15 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
         raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
     chosen = Shard.parse(shard) if shard else None
     pictures = pictures_of(source, chosen)
-    if chosen:
-        store = chosen.path(store)
-        if not pictures:
-            tell(f"{store}: none of the images of {source} is in shard {chosen}; use fewer shards", err=True)
+    store = chosen.path(store) if chosen else store
+    try:
+        if pictures or not chosen:
+            _fill(config, pictures, store, float32)
             return
-    _fill(config, pictures, store, float32)
+    except NoFeatures as error:  # archives are listed as they are read
+        if error.broken or not chosen:
+            raise
+    tell(f"{store}: none of the images of {source} is in shard {chosen}; use fewer shards", err=True)
 
 
 @features.command()

@@ -10,6 +10,7 @@ from mmgen_streams import tars
 from mmgen_streams.places import ranges
 
 from mmgen.errors import DataError
+from mmgen.features.shards import Shard
 from mmgen.features.store import FeatureStore
 
 EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")
@@ -41,6 +42,15 @@ def test_features_of_archives_are_those_of_the_folder(write_tar, tmp_path):
         assert done.returncode == 0, done.stderr
     done = mmgen(tmp_path, "merge", "s.h5", "--check", "--source", "p-00.tar")
     assert done.returncode == 0 and "all shards are complete, 5 images" in done.stdout
+
+
+def test_a_shard_without_pictures_of_an_archive_is_no_error(write_tar, tmp_path):
+    write_tar(tmp_path / "p.tar", {"red.png": served.picture("red")})
+    number = next(number for number in (1, 2) if not Shard(number, 2).owns("red"))
+    done = mmgen(tmp_path, "features", "extract", "p.tar", "f.h5", *EXTRACT, "--shard", f"{number}/2")
+    assert done.returncode == 0, done.stderr
+    assert f"f-{number}-of-2.h5: none of the images of p.tar is in shard {number}/2; use fewer shards\n" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["p.tar"]
 
 
 def test_hostile_members_are_reported_and_stop_nothing(write_tar, tmp_path, monkeypatch):
