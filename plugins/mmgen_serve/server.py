@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import os
 import socket
+import threading
 import warnings
 from dataclasses import dataclass
 from types import FrameType
@@ -23,15 +24,31 @@ from .app import Service, application
 from .limits import Limits
 
 MOST_READERS = 4
+SLACK = 5.0  # seconds for the end of threads, after the time for answers
 SMALL = 5_000_000  # weights, as for training. With 0.5 M, an answer takes 33 ms on one thread, 49 ms on two
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server. A signal ends it without being raised again, so that the exit code is ours."""
+    """uvicorn's server. A signal ends it without being raised again, so that the exit code is ours. The process ends at
+    most `limit` seconds after the signal, even if a thread does not: Python would wait for it without a limit."""
+
+    def __init__(self, config: uvicorn.Config, limit: float) -> None:
+        super().__init__(config)
+        self.limit = limit
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            timer = threading.Timer(self.limit, end_now)
+            timer.daemon = True  # it does not hold up an end that comes earlier
+            timer.start()
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+def end_now() -> None:
+    """End the process without its threads. Whoever still waits was refused when the time for answers ended."""
+    tell("a thread has not ended; the process ends without it", err=True)
+    os._exit(0)
 
 
 @dataclass(frozen=True)
@@ -122,7 +139,7 @@ def serve(predictor: Predictor, listening: socket.socket, options: Options) -> i
         timeout_graceful_shutdown=max(1, round(options.grace)),
         ws="none",
     )
-    server = Server(config)
+    server = Server(config, options.grace + SLACK)
 
     def crash() -> None:
         server.should_exit = True

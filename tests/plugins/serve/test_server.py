@@ -169,3 +169,16 @@ def test_answers_are_sent_at_once():
     """asyncio sets TCP_NODELAY for accepted sockets of the protocol TCP only."""
     with listen("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_process():
+    """Python itself would wait for the thread."""
+    script = (
+        "import os, signal, threading, time, uvicorn\n"
+        "from mmgen_serve.server import Server\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "Server(uvicorn.Config(None), 0.2).handle_exit(signal.SIGTERM, None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0
+    assert done.stderr == "a thread has not ended; the process ends without it\n"
