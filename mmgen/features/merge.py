@@ -41,8 +41,8 @@ def checked_shards(
 def write_merged(path: Path, store: MultiFileStore, progress: Progress) -> None:
     """Write the images of a store into one file, in the order of its files. Raises DataError if the file is there with
     another image."""
-    if path.is_file() and (other := next((key for key in FeatureStore(path, in_memory=0) if key not in store), None)):
-        raise DataError(f"{path}: has image '{other}', which is in no shard; delete the file, and merge again")
+    if path.is_file() and (foreign := next((key for key in FeatureStore(path, in_memory=0) if key not in store), None)):
+        raise DataError(f"{path}: has image '{foreign}', which is in no shard; delete the file, and merge again")
     with (
         StoreWriter(path, store.fingerprint, store.stores[0].describe()["dtype"]) as writer,
         progress.task(path.name, len(store), "images") as advance,

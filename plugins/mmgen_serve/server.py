@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
 
 def end_now() -> None:
     """End the process without its threads. Whoever still waits was refused when the time for answers ended."""
-    tell("a thread has not ended; the process ends without it", err=True)
+    tell("a thread is still running; the process ends without it", err=True)
     os._exit(0)
 
 

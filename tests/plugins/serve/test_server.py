@@ -181,4 +181,4 @@ def test_a_thread_that_never_ends_does_not_keep_the_process():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
     assert done.returncode == 0
-    assert done.stderr == "a thread has not ended; the process ends without it\n"
+    assert done.stderr == "a thread is still running; the process ends without it\n"
