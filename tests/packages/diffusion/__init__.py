@@ -17,6 +17,10 @@ class Denoising(mmgen.DecodingConfig):
     temperature: float = Field(0.0, ge=0, description="divides the logits; 0 takes the most probable token")
     num_return_sequences: int = Field(1, ge=1, le=100, description="texts per example")
 
+    @property
+    def samples(self):
+        return self.temperature > 0 or self.order == "random"
+
     def for_texts(self, n):
         yield self.model_copy(update={"num_return_sequences": n, "temperature": self.temperature or float(n > 1)})
 

@@ -192,7 +192,7 @@ def test_keys_that_exclude_each_other_are_refused():
     for keys, message in (
         ({"num_return_sequences": 2}, "num_return_sequences: 2 different texts need a temperature above 0"),
         ({"steps": 2, "threshold": 0.5}, "threshold: cannot be combined with steps; remove one of the two"),
-        ({"temperature": 1e-300}, "temperature: must be 0, or at least 1e-06, not 1e-300"),
+        ({"temperature": 1e-300}, "temperature: must be 0, or from 1e-6 to 1e6, not 1e-300"),
         ({"remask": True}, "remask: needs steps, the number of passes"),
         ({"remask": True, "steps": 2, "order": "random"}, 'remask: needs order = "confidence"'),
         ({"threshold": 0.5, "order": "random"}, 'threshold: needs order = "confidence"'),
