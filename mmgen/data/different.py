@@ -28,8 +28,7 @@ def choose_different(
     marginal relevance (Carbonell and Goldstein, 1998): `difference` times its distance from the nearest text that is
     chosen already or to be avoided (`Batch.label("avoid")`), and the rest times the mean probability of its tokens. The
     distance is 1 less the Dice overlap of two texts' tokens and pairs of neighbours, from 0 to 1. Texts that equal one
-    of these, but for case, are never chosen. Raises
-    DataError if there are too few.
+    of these, but for case, are never chosen. Raises DataError if there are too few.
     """
     counts, ids = batch.label(PROMPT_COUNTS), batch.label(AVOID)
     queries = [row for row in range(len(batch.ids)) for _ in range(1 if counts is None else int(counts[row]))]

@@ -28,8 +28,8 @@ class NoExamples(Sequence[Example]):
 
 
 class StreamExamples:
-    """The examples of a stream by position. A position after the last one is reached by reading on; another begins
-    anew."""
+    """The examples of a stream by position. A position after the last one is reached by reading on; for
+    another, the stream is read again."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self._next = stream, -1

@@ -111,7 +111,7 @@ class IndexedStore(MultiFileStore):
     damaged, or older than a file.
 
     window  files that are read completely when they are opened, and stay in memory: for a plan that reads a few files
-            at a time (`training.shuffle_shards`); 0: images are read one by one
+            at a time (`training.shuffle_files`); 0: images are read one by one
     """
 
     def __init__(self, path: Path, window: int = 0) -> None:

@@ -9,6 +9,7 @@ from statistics import fmean
 
 import torch
 from mmgen_vl.answers import normalise
+from mmgen_vl.pictures import picture_of
 
 from mmgen.errors import DataError
 from mmgen.parts import Metric, Picture
@@ -93,7 +94,7 @@ class AnswerableMetric(Metric):
     def _answers(self, texts: Sequence[str], examples: Sequence[Example], more: int) -> list[list[Answered]]:
         """The answers to one text for each example: about its picture, and about up to `more` of other examples."""
         pictures = self.pictures(examples)
-        shown = [_picture_of(example, pictures) for example in examples]
+        shown = [picture_of(example, pictures, "answerable") for example in examples]
         order = sorted(range(len(examples)), key=lambda place: hashlib.sha256(examples[place].id.encode()).digest())
         answers: dict[int, list[Answered]] = {}
         for start in range(0, len(order), self.config.batch_size):  # neighbours in this order share features
@@ -130,15 +131,6 @@ def _next_pictures(shown: Sequence[Picture], order: Sequence[int], at: int, coun
     """The first `count` different pictures that follow in the order, other than the own one."""
     following = [shown[place] for place in (*order[at + 1 :], *order[:at])[: 10 * count]]
     return list({picture.key: picture for picture in following if picture.key != shown[order[at]].key}.values())[:count]
-
-
-def _picture_of(example: Example, pictures: Mapping[str, Picture]) -> Picture:
-    """The first picture among the inputs of an example. Raises DataError."""
-    for field in example.inputs:
-        for value in example.shown(field):
-            if isinstance(value, str) and value in pictures:
-                return pictures[value]
-    raise DataError(f"answerable: example '{example.id}' has no picture; the data set needs raw images (data.images)")
 
 
 def _condition(example: Example, name: str) -> str | None:

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from mmgen_vl.pictures import picture_of
 from torch import Tensor
 from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
@@ -47,7 +48,7 @@ class ClipScoreMetric(Metric):
         model, values = self.model.to(self.device), list[float]()
         for first in range(0, len(examples), self.config.batch_size):
             batch = slice(first, first + self.config.batch_size)
-            images = [_picture_of(example, pictures).load() for example in examples[batch]]
+            images = [picture_of(example, pictures, "clip_score").load() for example in examples[batch]]
             texts = [self.config.prompt + generation.text for generation in generations[batch]]
             pixels = self.processor(images=images, return_tensors="pt").to(self.device)
             longest = model.config.text_config.max_position_embeddings
@@ -63,12 +64,3 @@ def _unit(features: Any) -> Tensor:
     """(B, D) of length 1. Newer transformers return an object around the features."""
     tensor: Tensor = getattr(features, "pooler_output", features)
     return tensor / tensor.norm(dim=1, keepdim=True)
-
-
-def _picture_of(example: Example, pictures: Mapping[str, Picture]) -> Picture:
-    """The first picture among the inputs of an example. Raises DataError."""
-    for field in example.inputs:
-        for value in example.shown(field):
-            if isinstance(value, str) and value in pictures:
-                return pictures[value]
-    raise DataError(f"clip_score: example '{example.id}' has no picture; the data set needs raw images (data.images)")
