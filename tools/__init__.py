@@ -1,6 +1,7 @@
 """Tools to run by hand from the root of a checkout: the fuzzer, checks on a GPU, long trials, the figures of the house.
 
     python -m tools.fuzz       feed damaged files to everything that mmgen reads
+    python -m tools.trials     try what mmgen promises again and again: kills, starts, damaged files, the tests
     python -m tools.gpu        check and measure mmgen on a GPU
     python -m tools.kills      kill runs at random moments, and compare the results with an undisturbed run
     python -m tools.exits      start several processes, and count how they exit

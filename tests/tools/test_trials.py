@@ -1,0 +1,79 @@
+"""The trials: every piece runs a few cases, goes on where it ended, and reports what is wrong."""
+
+import json
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from tools.trials import fuzz, piece, suite
+from tools.trials.__main__ import main
+
+
+def counting(wrong_case: int = -1, tries: int = 2) -> SimpleNamespace:
+    """A piece of two surfaces; `numbers` are those of its cases. One case may be wrong."""
+    numbers: list[int] = []
+
+    def case(number):
+        numbers.append(number)
+        wrong = ("a file is left over",) if number == wrong_case else ()
+        return piece.Outcome("ab"[number % 2], tries, wrong)
+
+    @contextmanager
+    def opened(seed, folder):
+        yield case
+
+    return SimpleNamespace(TRIES="kills", COUNT=6, opened=opened, numbers=numbers)
+
+
+def test_a_second_call_goes_on_where_the_first_one_ended(tmp_path):
+    module, path = counting(wrong_case=1), tmp_path / "t.jsonl"
+    lines: list[str] = []
+    piece.run(module, piece.Journal(path, 0), 4, 60, tmp_path, lines.append)
+    path.write_text(path.read_text() + '{"seed": 0, "cas')  # a kill leaves half a line
+    journal = piece.Journal(path, 0)
+    piece.run(module, journal, 9, 60, tmp_path, lines.append)
+    assert module.numbers == [0, 1, 2, 3, 4] and [json.loads(line)["case"] for line in path.open()] == [0, 1, 2, 3, 4]
+    assert lines == ["b, case 1: a file is left over"] == journal.wrong
+    assert [line.rpartition("|")[0].split("|")[1:4] for line in journal.table("kills").splitlines()[2:]] == [
+        [" a ", " 6 ", " 0 "],
+        [" b ", " 4 ", " 1 "],
+        [" all ", " 10 ", " 1 "],
+    ]
+    assert piece.Journal(path, 1).tries == 0  # another seed begins at its first case
+
+
+def test_no_case_begins_when_the_time_is_over(tmp_path):
+    module = counting()
+    piece.run(module, piece.Journal(tmp_path / "t.jsonl", 0), 4, 0, tmp_path)
+    assert module.numbers == []
+
+
+@pytest.mark.parametrize(("wrong_case", "code"), [(-1, 0), (2, 1)])
+def test_the_exit_code_says_whether_something_is_wrong(tmp_path, monkeypatch, capsys, wrong_case, code):
+    monkeypatch.setattr("importlib.import_module", lambda name: counting(wrong_case))
+    for _ in range(2):  # the second call has nothing left to do, and says the same
+        assert main(["fuzz", "--folder", str(tmp_path)]) == code
+    assert ("\nwrong: a, case 2: a file is left over\n" in capsys.readouterr().out) == bool(code)
+
+
+def test_a_case_of_the_fuzzer_is_a_batch_of_one_surface(tmp_path, monkeypatch):
+    surface = SimpleNamespace(name="store")
+    tally = SimpleNamespace(
+        counts=SimpleNamespace(total=lambda: 9),
+        findings=[SimpleNamespace(number=7, outcome=SimpleNamespace(kind="crash", message="m"))],
+    )
+    firsts = []
+    monkeypatch.setattr(fuzz, "all_surfaces", lambda: {"store": surface, "recipe": SimpleNamespace(name="recipe")})
+    monkeypatch.setattr(fuzz, "fuzz", lambda surface, cases, seed, first: firsts.append((cases, first)) or tally)
+    with fuzz.opened(0, tmp_path) as case:
+        assert case(2) == piece.Outcome("store", 9, ("input 7: crash: 'm'",))
+    assert firsts == [(fuzz.BATCH, fuzz.BATCH)]
+
+
+def test_a_test_that_fails_is_counted_by_name(tmp_path):
+    (tmp_path / "test_t.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
+    arguments = ["-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path / "test_t.py")]
+    (failure,) = suite.tests(arguments).wrong
+    assert failure.endswith("test_t.py::test_bad failed")
+    assert suite.tests([*arguments, "-k", "good"]).wrong == ()

@@ -1,0 +1,9 @@
+"""Trials: what mmgen promises, tried again and again. One command for all of them, on a processor, beside other work.
+
+    python -m tools.trials fuzz        feed damaged files to everything that mmgen reads
+    python -m tools.trials suite       run the tests again and again beside a load
+
+A trial is a module of `PIECES` with what `piece.Piece` describes. A case is a function of the seed and of its number.
+Every case is a line of JSON in a journal, so a second call goes on where the last one ended."""
+
+PIECES = ("fuzz", "suite")
