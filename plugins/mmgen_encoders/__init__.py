@@ -1,10 +1,7 @@
 """Masked-language-model encoders of transformers: BERT, RoBERTa, and related families that pass the backbone suite.
 
-A plugin may subclass `Encoder` for another family and override the differences: see "Another encoder" in
-docs/plugins.md. EuroBERT and NomicBERT pass the suite with settings alone, without a cache. ModernBERT
-(examples/mmgen_modernbert) needs an extra mask for its sliding-window layers. DeBERTa would need relative positions
-computed from `Slots.positions`. MPNet, RoFormer, Nystromformer and ConvBERT were not tried; they compute positions or
-attention in other ways, so expect to override something.
+`encoder` takes the other families by what their classes do (docs/encoders.md). A plugin may subclass `Encoder` for a
+family of its own and override the differences: see "Another encoder" in docs/plugins.md.
 """
 
 from pathlib import Path
