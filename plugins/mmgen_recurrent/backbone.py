@@ -19,7 +19,33 @@ from mmgen.tensors import PREFIX, Encoded, Slots
 from . import Lstm
 from .fusion import Experts, Joint, MonteCarloDropout, in_order, mean_of
 
-INITIAL = 0.1  # weights are drawn between -0.1 and 0.1, as in the published code of MDN and MC-SBN
+FORGET_BIAS = (
+    1.0  # of LSTMs at the start, so that an input is remembered to the end of a text (Jozefowicz et al., 2015)
+)
+
+
+@torch.no_grad()
+def initialise(module: nn.Module) -> None:
+    """Draw the weights of a layer: words have variance 1, other layers keep the variance of what they read, and biases
+    are 0.
+
+    The published code of MDN and MC-SBN draws all parameters between -0.1 and 0.1. Then biases are larger than what
+    differs between rows. Batch norm removes them there; LayerNorm does not.
+    """
+    if isinstance(module, nn.Embedding):
+        nn.init.normal_(module.weight)
+    elif isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.LSTM):
+        for name, parameter in module.named_parameters():
+            gates = parameter.chunk(4)  # of the input, forgetting, the new value, the output
+            if name.startswith("bias"):
+                parameter.zero_()
+                gates[1].fill_(FORGET_BIAS / 2)  # there are two biases
+            else:
+                for gate in gates:
+                    (nn.init.orthogonal_ if "_hh_" in name else nn.init.xavier_uniform_)(gate)
 
 
 class LstmCache(Cache):
@@ -68,15 +94,7 @@ class LstmBackbone(Backbone):
         drops = [module for module in self.modules() if isinstance(module, MonteCarloDropout)]
         for module in drops:
             module.place = drops.index(module)
-        norms = {
-            parameter
-            for module in self.modules()
-            if isinstance(module, nn.LayerNorm)
-            for parameter in module.parameters()
-        }
-        for parameter in self.parameters():
-            if parameter not in norms:
-                nn.init.uniform_(parameter, -INITIAL, INITIAL)
+        self.apply(initialise)
 
     def embed(self, ids: Tensor) -> Tensor:
         states: Tensor = self.words(ids)

@@ -42,8 +42,20 @@ def examples(count=4, seed=0):
     ]
 
 
-def model(system="max", seed=0, objectives=None, **sizes):
-    """A model that reads the inputs of a system, in eval mode, with weights that are not small."""
+def crossed(captions=3, pictures=3, seed=0):
+    """Every caption with every picture, and a question of seven words for each pair."""
+    draw = random.Random(seed)
+    texts = [" ".join(draw.choices(WORDS, k=9)) for _ in range(captions)]
+    shown = [record(f"p{n}", 1, D, seed=n) for n in range(pictures)]
+    return [
+        Example(f"e{n}", {"image": picture, "caption": text}, (" ".join(draw.choices(WORDS, k=7)),))
+        for n, (text, picture) in enumerate((text, picture) for text in texts for picture in shown)
+    ]
+
+
+def model(system="max", seed=0, objectives=None, noise=0.3, **sizes):
+    """A model that reads the inputs of a system, in eval mode, with weights that are not small; as it is before
+    training, without noise."""
     sizes = {"hidden_size": 24, "vocab_size": 90, **sizes}
     stored = {"width": D, "fingerprint": {"extractor": "toy"}, "boxes": False}
     inputs = {
@@ -63,7 +75,7 @@ def model(system="max", seed=0, objectives=None, **sizes):
     )
     with torch.no_grad():
         for parameter in composed.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
+            parameter.add_(torch.randn_like(parameter) * noise)
     return composed.eval()
 
 

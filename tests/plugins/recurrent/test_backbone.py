@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from kit.recurrent import SYSTEMS, distribution, examples, greedy, model
+from kit.recurrent import SYSTEMS, crossed, distribution, examples, greedy, model
 from mmgen_recurrent import Lstm, MonteCarloDecoding
 
 from mmgen.data.collate import Collator
@@ -40,6 +40,32 @@ def test_captions_and_pictures_matter():
     for system in ("max", "mdn_joint", "mc_sbn"):
         rival, (first, second, *_) = model(system), examples()
         assert not torch.allclose(distribution(rival, first, []), distribution(rival, second, []), atol=1e-3), system
+
+
+@EVERY_SYSTEM
+def test_a_small_set_is_memorised(system):
+    """Questions that no part of the inputs tells alone: nine pairs of a caption and a picture, or nine of one kind."""
+    kinds = {"words": (9, 1), "max": (1, 9)}.get(system, (3, 3))
+    rival, pairs = model(system, noise=0, dropout=0, fusion_dropout=0, monte_carlo_dropout=0), crossed(*kinds)
+    batch = Collator(rival, rival.inputs)(pairs)
+    optimizer = torch.optim.Adam(rival.parameters(), lr=1e-2)
+    for _ in range(120):
+        optimizer.zero_grad()
+        loss = rival(batch).mean
+        loss.backward()
+        optimizer.step()
+    assert float(loss.detach()) < 0.1
+    assert [text.text for (text,) in generate(rival, pairs)] == [example.targets[0] for example in pairs]
+
+
+@torch.no_grad()
+@EVERY_SYSTEM
+def test_inputs_reach_the_end_of_a_text_before_training(system):
+    """The logits of the same ten words differ between rows."""
+    rival, pairs = model(system, noise=0, hidden_size=160), crossed(9, 1) + crossed(1, 9)
+    words = rival.backbone.encode_text("dog tree house ball cat") * 2
+    logits = torch.stack([distribution(rival, example, words) for example in pairs])
+    assert logits.std(0).mean() > 0.001
 
 
 @torch.no_grad()
