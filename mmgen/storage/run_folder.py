@@ -96,7 +96,8 @@ class RunFolder:
                 continue
             if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
                 continue
-            changes = differences({**recipe, "seed": None, "probes": None}, {**identity, "seed": None, "probes": None})
+            theirs, ours = _without_new_steps(recipe, identity), _without_new_steps(identity, recipe)
+            changes = differences({**theirs, "seed": None, "probes": None}, {**ours, "seed": None, "probes": None})
             if changes or mismatch:
                 what = f"{changes[0]}{' and more' * (len(changes) > 1)}" if changes else mismatch
                 log.warning(
@@ -144,15 +145,14 @@ class RunFolder:
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
-        recipe. If texts or scores are `outdated`, the folder keeps its recipe until `retire` deletes them."""
+        recipe; a recipe with more steps is not different, since no step depends on later ones. If texts or scores are `outdated`, the folder keeps its recipe until `retire` deletes them."""
         if fresh and self.path.exists():
             self._empty()
         self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
-            changes = differences(
-                _training_tables(self.identity()), _training_tables(with_real_paths(recipe).identity())
-            )
+            before, now = _training_tables(self.identity()), _training_tables(with_real_paths(recipe).identity())
+            changes = differences(before, _without_new_steps(now, before))
             saved = (
                 read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
                 if (self.path / "data.json").exists()
@@ -298,6 +298,11 @@ class RunFolder:
 def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:
     """The tables that weights depend on."""
     return {name: value for name, value in identity.items() if name not in NOT_TRAINED}
+
+
+def _without_new_steps(identity: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a recipe without the steps that an earlier recipe lacks."""
+    return {**identity, "steps": {name: step for name, step in identity["steps"].items() if name in earlier["steps"]}}
 
 
 def differences(before: Any, now: Any, path: str = "") -> list[str]:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -15,7 +16,13 @@ from kit.toys import mmgen_here as mmgen
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands or processes
 
-RECIPE = toys.recipe(training={"micro_batch_size": 6, "epochs": 2, "checkpoint_every": 2})
+TRAINING = {"micro_batch_size": 6, "epochs": 2, "checkpoint_every": 2}
+RECIPE = toys.recipe(training=TRAINING)
+STEPS = {
+    "first": {"inputs": ["caption"], "train": ["backbone"]},
+    "third": {"inputs": ["caption"], "train": ["backbone"], "start": "first"},
+    "second": {"inputs": ["caption"], "train": ["backbone"], "start": "first"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +80,27 @@ def test_a_changed_recipe_is_refused_with_the_difference(finished_run):
         "  steps.first.training.epochs: 2 -> 3",
         "  steps.second.training.epochs: 2 -> 3",
     ]
+
+
+def test_a_step_that_is_added_is_trained_alone_as_in_a_run_from_scratch(finished_run, tmp_path):
+    (tmp_path / "more.toml").write_text(toys.recipe(training=TRAINING, steps=STEPS))
+    shutil.copytree(finished_run / "runs", tmp_path / "runs")
+    untouched = [tmp_path / PLACE / f"steps/{step}/weights.safetensors" for step in ("first", "second")]
+    before = [path.stat().st_mtime_ns for path in untouched]
+    added = mmgen(tmp_path, "run", "more.toml")
+    assert added.returncode == 0 and "third: writing" in added.stdout, added.stderr
+    assert "first: writing" not in added.stdout and "second: writing" not in added.stdout
+    assert [path.stat().st_mtime_ns for path in untouched] == before
+    assert "| third " in (tmp_path / PLACE / "table.md").read_text()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    assert mmgen(scratch, "run", "../more.toml").returncode == 0
+    same_to_the_bit(tmp_path, scratch)
+    first, second = weights(tmp_path, "third"), weights(scratch, "third")
+    assert first.keys() == second.keys() and all(first[name].equal(second[name]) for name in first)
+    assert "nothing to do" in mmgen(tmp_path, "run", "more.toml").stdout
+    refused = mmgen(tmp_path, "run", str(finished_run / "toy.toml"))
+    assert refused.returncode == 1 and refused.stderr.splitlines()[1].startswith("  steps.third: {"), refused.stderr
 
 
 def older(place: Path) -> None:
