@@ -28,11 +28,23 @@ def report(run: Path, pictures: int) -> None:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-def compare(runs: tuple[Path, ...]) -> None:
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the scores (.csv) or the tables (.tex for LaTeX, .md) to this file.",
+)
+def compare(runs: tuple[Path, ...], out: Path | None) -> None:
     """Compare RUNS: run folders, or folders of seeds (mean and spread).
 
     The output has the scores, their differences from the first run with 95 % intervals, and the differences between
-    the recipes."""
+    the recipes. A single run is shown alone."""
     from .. import report
+    from ..report.comparison_files import check_file, write_comparison
 
-    tell(report.compare(runs))
+    check_file(out)
+    comparison = report.compare(runs)
+    tell(comparison)
+    if out is not None:
+        write_comparison(comparison, out)
+        tell(f"{out}: written")

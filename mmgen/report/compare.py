@@ -26,10 +26,12 @@ class RunComparison:
 
     runs      the labels of the runs
     sections  tables, as rows of cells whose first is the header, and notes
+    scores    run -> step -> score -> its value, or mean and deviation
     """
 
     runs: tuple[str, ...]
     sections: tuple[list[list[str]] | str, ...]
+    scores: Mapping[str, Mapping[str, Values]]
 
     def __repr__(self) -> str:
         return f"<RunComparison of {', '.join(self.runs)}>"
@@ -64,7 +66,7 @@ def compare(paths: Sequence[Path]) -> RunComparison:
         if len({runs[run][0].fingerprint() for run in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return RunComparison(tuple(runs), (*tables, *difference_tables, "\n".join(notes)))
+    return RunComparison(tuple(runs), (*tables, *difference_tables, "\n".join(notes)), rows)
 
 
 def _group_steps(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:

@@ -34,7 +34,7 @@ def test_steps_that_share_no_score_have_a_table_each():
 
 
 def test_a_comparison_shows_itself_in_a_notebook():
-    comparison = RunComparison(("a", "<b>"), ([["step", "run", "x"], ["both", "<b>", "1.00"]], "from a to <b>:"))
+    comparison = RunComparison(("a", "<b>"), ([["step", "run", "x"], ["both", "<b>", "1.00"]], "from a to <b>:"), {})
     assert str(comparison) == ("| step | run |    x |\n|------|-----|-----:|\n| both | <b> | 1.00 |\n\nfrom a to <b>:")
     assert repr(comparison) == "<RunComparison of a, <b>>"
     assert comparison._repr_html_() == (
