@@ -1,0 +1,176 @@
+"""Do the jobs, and print a table of what they took."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from .author import JOBS as AUTHOR
+from .engineer import JOBS as ENGINEER
+from .researcher import JOBS as RESEARCHER
+from .steps import Code, File, Job, Shell
+
+PEOPLE = {"researcher": RESEARCHER, "engineer": ENGINEER, "author": AUTHOR}
+PROGRAMS = {"mmgen": "mmgen", "pytest": "pytest", "pip": "pip"}  # name of a program -> its module
+STARTING = 180.0  # seconds that a service may take
+
+
+class Desk:
+    """A folder to work in, with a virtual environment that sees everything installed here, and where packages can be
+    installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.programs = self.folder / ".venv/bin"
+        if not self.programs.exists():
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.folder / ".venv"], check=True)
+            version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+            here = sysconfig.get_paths()["purelib"]
+            path = self.folder / f".venv/lib/{version}/site-packages/here.pth"
+            path.write_text(f"import site; site.addsitedir({here!r})\n")
+            for name, module in PROGRAMS.items():
+                program = self.programs / name
+                program.write_text(f'#!/bin/sh\nexec "{self.programs}/python" -m {module} "$@"\n')
+                program.chmod(0o755)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "HF_HUB_OFFLINE": "1",
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_DEPS": "1",
+            "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say --no-build-isolation
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+
+    def do(self, job: Job) -> float:
+        """Does the steps of a job; returns seconds. Raises click.ClickException with the end of a failed step's
+        output."""
+        begin = time.monotonic()
+        with contextlib.ExitStack() as services, (self.folder / f"{slug(job.name)}.log").open("w") as log:
+            port = 0
+            for step in job.steps:
+                if isinstance(step, File):
+                    path = self.folder / step.folder / step.path
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(step.text(), encoding="utf-8")
+                    continue
+                command = ["python", "-c", step.text()] if isinstance(step, Code) else ["bash", "-ec", line(step, job)]
+                log.write(f"\n$ {command[-1]}\n")
+                log.flush()
+                if isinstance(step, Shell) and step.served:
+                    port = free_port()
+                    services.enter_context(self._served(f"{command[-1]} --port {port}", port, log.fileno()))
+                    continue
+                command[-1] = command[-1].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+                done = subprocess.run(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+                if done.returncode:
+                    output = Path(log.name).read_text(encoding="utf-8", errors="replace")
+                    raise click.ClickException(f"{job.name}: {command[-1]}\n{output[-3000:]}")
+        return time.monotonic() - begin
+
+    @contextlib.contextmanager
+    def _served(self, command: str, port: int, log: int) -> Iterator[None]:
+        """A service, from when it listens until it has ended in an orderly way."""
+        process = subprocess.Popen(shlex.split(command), cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        try:
+            begin = time.monotonic()
+            while not listens(port):
+                if process.poll() is not None or time.monotonic() - begin > STARTING:
+                    raise click.ClickException(f"{command}: does not listen")
+                time.sleep(0.2)
+            yield
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            if process.wait():
+                raise click.ClickException(f"{command}: ended with {process.returncode}")
+
+
+def line(step: Shell, job: Job) -> str:
+    """The command of a step; every `mmgen run` in it is made small."""
+    small = " ".join(f"--set {shlex.quote(setting)}" for setting in job.small)
+    words = step.text().split("; ")
+    return "; ".join(f"{word} {small}" if small and "mmgen run " in word else word for word in words)
+
+
+def slug(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def chosen(person: str | None) -> list[tuple[str, Job]]:
+    """(person, job) in the order of work: the jobs of one person, after those they need; or all."""
+    jobs = [(name, job) for name, jobs_of in PEOPLE.items() for job in jobs_of]
+    needed = {job.name for name, job in jobs if person in (None, name)}
+    for _, job in reversed(jobs):
+        needed |= {*job.needs} if job.name in needed else set()
+    return [(name, job) for name, job in jobs if job.name in needed]
+
+
+def table(rows: Sequence[tuple[str, Job, float | None]]) -> str:
+    lines = ["| person | job | steps | not on a page | minutes by hand | detours | seconds |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|"]
+    for person, job, seconds in rows:
+        without = sum(not step.page for step in job.steps)
+        took = "-" if seconds is None else f"{seconds:.0f}"
+        lines.append(
+            f"| {person} | {job.name} | {len(job.steps)} | {without} | {job.minutes} | {len(job.detours)} | {took} |"
+        )
+    total = sum(seconds or 0 for _, _, seconds in rows)
+    lines.append(
+        f"| | {len(rows)} jobs | {sum(len(job.steps) for _, job, _ in rows)} | | "
+        f"{sum(job.minutes for _, job, _ in rows)} | {sum(len(job.detours) for _, job, _ in rows)} | {total:.0f} |"
+    )
+    detours = [f"- {job.name}: {detour}" for _, job, _ in rows for detour in job.detours]
+    return "\n".join([*lines, "", *detours])
+
+
+@click.command()
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Work here, and go on from here.")
+@click.option("--person", type=click.Choice([*PEOPLE]), help="The jobs of one person, and those that they build on.")
+@click.option("--list", "only_list", is_flag=True, help="Print the jobs without doing them.")
+def week(folder: Path | None, person: str | None, only_list: bool) -> None:
+    """Do what three people do in a week, with the commands of the documentation."""
+    jobs = chosen(person)
+    if only_list:
+        click.echo(table([(name, job, None) for name, job in jobs]))
+        return
+    with contextlib.ExitStack() as stack:
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="week-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        desk, record = Desk(folder), folder / "seconds.json"
+        seconds: dict[str, float] = json.loads(record.read_text()) if record.exists() else {}
+        for name, job in jobs:
+            if job.name not in seconds:
+                click.echo(f"{name}: {job.name}")
+                seconds[job.name] = round(desk.do(job), 1)
+                record.write_text(json.dumps(seconds, indent=1))
+        click.echo(table([(name, job, seconds[job.name]) for name, job in jobs]))
+
+
+if __name__ == "__main__":
+    week()

@@ -1,0 +1,101 @@
+"""What jobs are made of, and how steps name the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A command. `names`: what stands in the page -> what it is here (RUN -> a run). `served`: the command runs while
+    the commands after it do, until the job ends."""
+
+    command: str
+    page: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    served: bool = False
+
+    def text(self) -> str:
+        command = self.command
+        for name, value in self.names.items():
+            command = command.replace(name, value)
+        return command
+
+    def in_page(self) -> bool:
+        return self.command in (ROOT / self.page).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Code:
+    """Python code: the block of a page that has the line `line`, or `own` code. Prompts (>>>) and what a page shows as
+    printed are left out."""
+
+    line: str = ""
+    page: str = ""
+    own: str = ""
+
+    def text(self) -> str:
+        if not self.page:
+            return self.own
+        block = block_with(self.page, self.line)
+        return from_prompts(block) if block.startswith(">>> ") else block
+
+    def in_page(self) -> bool:
+        return bool(block_with(self.page, self.line))
+
+
+@dataclass(frozen=True)
+class File:
+    """A file in `folder`: the block of a page that begins with its path as a comment, or `own` text."""
+
+    path: str
+    page: str = ""
+    own: str = ""
+    folder: str = ""
+
+    def text(self) -> str:
+        return block_with(self.page, f"# {self.path}") if self.page else self.own
+
+    def in_page(self) -> bool:
+        return bool(block_with(self.page, f"# {self.path}"))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. `small`: settings that make its `mmgen run`s tiny. `minutes`, `detours`: counted by hand. `needs`: the
+    names of the jobs whose results it uses."""
+
+    name: str
+    steps: tuple[Shell | Code | File, ...]
+    minutes: int
+    detours: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+def block_with(page: str, line: str) -> str:
+    """The first block of code of a page that has this line; empty if none has."""
+    blocks = (code for _, code in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")))
+    return next((code for code in blocks if line in code.splitlines()), "")
+
+
+def from_prompts(block: str) -> str:
+    """The code of a session with prompts."""
+    lines = [line[4:] for line in block.splitlines() if line[:4] in (">>> ", "... ")]
+    return "".join(f"{line}\n" for line in lines)
+
+
+FEW = (
+    "data.train_size=32",
+    "data.val_size=4",
+    "data.test_size=8",
+    "data.image_size=64",
+    "training.epochs=1",
+)
+TINY = (*FEW, "backbone.num_hidden_layers=1", "backbone.hidden_size=32", "backbone.num_attention_heads=2")
