@@ -145,7 +145,8 @@ class RunFolder:
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
-        recipe; a recipe with more steps is not different, since no step depends on later ones. If texts or scores are `outdated`, the folder keeps its recipe until `retire` deletes them."""
+        recipe. A recipe with more steps is not different, since no step depends on later ones. If texts or scores are
+        `outdated`, the folder keeps its recipe until `retire` deletes them."""
         if fresh and self.path.exists():
             self._empty()
         self._clear()
