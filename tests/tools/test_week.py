@@ -49,7 +49,11 @@ def test_prompts_and_printed_lines_are_left_out():
 
 @pytest.mark.slow
 def test_jobs_are_done_once_and_counted(tmp_path, monkeypatch):
-    steps = (File("a/b.txt", own="text"), Shell("test -e a/b.txt; mmgen --version >> said.txt"), Code(own="print(1)"))
+    steps = (
+        File("a/b.txt", content="text"),
+        Shell("test -e a/b.txt; mmgen --version >> said.txt"),
+        Code(content="print(1)"),
+    )
     jobs = (Job("write", steps, 2, ("a detour",)), Job("read", (Shell("cat said.txt"),), 1, needs=("write",)))
     monkeypatch.setattr(week, "PEOPLE", {"researcher": jobs})
     for _ in range(2):

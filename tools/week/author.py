@@ -92,9 +92,9 @@ JOBS = (
     Job(
         "an encoder family",
         (
-            File("eurobert/pyproject.toml", own=FAMILY_PROJECT),
-            File("eurobert/mmgen_eurobert/__init__.py", own=FAMILY),
-            File("eurobert/tests/test_eurobert.py", own=FAMILY_TEST),
+            File("eurobert/pyproject.toml", content=FAMILY_PROJECT),
+            File("eurobert/mmgen_eurobert/__init__.py", content=FAMILY),
+            File("eurobert/tests/test_eurobert.py", content=FAMILY_TEST),
             Shell("cd eurobert && pip install -q -e . && pytest"),
             Shell("mmgen plugins eurobert"),
         ),

@@ -82,8 +82,8 @@ JOBS = (
     Job(
         "own photos and captions to a model",
         (
-            Code(own=(CHECKOUT / "tools/week/pictures.py").read_text(encoding="utf-8")),
-            File("mine.toml", own=MINE),
+            Code(content=(CHECKOUT / "tools/week/pictures.py").read_text(encoding="utf-8")),
+            File("mine.toml", content=MINE),
             Shell("mmgen check mine.toml"),
             Shell("mmgen data check mine.toml"),
             Shell("mmgen run mine.toml"),
@@ -96,7 +96,7 @@ JOBS = (
         "questions about other pictures",
         (
             Shell("cp -r mine/photos folder_of_pictures"),
-            File("wanted.jsonl", own=WANTED),
+            File("wanted.jsonl", content=WANTED),
             Shell(f'mmgen generate {RUN} --caption "a red kite to the right of a butterfly" --n 3', INDEX),
             Shell(f'mmgen generate {RUN} photo.jpg --caption "a dog on a beach"', INDEX),
             Shell(f"mmgen generate {RUN} folder_of_pictures --out questions.jsonl", INDEX),
@@ -111,7 +111,7 @@ JOBS = (
         (
             Code('>>> run = load_run("runs/first/default/seed-0", step="both", threads=2, warm=True)', API),
             Code(
-                own=f'from mmgen.inference.load import load_run\nrun = load_run("{RUN}", step="both")\n'
+                content=f'from mmgen.inference.load import load_run\nrun = load_run("{RUN}", step="both")\n'
                 "queries = ['photo.jpg', 'gone.jpg', {'image': 'other.jpg', 'caption': 'a dog on the grass'}]\n"
                 "answers = run.ask(queries, caption='a white horse')\n"
                 "assert [bool(answer.error) for answer in answers] == [False, True, False]\n"
@@ -152,7 +152,7 @@ JOBS = (
     ),
     Job(
         "training on from an export",
-        (File("more.toml", own=MORE), Shell("mmgen run more.toml --step more")),
+        (File("more.toml", content=MORE), Shell("mmgen run more.toml --step more")),
         minutes=10,
         small=TINY,
         needs=("an export, loaded elsewhere",),
@@ -160,7 +160,7 @@ JOBS = (
     Job(
         "questions for a purpose, and exactly five different ones",
         (
-            File("prompted.toml", own=PROMPTED),
+            File("prompted.toml", content=PROMPTED),
             Shell("mmgen run prompted.toml"),
             *(
                 Shell(
@@ -182,14 +182,14 @@ JOBS = (
     ),
     Job(
         "a stream of archives",
-        (File("stream.toml", own=STREAM), Shell("mmgen run stream.toml")),
+        (File("stream.toml", content=STREAM), Shell("mmgen run stream.toml")),
         minutes=7,
         small=(*SMALL[1:],),
         needs=("own photos and captions to a model",),
     ),
     Job(
         "another encoder, from a local folder",
-        (File("another.toml", own=ANY_ENCODER), Shell("mmgen check another.toml"), Shell("mmgen run another.toml")),
+        (File("another.toml", content=ANY_ENCODER), Shell("mmgen check another.toml"), Shell("mmgen run another.toml")),
         minutes=4,
         small=SMALL,
         needs=("an export, loaded elsewhere",),

@@ -68,7 +68,7 @@ JOBS = (
     ),
     Job(
         "one row more in a finished table",
-        (Code(own=ONE_ROW_MORE), Shell("mmgen run first.toml --seeds 3", RECIPES)),
+        (Code(content=ONE_ROW_MORE), Shell("mmgen run first.toml --seeds 3", RECIPES)),
         minutes=9,
         small=TINY,
         needs=("a recipe of one's own, three seeds",),

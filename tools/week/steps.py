@@ -33,16 +33,16 @@ class Shell:
 
 @dataclass(frozen=True)
 class Code:
-    """Python code: the block of a page that has the line `line`, or `own` code. Prompts (>>>) and what a page shows as
-    printed are left out."""
+    """Python code: the block of a page that has the line `line`, or the code `content`. Prompts (>>>) and what a page
+    shows as printed are left out."""
 
     line: str = ""
     page: str = ""
-    own: str = ""
+    content: str = ""
 
     def text(self) -> str:
         if not self.page:
-            return self.own
+            return self.content
         block = block_with(self.page, self.line)
         return from_prompts(block) if block.startswith(">>> ") else block
 
@@ -52,15 +52,15 @@ class Code:
 
 @dataclass(frozen=True)
 class File:
-    """A file in `folder`: the block of a page that begins with its path as a comment, or `own` text."""
+    """A file in `folder`: the block of a page that begins with its path as a comment, or the text `content`."""
 
     path: str
     page: str = ""
-    own: str = ""
+    content: str = ""
     folder: str = ""
 
     def text(self) -> str:
-        return block_with(self.page, f"# {self.path}") if self.page else self.own
+        return block_with(self.page, f"# {self.path}") if self.page else self.content
 
     def in_page(self) -> bool:
         return bool(block_with(self.page, f"# {self.path}"))
