@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 import stat
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from .errors import DataError, MmgenError, RunError, regular
 
 MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
 PIECE = 1 << 24
+SPENT = "spent.partial"  # end of the name of a folder that is being replaced
 Written = TypeVar("Written")
 SPECIAL = {  # what only looks like a file
     stat.S_IFDIR: "a folder",
@@ -84,9 +86,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file beside `path`, which is then renamed to `path`, with the permissions of a new
     file. Raises RunError if writing fails, or if `path` is not a regular file."""
     refuse_special(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = _partial(path, os.getpid())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        clear_killed(path)
         partial.touch()
         rights = partial.stat().st_mode
         write(partial)
@@ -111,9 +114,11 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
     not a folder."""
     refuse_special(path, stat.S_IFDIR)
-    partial, spent = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "spent.partial"))
+    partial, spent = _partial(path, os.getpid()), _partial(path, os.getpid(), SPENT)
     try:
-        partial.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        clear_killed(path)
+        partial.mkdir()
         written = write(partial)
         for file in partial.rglob("*"):
             sync(file)
@@ -124,8 +129,60 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     except OSError as error:
         raise _write_error(path, error) from None
     finally:
-        for folder in (partial, spent):
-            shutil.rmtree(folder, ignore_errors=True)
+        _clear(path, os.getpid(), [partial])
+
+
+def clear_killed(path: Path) -> None:
+    """Delete the temporary files that killed writers of `path` left beside it. A folder that one of them was replacing
+    gets its name back. Files of processes that run, or of other machines, stay."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.{_machine()}\.(\d+)\..*partial")
+    with contextlib.suppress(OSError):
+        names = [match for file in path.parent.iterdir() if (match := pattern.fullmatch(file.name))]
+        for pid in {int(match[1]) for match in names}:
+            if not _runs(pid):
+                _clear(path, pid, [path.with_name(match[0]) for match in names if int(match[1]) == pid])
+
+
+def _clear(path: Path, pid: int, partials: Iterable[Path]) -> None:
+    """Delete the temporary files of a process. A folder that it was replacing gets its name back if that is free, and
+    is deleted under another name, so that no incomplete folder gets its name back."""
+    spent = _partial(path, pid, SPENT)
+    with contextlib.suppress(OSError):
+        if not path.exists() and spent.exists():
+            spent.replace(path)
+    for file in partials:
+        if file != spent:
+            _delete(file)
+    with contextlib.suppress(OSError):
+        if spent.exists():
+            _delete(spent.replace(_partial(path, pid)))
+
+
+def _partial(path: Path, pid: int, end: str = "partial") -> Path:
+    """The temporary file of a process beside `path`."""
+    return path.with_name(f".{path.name}.{_machine()}.{pid}.{end}")
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _runs(pid: int) -> bool:
+    """Whether another process with this number runs on this machine."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return pid != os.getpid()  # a killed process of a container may have had the number of this one
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -218,10 +275,7 @@ def foreign(content: Path | bytes | bytearray, *expected: str) -> str:
 def clear_partials(folder: Path) -> None:
     """Delete the temporary files of killed writers in a folder; the caller must hold the lock of the folder."""
     for partial in list(folder.rglob(".*.partial")):
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
+        _delete(partial)
 
 
 def _write_error(path: Path, error: Exception) -> RunError:

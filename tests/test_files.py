@@ -18,11 +18,13 @@ import pytest
 import safetensors.torch
 import torch
 
+from mmgen import files
 from mmgen.errors import DataError, RecipeError, RunError
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import (
+    clear_killed,
     foreign,
     image_key,
     locked,
@@ -295,3 +297,60 @@ def test_json_that_cannot_be_read(tmp_path, content, problem):
     with pytest.raises(RunError) as error:
         read_json(tmp_path / "a.json")
     assert str(error.value) == f"{tmp_path}/a.json: {'' if content == LFS else 'damaged: '}{problem}"
+
+
+@pytest.fixture
+def ended_process() -> int:
+    """The number of a process that has ended."""
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+    return child
+
+
+def partial_of(pid: int, path: Path, end: str = "partial") -> Path:
+    return path.with_name(f".{path.name}.{files._machine()}.{pid}.{end}")
+
+
+def test_temporary_files_of_a_killed_writer_are_deleted_by_the_next_one(tmp_path, ended_process):
+    """Those of a process that runs, of another machine, and of another file stay."""
+    path = tmp_path / "a.txt"
+    stay = [
+        partial_of(os.getppid(), path),
+        tmp_path / f".a.txt.{ended_process}.partial",
+        partial_of(ended_process, tmp_path / "b.txt"),
+    ]
+    for file in (*stay, partial_of(ended_process, path), partial_of(os.getpid(), path, "folder.partial")):
+        file.write_text("half")
+    partial_of(ended_process, path, "folder.partial").mkdir()
+    write_text(path, "complete")
+    assert sorted(tmp_path.iterdir()) == sorted([*stay, path]) and path.read_text() == "complete"
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_a_folder_that_was_being_replaced_gets_its_name_back(tmp_path, monkeypatch, error):
+    path = tmp_path / "folder"
+    write_folder(path, lambda partial: (partial / "a").write_text("before"))
+
+    def fail(partial, target):
+        assert not target.exists()
+        raise error
+
+    monkeypatch.setattr("mmgen.files.take_name", fail)
+    with pytest.raises((RunError, KeyboardInterrupt)):
+        write_folder(path, lambda partial: (partial / "a").write_text("after"))
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"] and (path / "a").read_text() == "before"
+
+
+def test_after_a_kill_a_replaced_folder_gets_its_name_back_unless_the_new_one_has_it(tmp_path, ended_process):
+    path = tmp_path / "folder"
+    spent, partial = partial_of(ended_process, path, "spent.partial"), partial_of(ended_process, path)
+    for folder in (spent, partial):
+        folder.mkdir()
+        (folder / "a").write_text("before" if folder is spent else "after")
+    clear_killed(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"] and (path / "a").read_text() == "before"
+    spent.mkdir()
+    (spent / "a").write_text("older")
+    clear_killed(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"] and (path / "a").read_text() == "before"

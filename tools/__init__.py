@@ -3,8 +3,6 @@
     python -m tools.fuzz       feed damaged files to everything that mmgen reads
     python -m tools.trials     try what mmgen promises again and again: kills, starts, damaged files, the tests
     python -m tools.gpu        check and measure mmgen on a GPU
-    python -m tools.kills      kill runs at random moments, and compare the results with an undisturbed run
-    python -m tools.exits      start several processes, and count how they exit
     python -m tools.bit_flips  flip bits in files without checksums
     python -m tools.hub        compare every published VisualBERT checkpoint (needs a network)
     python -m tools.house      print the sizes of the house

@@ -6,4 +6,4 @@
 A trial is a module of `PIECES` with what `piece.Piece` describes. A case is a function of the seed and of its number.
 Every case is a line of JSON in a journal, so a second call goes on where the last one ended."""
 
-PIECES = ("fuzz", "suite")
+PIECES = ("kills", "processes", "fuzz", "suite")

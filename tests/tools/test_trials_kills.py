@@ -1,0 +1,164 @@
+"""The trials of kills and of several processes: a few cases of every kind of surface, and planted losses are found."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from kit import served
+
+from mmgen.files import write_text
+from tools.trials import folders, forks, kills, processes, service, writers
+
+
+def cases(writer: writers.Writer, folder: Path, count: int = 12) -> tuple[int, set[str]]:
+    """How often the work of a writer was killed in some cases, and what went wrong."""
+    surface = writers.Writing(writer, folder)
+    outcomes = [surface.case(random.Random(number)) for number in range(count)]
+    return sum(outcome.tries for outcome in outcomes), {text for outcome in outcomes for text in outcome.wrong}
+
+
+def test_atomic_files_survive_kills(tmp_path):
+    writer = writers.Writer(
+        "text",
+        lambda folder: write_text(folder / "a.txt", "new" * 1000),
+        lambda folder: (folder / "a.txt").write_text("old"),
+    )
+    count, wrong = cases(writer, tmp_path)
+    assert count >= 5 and not wrong
+
+
+def test_a_file_that_is_written_in_place_is_found(tmp_path):
+    def careless(folder):
+        (folder / "a.txt").unlink()
+        (folder / "a.txt").write_text("half")
+        (folder / "b.txt").write_text("complete")
+        (folder / "a.txt").write_text("complete")
+
+    writer = writers.Writer("text", careless, lambda folder: (folder / "a.txt").write_text("old"))
+    _, wrong = cases(writer, tmp_path, 24)
+    assert {"a.txt is incomplete after the kill", "a.txt is missing after the kill"} <= wrong
+
+
+def test_a_file_that_is_left_over_is_found(tmp_path):
+    """The next writer has another temporary name, and does not look for that of the killed one."""
+
+    def careless(folder):
+        partial = folder / f".a.{os.getpid()}.partial"
+        partial.write_text("complete")
+        partial.replace(folder / "a.txt")
+
+    _, wrong = cases(writers.Writer("text", careless), tmp_path, 8)
+    assert any(text.startswith(".a.") and text.endswith(".partial is left over") for text in wrong)
+
+
+def test_work_that_fails_after_a_kill_is_found(tmp_path):
+    def careless(folder):
+        (folder / "lock").mkdir()
+        (folder / "a.txt").touch()
+        (folder / "lock").rmdir()
+
+    surface = writers.Writing(writers.Writer("text", careless), tmp_path)
+    wrong = [text for number in range(8) for text in surface.case(random.Random(number)).wrong]
+    assert any("the work ends with 2: " in text and "FileExistsError" in text for text in wrong)
+
+
+def test_work_that_hangs_is_killed_and_reported(tmp_path):
+    (tmp_path / "case").mkdir()
+    ending = forks.Fork(lambda: time.sleep(60), tmp_path / "case").wait(0.05)
+    assert (ending.status, ending.output) == (forks.MISTAKE, "killed after 0.05 seconds")
+
+
+def test_missing_left_over_and_different_files_are_told_apart(tmp_path):
+    for folder, files in (("a", {"same": "x", "changed": "1", "gone": ""}), ("b", {"same": "x", "changed": "2"})):
+        (tmp_path / folder / "empty").mkdir(parents=True)
+        for name, text in files.items():
+            (tmp_path / folder / name).write_text(text)
+    (tmp_path / "b/.left.partial").touch()
+    assert folders.differences(tmp_path / "a", tmp_path / "b") == [
+        "gone is missing",
+        ".left.partial is left over",
+        "changed differs",
+    ]
+
+
+@pytest.mark.slow
+def test_writers_of_mmgen_leave_nothing_after_a_kill(tmp_path, monkeypatch):
+    """One case of some kinds; the checkpoint of 300 MB takes seconds."""
+    names = ["checkpoint", "export over an export", "feature store that grows", "merged answers"]
+    monkeypatch.setattr(kills, "SHARES", dict.fromkeys(names, 1))
+    (tmp_path / "cases").mkdir()
+    with kills.opened(0, tmp_path / "cases") as case:
+        outcomes = [case(number) for number in range(len(names))]
+    assert [outcome.surface for outcome in outcomes] == sorted(names)
+    assert [text for outcome in outcomes for text in outcome.wrong] == []
+
+
+def test_the_surfaces_of_a_turn_are_spread_by_their_shares(tmp_path):
+    assert kills.order({"a": 4, "b": 2}) == ["a", "b", "a", "a", "b", "a"]
+    assert Counter(kills.order(kills.SHARES)) == kills.SHARES
+    assert kills.surfaces(tmp_path / "materials").keys() == kills.SHARES.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
+def test_a_service_that_is_ended_under_load_loses_nothing(tmp_path, how):
+    pytest.importorskip("uvicorn", reason="the service is an extra")
+    surface = service.Serving(served.predictor(tmp_path), how, tmp_path / "surface")
+    outcome = surface.case(random.Random(0))
+    assert (outcome.surface, outcome.tries, outcome.wrong) == (f"service, {how.name}", 1, ())
+    # requests that were accepted and not answered are found, also an exit code and an unexpected status
+    load = SimpleNamespace(answers=[(200, b""), (500, b""), (0, b"")])
+    surface.accepted.write_bytes(b"xx")
+    assert surface._ended_in_order(forks.Ending(1, 0.0, "why"), load) == [
+        "status 500 of an answer",
+        "exit code 1: why",
+        "2 requests were accepted, and 1 answered",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("way", "statuses"),
+    [("end", [0, 0]), ("one error", [processes.LEFT] * 2), ("one kill", [processes.LEFT, -signal.SIGKILL])],
+)
+def test_the_statuses_that_are_expected(way, statuses):
+    assert [processes.expected(way, rank, 2) for rank in range(2)] == statuses
+
+
+class Started:
+    """A process that stands for one that trains; `seconds` until it ends with `status`."""
+
+    def __init__(self, status: int, seconds: float, folder: Path) -> None:
+        code = f"import sys, time; time.sleep({seconds}); sys.exit({status})"
+        self.popen = subprocess.Popen([sys.executable, "-S", "-c", code], cwd=folder)
+        self.pid = self.popen.pid
+
+    def ended(self) -> bool:
+        return self.popen.poll() is not None
+
+    def finish(self) -> SimpleNamespace:
+        return SimpleNamespace(returncode=self.popen.wait(), stderr="why\n")
+
+
+def test_processes_that_end_otherwise_or_hang_are_found(tmp_path, monkeypatch):
+    statuses = iter([0, 1])
+    monkeypatch.setattr(processes.forked, "start", lambda *_, **__: Started(next(statuses), 0.0, tmp_path))
+    assert processes.start("end", 2, tmp_path) == ["exit statuses [0, 1] instead of [0, 0]: why / why"]
+    monkeypatch.setattr(processes.forked, "start", lambda *_, **__: Started(0, 60.0, tmp_path))
+    monkeypatch.setattr(processes, "SECONDS", 0.2)
+    assert processes.start("end", 1, tmp_path) == [
+        "hangs for over 0.2 seconds",
+        "exit statuses [-9] instead of [0]: why",
+    ]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", processes.WAYS)
+def test_several_processes_end_in_order(tmp_path, way):
+    assert processes.start(way, 2, tmp_path) == []

@@ -1,0 +1,165 @@
+"""Forks of this process, which has everything imported: work that is killed, and work that is done to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmgen.errors import MmgenError
+
+LIMIT = 120.0  # seconds; work that takes longer hangs
+FILE_CALLS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "shutil.rmtree")
+FAILED, MISTAKE = 1, 2  # exit status: of an error that mmgen reports, and of any other exception
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How work ended. `status`: as of `os.waitstatus_to_exitcode`; `output`: what it printed."""
+
+    status: int
+    seconds: float
+    output: str
+
+    @property
+    def killed(self) -> bool:
+        return self.status == -signal.SIGKILL
+
+
+class Fork:
+    """A process that does `work` in `folder`, with the output in `<folder>.log` and temporary files in `<folder>.tmp`.
+
+    kill_before  the process kills itself before this call of the file system, counted from 1; 0: it does not
+    """
+
+    def __init__(self, work: Callable[[], object], folder: Path, kill_before: int = 0) -> None:
+        self.folder, self.log, self.temporary = folder, Path(f"{folder}.log"), Path(f"{folder}.tmp")
+        self.temporary.mkdir(exist_ok=True)
+        reading, writing = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(reading)
+            self._work(work, writing, kill_before)
+        os.close(writing)
+        os.read(reading, 1)  # it begins to work, or has ended
+        os.close(reading)
+        self.began = time.monotonic()
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        os.kill(self.pid, how)
+
+    def ended(self) -> bool:
+        """Whether it has; it stays until `wait`."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def wait(self, limit: float = LIMIT) -> Ending:
+        """Wait for the end; after `limit` seconds, kill it, and say so in the output."""
+        until, note = self.began + limit, ""
+        while not self.ended():
+            if time.monotonic() > until:
+                self.kill()
+                note = f"killed after {limit:g} seconds"
+                break
+            time.sleep(0.0005)
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        seconds = time.monotonic() - self.began
+        return Ending(MISTAKE if note else status, seconds, self.log.read_text(errors="replace") + note)
+
+    def _work(self, work: Callable[[], object], writing: int, kill_before: int) -> None:
+        """The process. It ends without what this process has still to do, such as to delete folders."""
+        status = MISTAKE
+        try:
+            log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
+            tempfile.tempdir = str(self.temporary)
+            os.chdir(self.folder)
+            if kill_before:
+                sys.addaudithook(_Killer(kill_before, self.folder))
+            os.write(writing, b"x")
+            os.close(writing)
+            work()
+            status = 0
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else FAILED
+        except (MmgenError, KeyboardInterrupt) as error:
+            print(f"error: {error}", file=sys.stderr)
+            status = FAILED
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+
+class _Killer:
+    """Kills this process before its call number `number` that names a file in `folder`."""
+
+    def __init__(self, number: int, folder: Path) -> None:
+        self.number, self.folder = number, str(folder)
+
+    def __call__(self, event: str, arguments: tuple) -> None:
+        if event in FILE_CALLS and arguments and self._concerns(str(arguments[0])):
+            self.number -= 1
+            if not self.number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def _concerns(self, path: str) -> bool:
+        return path.startswith(f"{self.folder}/") or not path.startswith("/")
+
+
+def run(work: Callable[[], object], folder: Path) -> Ending:
+    """Do the work to its end."""
+    return Fork(work, folder).wait()
+
+
+def run_and_kill(work: Callable[[], object], folder: Path, after: float) -> Ending:
+    """Begin the work, and kill it `after` seconds later."""
+    fork = Fork(work, folder)
+    while time.monotonic() - fork.began < after and not fork.ended():
+        time.sleep(0.0001)
+    fork.kill()
+    return fork.wait()
+
+
+def calls(work: Callable[[], object], folder: Path) -> int:
+    """How many calls of the file system the work makes, found by a fork that counts them."""
+    counted = Path(f"{folder}.calls")
+
+    def counting() -> None:
+        killer = _Killer(1 << 40, folder)
+        sys.addaudithook(killer)
+        work()
+        counted.write_text(str((1 << 40) - killer.number))
+
+    if (ending := run(counting, folder)).status:
+        raise SystemExit(f"error: undisturbed work failed: {ending.output}")
+    return int(counted.read_text())
+
+
+def processes_in(folder: Path) -> list[int]:
+    """The processes whose working folder is in `folder`."""
+    numbers = []
+    for place in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if place.readlink().is_relative_to(folder):
+                numbers.append(int(place.parent.name))
+        except OSError:
+            continue  # it has ended, or is another user's
+    return numbers
+
+
+def survivors(folder: Path, seconds: float = 20.0) -> list[int]:
+    """The processes in `folder` that have not ended after these seconds."""
+    until = time.monotonic() + seconds
+    while (numbers := processes_in(folder)) and time.monotonic() < until:
+        time.sleep(0.01)
+    return numbers
