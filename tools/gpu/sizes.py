@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -38,7 +39,7 @@ class Sizes:
     bench: tuple[str, ...]  # of `mmgen bench`, beside the case
     main: tuple[str, ...]  # of `mmgen run`, beside the recipe
     several: tuple[str, ...]  # of `mmgen run` in several processes
-    long: tuple[str, ...]  # of `mmgen run`, beside the recipe of statements
+    long: Mapping[str, tuple[str, ...]]  # of `mmgen run`, by recipe of a task that takes long
     families: str | None  # which tests of the suite; all by default
 
     @property
@@ -74,17 +75,25 @@ REAL = Sizes(
     bench=("--device", "cuda", "--batch", "64", "--rounds", "5"),
     main=(),
     several=(),
-    long=("--seeds", "3"),
+    long={"statements": ("--seeds", "3"), "choices": (), "matching": ()},
     families=None,
 )
 
 SCENES = {"data__train_size": 16, "data__val_size": 2, "data__test_size": 4}
 TOY = {"backbone__num_hidden_layers": 1, "backbone__hidden_size": 16, "backbone__num_attention_heads": 2}
-SHORT = {  # steps of statements, a few examples each
-    **{f"steps__{step}__training__epochs": 1 for step in ("assign", "one", "few", "all")},
-    **{f"steps__{step}__data__train_size": 2 for step in ("one", "few", "all")},
-    **{f"steps__{step}__data__test_size": 2 for step in ("one", "few", "all")},
-    **{f"steps__expressions__data__{split}_size": 4 for split in ("train", "val", "test")},
+
+
+def brief(*steps: str, size: int, sized: tuple[str, ...]) -> dict[str, object]:
+    """One epoch of these steps, and few examples of those with data of their own."""
+    epochs = {f"steps__{step}__training__epochs": 1 for step in steps}
+    return epochs | {f"steps__{s}__data__{split}_size": size for s in sized for split in ("train", "val", "test")}
+
+
+PAIRS, CHOICES = ("one", "few", "all"), ("color", "places", "rationales")
+LONG = {
+    "statements": brief("assign", *PAIRS, size=2, sized=PAIRS) | brief(size=4, sized=("expressions",)),
+    "choices": brief("answers", *CHOICES, size=2, sized=CHOICES),
+    "matching": brief("expressions", "assign", "fits", "matching", "truth", size=4, sized=("expressions", "truth")),
 }
 TINY = Sizes(
     "cpu",
@@ -105,6 +114,6 @@ TINY = Sizes(
     bench=("--device", "cpu", "--batch", "2", "--rounds", "1", "--layers", "1", "--width", "16", "--words", "1000"),
     main=(*settings(**SCENES, **TOY, training__epochs=1), "--step", "caption"),
     several=settings(data__train_size=10, training__epochs=1, steps__first__evaluate="false"),
-    long=settings(**SCENES, **TOY, **SHORT, training__epochs=1),
+    long={recipe: settings(**SCENES, **TOY, **some, training__epochs=1) for recipe, some in LONG.items()},
     families="bert and not roberta and not albert and not camembert and not megatron",
 )

@@ -1,19 +1,29 @@
-"""The tasks that take longest on a processor: statements about two pictures, three seeds."""
+"""Tasks that take long on a processor: statements about two pictures, and the profiles `long` of other recipes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from ..run import Part, Step
+from ..machine import Machine
+from ..run import Figures, Part, Step
 from ..sizes import Sizes
 from . import main_job
 
-RECIPE = "recipes/statements.toml"
+PROFILES = {"statements": (), "choices": ("--profile", "long"), "matching": ("--profile", "long")}  # by recipe
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    run = ("-m", "mmgen", "run", RECIPE, "--set", f'output="{work / "runs"}"', *sizes.long)
-    return [Step("run", run, main_job.read)]
+    runs = ("--set", f'output="{work / "runs"}"')
+    return [
+        Step(name, ("-m", "mmgen", "run", f"recipes/{name}.toml", *profile, *runs, *sizes.long[name]), main_job.read)
+        for name, profile in PROFILES.items()
+    ]
 
 
-LONG_TASKS = Part("tasks", "Statements about two pictures", steps, main_job.lines)
+def lines(figures: Mapping[str, Figures], machine: Machine) -> list[str]:
+    titles = {name: [f"**{name}**", ""] for name in figures}
+    return [line for name in figures for line in (*titles[name], *main_job.lines({"run": figures[name]}, machine), "")]
+
+
+LONG_TASKS = Part("tasks", "Tasks that take long", steps, lines)
