@@ -1,1 +1,1 @@
-"""Reading: published formats. One message names all missing files; an error names the file and the line."""
+"""Reading: published formats. An error names the file and the line."""

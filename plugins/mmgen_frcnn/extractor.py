@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmgen_vl.cnn import digest, extract_records, precision, with_license
 from PIL import Image
 from safetensors.torch import save_file
 from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.cnn import digest, extract_records, precision, with_license
 from mmgen.features.fingerprints import UNKNOWN, licenses
 from mmgen.files import open_tensors
 from mmgen.parts import Extractor, FailedImage, Picture, Record

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Literal
 
+from mmgen_vl.cnn_config import CnnConfig
 from pydantic import Field
 
 import mmgen
-from mmgen.features.cnn_config import CnnConfig
 
 
 class Grid(mmgen.FeaturesConfig):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
 from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
 from mmgen.features.fingerprints import licenses
 from mmgen.parts import FailedImage, Picture, Record
 

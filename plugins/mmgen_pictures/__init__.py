@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from mmgen_encoders import ATTENTION, SEEING, Encoder
+from mmgen_vl.cnn_config import CnnConfig
 from packaging.version import Version
 from pydantic import Field, SerializeAsAny, model_validator
 
 import mmgen
 from mmgen.errors import DataError
-from mmgen.features.cnn_config import CnnConfig
 
 AROUND, IMAGE, WHOLE = "<fake_token_around_image>", "<image>", "<global-img>"
 TILE = "<row_{row}_col_{column}>"

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmgen_vl.cnn import CnnExtractor, feature_maps
 from torch import Tensor
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import CnnExtractor, feature_maps
 from mmgen.features.embedder import StoredEmbedder
 from mmgen.features.measures import sample, statistics, word_scale
 from mmgen.parts import Backbone, Embedder, Picture

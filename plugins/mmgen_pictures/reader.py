@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from mmgen_vl.cnn import Pooling, fit_picture
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import Pooling, fit_picture
 from mmgen.features.embedder import StoreReader
 from mmgen.features.multi_file import MultiFileStore
 from mmgen.features.regions import check_picture_count
@@ -48,7 +48,7 @@ class PictureReader(PictureSource):
 
     inner    the reader of features
     pooling  what the boxes of a picture are
-    size     side of the network's square, in pixels; `fit`: see `mmgen.features.cnn.Network`
+    size     side of the network's square, in pixels; `fit`: see `mmgen_vl.cnn.Network`
     """
 
     def __init__(

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmgen_vl.coco import Captions, read_captions
+from mmgen_vl.find_files import Finder
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import join_names
 from mmgen.sequence import one_per_prompt
 from mmgen.tensors import Example

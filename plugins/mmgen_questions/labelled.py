@@ -13,10 +13,10 @@ from typing import Any
 
 from mmgen_vl.answers import PEOPLE, most_common, normalise, spread_evenly, weights
 from mmgen_vl.boxes import Box
+from mmgen_vl.find_files import Finder
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
-from mmgen.reading.find_files import Finder
 from mmgen.reading.tables import BETWEEN, rows
 from mmgen.reading.text import image_id, join_names, json_lines, kind, tidy
 from mmgen.tensors import Example

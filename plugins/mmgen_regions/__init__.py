@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from mmgen_vl.cnn_config import CnnConfig
 from pydantic import Field, SerializeAsAny
 
 import mmgen
 from mmgen.configs import PathOrName
-from mmgen.features.cnn_config import CnnConfig
 
 
 class Regions(mmgen.FeaturesConfig):

@@ -7,6 +7,7 @@ from math import prod
 from pathlib import Path
 
 import torch
+from mmgen_vl.cnn import digest, extract_records, precision, with_license
 from PIL import Image
 from safetensors import safe_open
 from torch import Tensor
@@ -14,7 +15,6 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.cnn import digest, extract_records, precision, with_license
 from mmgen.features.fingerprints import UNKNOWN, hub_license, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 

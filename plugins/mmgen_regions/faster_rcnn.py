@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
-from safetensors.torch import load_file
-from torchvision.models import get_model, get_model_weights, list_models
-from torchvision.transforms.functional import pil_to_tensor
-
-from mmgen.errors import DataError
-from mmgen.features.classes import Classes
-from mmgen.features.cnn import (
+from mmgen_vl.cnn import (
     SeededRandom,
     digest,
     extract_records,
@@ -24,6 +17,13 @@ from mmgen.features.cnn import (
     weights_name,
     with_license,
 )
+from PIL import Image
+from safetensors.torch import load_file
+from torchvision.models import get_model, get_model_weights, list_models
+from torchvision.transforms.functional import pil_to_tensor
+
+from mmgen.errors import DataError
+from mmgen.features.classes import Classes
 from mmgen.features.fingerprints import UNKNOWN, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
 from PIL import Image
 from torch import Tensor
 from torchvision.ops import roi_align
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
 from mmgen.features.fingerprints import licenses
 from mmgen.parts import FailedImage, Picture, Record
 

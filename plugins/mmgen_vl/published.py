@@ -14,10 +14,10 @@ from mmgen.errors import DataError
 from mmgen.features.images import images_by_key, open_image
 from mmgen.files import file_digest
 from mmgen.parts import Dataset, Picture
-from mmgen.reading.find_files import Finder
 from mmgen.tensors import Example
 
 from .boxes import Box
+from .find_files import Finder
 
 if TYPE_CHECKING:
     from .configs import Published

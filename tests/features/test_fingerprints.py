@@ -4,9 +4,9 @@ import pytest
 import timm
 from mmgen_grid import Grid, TimmGrid
 from mmgen_regions import Roi
+from mmgen_vl import cnn
 
 from mmgen.errors import DataError
-from mmgen.features import cnn
 from mmgen.features.fingerprints import difference, hub_license, in_words, is_random, licenses, same
 from mmgen.features.writer import StoreWriter
 

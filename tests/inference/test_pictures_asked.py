@@ -561,7 +561,8 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
     """The extractor is built once, with the network of the training features, for all threads."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from mmgen.features.cnn import Network
+    from mmgen_vl.cnn import Network
+
     from mmgen.inference.load import load_run
 
     monkeypatch.chdir(seeing)

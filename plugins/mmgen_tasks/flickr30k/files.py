@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mmgen_vl.boxes import Box
+from mmgen_vl.find_files import Finder
 from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, read_annotation, read_sentences
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmgen_vl.find_files import Finder
 from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import json_lines, kind, require_keys, tidy
 from mmgen.tensors import All, Example
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmgen_vl.boxes import Box, relative
+from mmgen_vl.find_files import Finder
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import image_id, kind, parse_json, read_items, read_list, read_text, require_keys, tidy
 from mmgen.tensors import Example
 

@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from mmgen_vl.boxes import Box, relative
+from mmgen_vl.find_files import Finder
 from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, require_keys, tidy
 from mmgen.tensors import All, Example
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mmgen_vl.answers import PEOPLE, most_common, normalise, weights
 from mmgen_vl.answers import tidy as on_one_line
 from mmgen_vl.coco import YEARS
+from mmgen_vl.find_files import Finder
 
 from mmgen.errors import DataError
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
 from mmgen.tensors import Example
 

@@ -3,8 +3,7 @@
 from typing import Literal
 
 import pytest
-
-from mmgen.features.cnn_config import CnnConfig
+from mmgen_vl.cnn_config import CnnConfig
 
 
 class Cells(CnnConfig):

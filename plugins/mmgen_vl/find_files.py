@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..errors import DataError
+from mmgen.errors import DataError
 
 
 class Finder:

@@ -22,12 +22,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import DataError
-from ..files import open_tensors
-from ..oom import OomRetry
-from ..parts import Extractor, FailedImage, Picture, Record
-from .fingerprints import LICENSE, UNKNOWN
-from .uninitialised import Uninitialised
+from mmgen.errors import DataError
+from mmgen.features.fingerprints import LICENSE, UNKNOWN
+from mmgen.features.uninitialised import Uninitialised
+from mmgen.files import open_tensors
+from mmgen.oom import OomRetry
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 if TYPE_CHECKING:
     from PIL import Image

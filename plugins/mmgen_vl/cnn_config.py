@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ..configs import ExtractorConfig
+from mmgen.configs import ExtractorConfig
 
 
 class FeatureSettings(NamedTuple):

@@ -3,9 +3,9 @@
 import gzip
 
 import pytest
+from mmgen_vl.find_files import Finder
 
 from mmgen.errors import DataError
-from mmgen.reading.find_files import Finder
 from mmgen.reading.text import json_lines
 
 
