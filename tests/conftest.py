@@ -34,14 +34,36 @@ def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
 
 
+COSTLY = (  # tests of the public suites that take a third of a second for every part
+    "test_longest_row",
+    "test_overfits_one_pair",
+    "test_training_lowers_the_loss",
+    "test_writes_after_shared_positions",
+)
+
+
 def pytest_collection_modifyitems(config, items):
-    """Deselects exhaustive tests without --exhaustive: they repeat what other tests show."""
+    """Marks costly tests of suites as slow. Deselects exhaustive tests without --exhaustive: they repeat what other
+    tests show."""
+    for item in items:
+        if item.name in COSTLY:
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--exhaustive"):
         return
     left_out = [item for item in items if item.get_closest_marker("exhaustive")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Imports and lists the tests without garbage collection, which takes a quarter of that time and finds nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish(session):
@@ -56,7 +78,6 @@ def pytest_runtest_setup(item):
 def _freeze(config):
     """Excludes imported modules from garbage collection, since they live to the end. Every step of a run collects at
     its end, which takes a quarter of a second over all of torch and transformers."""
-    gc.collect()
     gc.freeze()
     config.stash[FROZEN] = len(sys.modules)
 

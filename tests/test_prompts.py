@@ -119,7 +119,13 @@ def test_training_and_writing_are_the_papers_procedure_behind_a_prompt():
         assert text.prompt == prompt
 
 
-@pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES.keys())
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(options, id=name, marks=() if name == "beams" else pytest.mark.slow)
+        for name, options in SEARCHES.items()
+    ],
+)
 @pytest.mark.parametrize(("generator", "backbone"), WAYS)
 def test_texts_of_several_prompts_equal_those_of_one(generator, backbone, options):
     """Whatever other prompts an example has, whatever the batch, cached or not."""

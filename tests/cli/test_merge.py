@@ -57,6 +57,7 @@ def test_a_shard_of_no_picture_is_not_needed(folder):
     assert "7 images" in run(folder, "merge", "r.h5", "--check", "--source", "pictures")
 
 
+@pytest.mark.slow
 def test_answers_of_all_shards_are_those_of_one_process(folder, monkeypatch):
     predictor = served.predictor(folder)
     monkeypatch.setattr("mmgen.inference.load.load_for", lambda *_, **__: predictor)

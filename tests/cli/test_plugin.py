@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from kit import toys
 
 
@@ -18,6 +19,7 @@ def test_a_command_of_mmgen_keeps_its_name(tmp_path):
     assert (done.returncode, done.stderr) == (1, "error: 'run' is a command of mmgen; choose another name\n")
 
 
+@pytest.mark.slow
 def test_the_schema_is_json_or_a_page(tmp_path):
     schema = json.loads(toys.mmgen_here(tmp_path, "schema").stdout)
     assert schema["type"] == "object" and "backbone" in schema["properties"]

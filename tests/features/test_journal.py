@@ -15,6 +15,7 @@ from mmgen.features.journal import Journal
 from mmgen.features.writer import StoreWriter
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data):

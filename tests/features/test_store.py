@@ -196,6 +196,7 @@ def test_every_part_of_a_store_carries_a_checksum(tmp_path):
         }  # texts of unlike length lie where nothing is checked
 
 
+@pytest.mark.slow
 def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
     records = [record(str(number), 2, seed=number) for number in range(4)]
     fill(tmp_path / "s.h5", records).close()

@@ -162,12 +162,14 @@ def serve(ours: socket.socket) -> dict | None:
 
 
 def main() -> None:
+    gc.disable()  # collections take a quarter of the time of imports, and find nothing
     for name in IMPORTED:
         __import__(name)
     gc.freeze()  # what is here already need not be looked through in every fork
+    gc.enable()
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     if request is None:
-        return
+        os._exit(0)  # clearing what is imported takes a second, and Triton would print what is left
     atexit.register(gc.unfreeze)  # what an interpreter leaves behind, Triton tells on the standard error stream
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()

@@ -45,6 +45,7 @@ class NarrowUltraVBert(UltraVBert):
 
 
 BACKBONES = {"modernvbert": NarrowModernVBert, "ultravbert": NarrowUltraVBert}
+every_backbone = pytest.mark.parametrize("family", ["modernvbert", pytest.param("ultravbert", marks=pytest.mark.slow)])
 
 
 def config(family: str, **settings):

@@ -162,6 +162,7 @@ def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page
     assert numbers == [(f"{100 * box[0]:.1f}", str(place)) for place, box in enumerate(expected, 1)]
 
 
+@pytest.mark.slow
 def test_a_text_of_two_inputs_is_shown_once(finished_run):
     recipe, folder, datasets = finished_run
     two = {**recipe.inputs, "asked": recipe.inputs["question"]}
@@ -184,6 +185,7 @@ def test_a_phrase_is_marked_and_its_rank_is_shown(page):
     assert "right at rank 3 of 4 ✗ 31 % sure" in words(first) and first.count('<rect class="under"') == 2
 
 
+@pytest.mark.slow
 def test_few_pictures_are_distributed_over_the_data_sets(finished_run, page):
     few = write_page_text(*finished_run, shown=10)
     assert [len(cards(few, gallery)) for gallery in range(5)] == [2] * 5
@@ -215,6 +217,7 @@ def test_a_prediction_of_the_wrong_shape_is_damage(finished_run, value):
         path.write_text(text)
 
 
+@pytest.mark.slow
 def test_a_failing_renderer_loses_its_cards_but_not_the_page(finished_run, monkeypatch):
     def fail(self, example, prediction):
         raise KeyError("size")

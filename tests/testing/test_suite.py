@@ -93,6 +93,7 @@ def test_every_encoder_passes(family):
     assert failures(suite) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "suite",
     [

@@ -7,6 +7,7 @@ import pytest
 from tools import cold_start
 
 
+@pytest.mark.slow
 def test_a_process_is_timed_until_its_second_line():
     start = time.perf_counter()
     elapsed, processor = cold_start.seconds("import time; print(1); print(2, flush=True); time.sleep(0.3)", [])

@@ -26,6 +26,7 @@ def test_rows_for_every_so_many_requests(tmp_path, capsys):
     assert all(float(row[5]) > 0 and float(row[7]) > 10 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_service_that_does_not_start_is_named():
     message = "^error: mmgen serve nowhere does not start; run it to see the reason$"
     with pytest.raises(SystemExit, match=message), serving(["nowhere"]):

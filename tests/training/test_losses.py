@@ -107,6 +107,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
     torch.testing.assert_close(gradients(model), expected, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_losses_are_in_the_log_by_name_and_validation_adds_their_means(tmp_path):
     model = two_losses()
     train(model, toys.context(tmp_path, step()), [Source(EXAMPLES, EXAMPLES[:5])])

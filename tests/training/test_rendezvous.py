@@ -48,6 +48,7 @@ def test_what_a_launcher_left_behind(start):
     )
 
 
+@pytest.mark.slow
 def test_waiting_ends(start, caplog, monkeypatch):
     monkeypatch.setattr(rendezvous, "SAID_AFTER", 0.0)
     caplog.set_level("WARNING", logger="mmgen")  # other tests may have silenced it

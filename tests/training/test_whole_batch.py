@@ -32,7 +32,9 @@ def assert_same_losses(log, expected, tolerance=1e-6):
             assert record.get(key, 0.0) == pytest.approx(expected_record.get(key, 0.0), abs=bound, rel=bound), key
 
 
-@pytest.mark.parametrize("objectives", [("views",), BOTH], ids=["alone", "both"])
+@pytest.mark.parametrize(
+    "objectives", [pytest.param(("views",), id="alone"), pytest.param(BOTH, id="both", marks=pytest.mark.slow)]
+)
 def test_the_gradient_is_that_of_the_whole_batch(tmp_path, objectives):
     """Of one update, against autograd through one pass."""
     chosen = contrast.step(objectives, micro_batch_size=3)

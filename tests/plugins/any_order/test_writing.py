@@ -68,6 +68,7 @@ def test_a_text_has_no_mask_and_no_special_token_but_its_end(keys):
             assert model.backbone.end_id not in text.tokens[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", LENGTHS, ids=str)
 def test_the_cache_of_inputs_and_finished_blocks_changes_nothing(keys):
     model = any_order(**keys)

@@ -80,6 +80,7 @@ def test_requests_name_no_system_and_show_what_people_see(rated):
         assert CRITERIA[line["criterion"]].meaning in line["prompt"]
 
 
+@pytest.mark.slow
 def test_the_example_judges_and_asks_nothing_twice(rated, endpoint, tmp_path):
     requests, ratings = rated / "s.jsonl", tmp_path / "ratings.jsonl"
     address = f"http://127.0.0.1:{endpoint.server_port}/v1"

@@ -27,7 +27,14 @@ def batch_of(model, examples, **more):
     return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
 
 
-@pytest.mark.parametrize("family", [Bert, Roberta, Albert], ids=["bert", "roberta", "albert, without a cache"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(Bert, id="bert"),
+        pytest.param(Roberta, id="roberta", marks=pytest.mark.slow),
+        pytest.param(Albert, id="albert, without a cache"),
+    ],
+)
 def test_cached_greedy_is_naive_greedy(family):
     """Fact 3; an encoder without a cache encodes everything again, with the same result."""
     model, examples = toys.model(family), toys.examples(8)

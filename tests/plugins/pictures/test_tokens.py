@@ -37,7 +37,7 @@ def embedder(family="modernvbert", **settings):
     return seeing.model(family, **settings).embedders["image"]
 
 
-@pytest.mark.parametrize("family", seeing.BACKBONES)
+@seeing.every_backbone
 @pytest.mark.parametrize("settings", [{}, {"longest_edge": 160}, {"split": False}], ids=str)
 @pytest.mark.parametrize("name", seeing.FORMATS)
 def test_pixels_and_tokens_are_those_of_the_processor(family, settings, name, tmp_path):

@@ -12,14 +12,13 @@ from mmgen.evaluation.generate import generate
 from mmgen.testing import BackboneSuite
 
 CLOSE = 1e-5
-every_backbone = pytest.mark.parametrize("family", seeing.BACKBONES)
 
 
 def prefixes(model):
     return model.prefix(Collator(model, model.inputs)(seeing.examples())).slots
 
 
-@every_backbone
+@seeing.every_backbone
 @torch.no_grad()
 def test_rows_with_pictures_are_those_of_transformers(family, tmp_path):
     """Ragged rows with one picture, cut into tiles or not, and with two."""
@@ -43,7 +42,7 @@ def test_rows_with_pictures_are_those_of_transformers(family, tmp_path):
         torch.testing.assert_close(logits[row, real], expected, atol=CLOSE * largest, rtol=0)
 
 
-@every_backbone
+@seeing.every_backbone
 def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
     model = seeing.model(family)
     backbone = model.backbone
@@ -67,7 +66,7 @@ def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
     assert {id(p) for part in (base.vision_model, base.connector) for p in part.parameters()} <= reached
 
 
-@every_backbone
+@seeing.every_backbone
 def test_cached_writing_is_encoding_again(family):
     model = seeing.model(family)
     assert_matches_reencoding(model, seeing.examples())
@@ -80,7 +79,7 @@ def test_cached_writing_is_encoding_again(family):
         assert [text.score for text in cached] == pytest.approx([text.score for text in fresh], abs=CLOSE)
 
 
-@every_backbone
+@seeing.every_backbone
 def test_a_pooling_head_of_the_tower_is_not_trained(family):
     """Published towers have one; it is frozen, since no state reads it."""
     config = seeing.config(family)

@@ -31,7 +31,7 @@ class TestBehindTheLstm(TestMonteCarlo):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("passes", [1, 5])
+@pytest.mark.parametrize("passes", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_passes_write_by_the_mean_of_the_probabilities(passes):
     rival = model("mc_sbn")
     options = MonteCarloDecoding(passes=passes)

@@ -65,6 +65,7 @@ def test_a_run_writes_for_a_photo_and_is_exported(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_stopped_step_ends_with_the_same_bits(tmp_path, monkeypatch):
     """MC-SBN with the triplet loss: ordinary and Monte Carlo dropout, exemplars, and the moments of RMSProp."""
 

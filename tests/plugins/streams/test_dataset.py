@@ -101,6 +101,7 @@ def write_recipe(folder, place, *changes):
     (folder / "toy.toml").write_text(text)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_stream_that_was_stopped_resumes_to_the_bit(captions, tmp_path, monkeypatch):
     for name in ("single", "stopped"):
         (tmp_path / name).mkdir()

@@ -22,6 +22,7 @@ def special(name, kind, target=""):
     return info
 
 
+@pytest.mark.slow
 def test_features_of_archives_are_those_of_the_folder(write_tar, tmp_path):
     colors = ("red", "green", "blue", "white", "pink")
     (tmp_path / "pictures").mkdir()

@@ -54,6 +54,7 @@ def photos(shared):
     return read_sources([shared / "photos"])
 
 
+@pytest.mark.slow
 def test_a_query_may_give_one_of_the_inputs(trained, shared):
     """Its vector is that of the query with both; a batch may mix all three."""
     predictor, picture = load_run(trained, "contrast"), shared / "photos/1.png"
@@ -81,6 +82,7 @@ def test_the_order_is_that_of_the_similarity_of_pairs(trained, shared):
         index.rank({"image": shared / "photos/1.png", "caption": QUERY})
 
 
+@pytest.mark.slow
 def test_pictures_of_the_file_are_not_encoded_again_until_they_or_the_model_change(trained, shared, tmp_path):
     file, queries = tmp_path / "photos.vectors", photos(shared)
 
