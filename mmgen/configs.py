@@ -89,6 +89,10 @@ class EmbedderConfig(PartConfig):
     def build(self, backbone: "parts.Backbone") -> "parts.Embedder":
         raise NotImplementedError
 
+    def backbone_problem(self, backbone: "BackboneConfig") -> str:
+        """Why it cannot be read by this backbone, and what to do; empty if it can."""
+        return ""
+
     def named(self, name: str) -> "EmbedderConfig":
         """This config for the input `name`, which by default reads the field of that name."""
         return self if self.fields else self.model_copy(update={"fields": (name,)})

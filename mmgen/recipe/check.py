@@ -187,6 +187,9 @@ class _Check:
         backbone, generator = built.get("backbone"), built.get("generator")
         if backbone is not None and generator is not None and (unfit := generator.backbone_problem(backbone)):
             self.problem(("generator", "type"), unfit)
+        for name, config in (built["inputs"] or {}).items():
+            if backbone is not None and config is not None and (unfit := config.backbone_problem(backbone)):
+                self.problem(("inputs", name, "type"), unfit)
         if built.get("generator") is not None and built["decoding"] is not None:
             for option, reason in built["generator"].option_errors(built["decoding"]).items():
                 self.problem(("decoding", option), reason)

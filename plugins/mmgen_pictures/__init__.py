@@ -152,6 +152,14 @@ class PictureTokens(PictureInput):
 
         return TokenEmbedder(self, backbone)
 
+    def backbone_problem(self, backbone: mmgen.BackboneConfig) -> str:
+        if isinstance(backbone, SeeingEncoder):
+            return ""
+        return (
+            f"'{self.type}' needs an encoder that sees, but the backbone '{backbone.type}' sees no pictures; set "
+            'backbone.type = "modernvbert", or use an input of features'
+        )
+
 
 class SeeingEncoder(Encoder):
     """Base of encoders that see. Without `weights`, the vision tower is built with the sizes below too."""

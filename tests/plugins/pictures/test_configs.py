@@ -7,6 +7,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from kit import seeing, toys
+from kit.recipes import mistakes
 from mmgen_encoders import AnyEncoder
 from mmgen_pictures import ModernVBert, UltraVBert
 from PIL import Image
@@ -99,6 +100,18 @@ def test_weights_of_another_encoder(weights):
         f"backbone.weights: '{weights}': mmgen cannot use the encoder 'modernvbert': it consists of several models "
         '(text_config, vision_config); set backbone.type = "modernvbert"'
     )
+
+
+def test_an_encoder_that_does_not_see_is_found_before_a_run(tmp_path):
+    inputs = {"image": {"type": "picture_tokens"}}
+    steps = {"seen": {"inputs": ["image"], "train": ["backbone"]}}
+    (tmp_path / "toy.toml").write_text(text := toys.recipe(inputs=inputs, steps=steps))
+    line = text.splitlines().index('type = "picture_tokens"') + 1
+    assert mistakes(tmp_path / "toy.toml") == [
+        f"{tmp_path}/toy.toml:{line}: inputs.image.type: 'picture_tokens' needs an encoder that sees, but the backbone "
+        "'bert' sees no pictures; set backbone.type = \"modernvbert\", or use an input of features"
+    ]
+    load(tmp_path / "toy.toml", installed(), sets=("backbone.type=modernvbert",))
 
 
 FREEZE = ["*.text_model.*", "*.vision_model.*", "backbone.model.*_head.*"]
