@@ -15,6 +15,7 @@ from mmgen.tensors import PAD, PREFIX, Layout, Slots
 
 from .attention import transformers_attention
 from .encoder import EncoderBackbone
+from .reach import MIXES
 from .rows import find_table
 
 SLOTS = 40  # that `difference_from_source` compares
@@ -122,7 +123,7 @@ def _mixing_problem(backbone: EncoderBackbone) -> str:
     rest = torch.arange(7) != 3
     if torch.allclose(before[:, rest], after[:, rest], rtol=CLOSE, atol=CLOSE):
         return ""
-    return "its slots mix outside attention (neighbouring words, convolutions), where mmgen's rule does not reach"
+    return MIXES
 
 
 def _row(backbone: EncoderBackbone, ids: Tensor, role: int) -> Slots:

@@ -14,6 +14,7 @@ from . import ATTENTION
 from .attention import KEYWORD, AttentionCall, register
 
 LENGTH = 3  # slots of the row that is tried
+MIXES = "its slots mix outside attention (neighbouring words, convolutions), where mmgen's rule does not reach"
 
 
 def unreachable(sizes: PreTrainedConfig) -> str:
@@ -33,6 +34,8 @@ def unreachable(sizes: PreTrainedConfig) -> str:
     accepts = inspect.signature(model_class.forward).parameters
     if absent := [name for name in ("inputs_embeds", "position_ids") if name not in accepts]:
         return f"it takes no {absent[0]}, and mmgen hands encoders embeddings and positions"
+    if getattr(sizes, "trigram_input", False):  # MobileBERT's embeddings read the words on both sides
+        return MIXES
     try:
         with torch.device("meta"):
             model = AutoModelForMaskedLM.from_config(copy.deepcopy(sizes), dtype=torch.float32)

@@ -6,6 +6,7 @@ import torch
 from kit import families
 from mmgen_encoders import AnyEncoder
 from mmgen_encoders.any_encoder import difference_from_source
+from mmgen_encoders.reach import MIXES
 
 from mmgen.errors import DataError
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
@@ -97,7 +98,13 @@ class TestAnyEncoder(BackboneSuite):
 
 
 def test_slots_that_mix_outside_attention_are_found():
-    """MobileBERT's embeddings read neighbouring words."""
+    backbone = families.build("albert")
+    backbone.model.albert.embeddings.register_forward_hook(lambda _, __, states: states + states.roll(1, 1))
+    assert difference_from_source(backbone) == MIXES
+
+
+def test_embeddings_that_read_neighbouring_words_are_refused():
+    """MobileBERT's, as published; without them it equals the paper's procedure (`families.SIZES`)."""
     with pytest.raises(DataError) as error:
         AnyEncoder(family="mobilebert", num_hidden_layers=2, hidden_size=32, vocab_size=64).build(texts=TEXTS)
     assert str(error.value) == (

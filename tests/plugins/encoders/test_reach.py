@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from kit import toys
 from mmgen_encoders import AnyEncoder, Bert
-from mmgen_encoders.reach import unreachable
-from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig
+from mmgen_encoders.reach import MIXES, unreachable
+from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig, MobileBertConfig
 from transformers.models.auto import CONFIG_MAPPING
 
 from mmgen.errors import DataError
@@ -66,6 +66,16 @@ def test_check_reads_the_config_alone(tmp_path):
         f"toy.toml:7: backbone.weights: '{folder}': mmgen cannot use the encoder 'deberta-v2': {OWN_CODE}; choose "
         "another encoder\n"
     )
+
+
+def test_check_finds_embeddings_that_read_neighbouring_words(tmp_path):
+    """Published MobileBERTs; without such embeddings the family is reached."""
+    folder = folder_of(tmp_path, model_type="mobilebert", num_hidden_layers=1, vocab_size=50)
+    assert checked(tmp_path, {"type": "encoder", "weights": str(folder)}).removeprefix("error: ") == (
+        f"toy.toml:7: backbone.weights: '{folder}': mmgen cannot use the encoder 'mobilebert': {MIXES}; choose another "
+        "encoder\n"
+    )
+    assert unreachable(MobileBertConfig(num_hidden_layers=1, vocab_size=50, trigram_input=False)) == ""
 
 
 def test_check_names_the_type_that_has_a_path_of_its_own(tmp_path):
