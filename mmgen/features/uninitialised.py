@@ -1,4 +1,4 @@
-"""Networks whose weights are loaded right after they are built, without random initial values."""
+"""Networks whose weights are loaded right after they are built: without random initial values, or without memory."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ class Uninitialised(TorchDispatchMode):
         if func in RANDOM and isinstance(args[0], nn.Parameter):
             return args[0]
         return func(*args, **(kwargs or {}))
+
+
+def building_device() -> torch.device:
+    """The device on which modules are built here. torch.get_default_device of torch 2.6 ignores `with
+    torch.device(...)`."""
+    return torch.empty(0).device

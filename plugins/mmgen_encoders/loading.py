@@ -18,6 +18,7 @@ from transformers.activations import ACT2FN
 from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
+from mmgen.features.uninitialised import building_device
 from mmgen.files import file_fingerprint
 
 from . import Encoder
@@ -79,7 +80,7 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
             f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is "
             f"'{config.transformers_name}'"
         )
-    if torch.get_default_device() != META:
+    if building_device() != META:
         _load_file(path, lambda: _check_memory(sizes))
     backbone = _load_file(path, lambda: config.backbone_class()(config, _build_model(sizes), tokenizer))
     _load_file(folder / "tokenizer_config.json", lambda: _check_tokenizer(backbone))
@@ -97,7 +98,7 @@ def _load_tokenizer(folder: Path) -> Any:
     tokenizer = MEASURED.pop(key, None)
     if tokenizer is None:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    if torch.get_default_device() == META:
+    if building_device() == META:
         MEASURED[key] = tokenizer
     return tokenizer
 

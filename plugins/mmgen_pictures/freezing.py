@@ -52,6 +52,9 @@ def _end(network: nn.Module, level: str) -> int:
 def recompute(network: nn.Module, name: str) -> None:
     """Let a timm network recompute its activations in the backward pass. Raises DataError if it cannot."""
     inner: Any = getattr(network, "model", network)
+    for module in network.modules():
+        if hasattr(module, "inplace"):  # would change the input that is kept to recompute from
+            module.inplace = False
     try:
         inner.set_grad_checkpointing(True)
     except (AttributeError, AssertionError):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from mmgen.features.uninitialised import Uninitialised
+from mmgen.features.uninitialised import Uninitialised, building_device
 
 
 class Network(nn.Module):
@@ -26,3 +26,9 @@ def test_parameters_are_not_filled_with_random_numbers():
     assert network.table.tolist() == [7, 7]
     assert network.norm.weight.tolist() == [1] * 4 and isinstance(network.layer.weight, nn.Parameter)
     assert Network().table.tolist() != [7, 7]
+
+
+def test_the_device_of_a_context_is_known():
+    assert building_device() == torch.device("cpu")
+    with torch.device("meta"):
+        assert building_device() == torch.device("meta")
