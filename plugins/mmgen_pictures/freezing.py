@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
@@ -52,7 +53,8 @@ def _end(network: nn.Module, level: str) -> int:
 def recompute(network: nn.Module, name: str) -> None:
     """Let a timm network recompute its activations in the backward pass. Raises DataError if it cannot."""
     inner: Any = getattr(network, "model", network)
-    for module in network.modules():
+    modules: Iterator[Any] = network.modules()
+    for module in modules:
         if hasattr(module, "inplace"):  # would change the input that is kept to recompute from
             module.inplace = False
     try:
