@@ -13,8 +13,8 @@ Kind = Literal["answer", "thing", "form"]
 class ScenePrompts(Scenes):
     """Drawn scenes with a prompt per question: its answer, the box of the thing it asks about, or its form.
 
-    The prompts are "answer: red", "thing: 2 4 3 6" (a box in tenths of the picture: x0 y0 x1 y1) and "form: how many".
-    Questions without a single right answer are left out.
+    The prompts are "answer: red", "thing: left2 top4 right3 bottom6" (a box in tenths of the picture's sides) and
+    "form: how many". Questions without a single right answer are left out.
     """
 
     type: Literal["scene_prompts"] = "scene_prompts"  # type: ignore[assignment]

@@ -8,6 +8,7 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from mmgen_regions.box_words import box_in_words
 from mmgen_scenes.answering import find_answers
 from mmgen_scenes.dataset import DrawnScenes
 from mmgen_scenes.drawn import SceneSet
@@ -16,8 +17,6 @@ from mmgen_scenes.grammar import mentions
 from mmgen.sequence import one_per_prompt
 
 from . import ScenePrompts
-
-TENTHS = 10  # steps of a box's prompt
 
 
 class PromptedScenes(DrawnScenes):
@@ -54,7 +53,11 @@ class PromptedScenes(DrawnScenes):
         if len(verdict.answers) != 1:
             return ""
         (answer,) = verdict.answers
-        values = {"answer": answer, "form": verdict.form, "thing": box_in_words(things[asked_about(question, things)])}
+        values = {
+            "answer": answer,
+            "form": verdict.form,
+            "thing": box_in_words(things[asked_about(question, things)]["box"]),
+        }
         return f"{kind}: {values[kind]}"
 
     def scenes(self, name: str):
@@ -72,8 +75,3 @@ def asked_about(question: str, things: Sequence[Mapping[str, Any]]) -> int:
     return next(
         (place for mention in mentions(question)[:1] for place, thing in enumerate(things) if mention.fits(thing)), -1
     )
-
-
-def box_in_words(thing: Mapping[str, Any]) -> str:
-    """The box of a thing in tenths of the picture's sides."""
-    return " ".join(str(min(int(TENTHS * number), TENTHS - 1)) for number in thing["box"])

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from mmgen_regions.box_words import box_in_words
 from mmgen_scenes.answering import find_answers
 from mmgen_scenes.grammar import is_relevant
 
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Scores
 
-from .dataset import asked_about, box_in_words
+from .dataset import asked_about
 
 KINDS = ("answer", "thing", "form", "question type")
 UNKNOWN = "obedience needs examples with prompts of a kind that words can be judged by, such as those of scene_prompts"
@@ -62,7 +63,7 @@ def obeys(question: str, kind: str, value: str, facts: Mapping[str, Any]) -> boo
     if kind == "thing":
         place = asked_about(question, things)
         alike = [thing for thing in things if place >= 0 and thing["kind"] == things[place]["kind"]]
-        return is_relevant(question, things) and value in map(box_in_words, alike)
+        return is_relevant(question, things) and value in (box_in_words(thing["box"]) for thing in alike)
     verdict = find_answers(question, things)
     return verdict.answers == {value} if kind == "answer" else verdict.form == value
 

@@ -1,7 +1,7 @@
 """Image regions: an embedder of stored features, extractors of region features, and readers of published files."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from mmgen_vl.cnn_config import CnnConfig
 from pydantic import Field, SerializeAsAny
@@ -17,6 +17,22 @@ class Regions(mmgen.FeaturesConfig):
     hides = "regions"
 
     max_regions: int = Field(36, ge=1, description="most regions per image; a store has them by decreasing confidence")
+    box_scale: float = Field(
+        1.0,
+        gt=0,
+        description="factor of a box's numbers, from the picture's middle; beside hundreds of features a larger one, "
+        "such as 8, lets places be learned sooner",
+    )
+    box_words: float = Field(
+        0.0,
+        ge=0,
+        description='add the word embeddings of a region\'s box, "left2 top4 right3 bottom6", times this factor, so '
+        "that prompts can point at a region; a small model needs about 4; 0 adds nothing",
+    )
+
+    def model_post_init(self, context: Any) -> None:
+        if self.box_words and not self.boxes:
+            raise ValueError("box_words: needs boxes = true")
 
     def build(self, backbone):
         from .embedder import RegionEmbedder

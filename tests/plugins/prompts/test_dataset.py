@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 from mmgen_prompts import ScenePrompts
-from mmgen_prompts.dataset import asked_about, box_in_words
+from mmgen_prompts.dataset import asked_about
+from mmgen_regions.box_words import box_in_words
 from mmgen_scenes.answering import find_answers
 
 from mmgen.sequence import prompts_of
@@ -31,7 +32,7 @@ def test_prompts_are_true_of_their_questions(data):
         for question, prompt in zip(example.targets, prompts_of(example), strict=True):
             kind, value = prompt.split(": ")
             verdict, thing = find_answers(question, things), things[asked_about(question, things)]
-            truth = {"answer": verdict.answers, "form": {verdict.form}, "thing": {box_in_words(thing)}}
+            truth = {"answer": verdict.answers, "form": {verdict.form}, "thing": {box_in_words(thing["box"])}}
             assert truth[kind] == {value}
             kinds.add(kind)
     assert kinds == {"answer", "thing", "form"}
@@ -55,7 +56,3 @@ def test_without_prompts_only_the_label_is_missing(data):
 def test_one_kind_of_prompt():
     examples = ScenePrompts(**SIZES, about=("answer",)).build().split("train")
     assert all(prompt.startswith("answer: ") for example in examples for prompt in prompts_of(example))
-
-
-def test_a_box_in_tenths():
-    assert box_in_words({"box": [0.0, 0.26, 0.999, 1.0]}) == "0 2 9 9"
