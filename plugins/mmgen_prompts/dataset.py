@@ -8,11 +8,11 @@ from itertools import chain
 from random import Random
 from typing import Any
 
-from mmgen_regions.box_words import box_in_words
 from mmgen_scenes.answering import find_answers
 from mmgen_scenes.dataset import DrawnScenes
 from mmgen_scenes.drawn import SceneSet
 from mmgen_scenes.grammar import mentions
+from mmgen_vl.box_words import box_in_words
 
 from mmgen.sequence import one_per_prompt
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from mmgen_regions.box_words import box_in_words
 from mmgen_scenes.answering import find_answers
 from mmgen_scenes.grammar import is_relevant
+from mmgen_vl.box_words import box_in_words
 
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Scores

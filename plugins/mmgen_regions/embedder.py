@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from mmgen_vl.box_words import TENTHS, all_words
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -14,7 +15,6 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Segment
 
 from . import Regions
-from .box_words import TENTHS, all_words
 
 
 class RegionReader(StoreReader):

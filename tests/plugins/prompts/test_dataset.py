@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from mmgen_prompts import ScenePrompts
 from mmgen_prompts.dataset import asked_about
-from mmgen_regions.box_words import box_in_words
 from mmgen_scenes.answering import find_answers
+from mmgen_vl.box_words import box_in_words
 
 from mmgen.sequence import prompts_of
 from mmgen.testing import DatasetSuite

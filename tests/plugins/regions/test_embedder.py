@@ -6,7 +6,7 @@ import pytest
 import torch
 from kit.stored import E, Words, embedder, example, fill, states
 from mmgen_regions import Regions, Roi
-from mmgen_regions.box_words import SIDES, box_in_words
+from mmgen_vl.box_words import SIDES, box_in_words
 
 from mmgen.errors import PluginError
 from mmgen.features.store import FeatureStore

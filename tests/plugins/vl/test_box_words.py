@@ -1,6 +1,6 @@
 """Boxes as words."""
 
-from mmgen_regions.box_words import all_words, box_in_words
+from mmgen_vl.box_words import all_words, box_in_words
 
 
 def test_a_box_in_tenths():
