@@ -22,7 +22,7 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Shard:
         """The shard that --shard names, such as "3/8". Raises DataError."""
-        match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text)
+        match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text, re.ASCII)
         if not match or int(match[1]) > int(match[2]):
             raise DataError(f"--shard {text:.40}: write NUMBER/COUNT, such as 3/8 for the third of eight shards")
         return cls(int(match[1]), int(match[2]))
@@ -55,7 +55,8 @@ class ShardOf:
 def shard_files(path: Path, needed: Callable[[Shard], bool] = lambda shard: True) -> dict[Shard, Path]:
     """The files of all shards of `path`, in order. Raises DataError if there are none, if one that is `needed` is
     missing, or if the files are of different numbers of shards."""
-    pattern = re.compile(rf"{re.escape(path.stem)}-(\d+)-of-(\d+){re.escape(path.suffix)}")
+    number = r"([1-9]\d{0,5})"
+    pattern = re.compile(rf"{re.escape(path.stem)}-{number}-of-{number}{re.escape(path.suffix)}", re.ASCII)
     matches = [match for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))]
     files = {Shard(int(match[1]), int(match[2])): path.parent / match[0] for match in matches}
     if not files:

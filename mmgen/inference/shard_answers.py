@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,8 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
         lines = _lines(file)
         header = next(lines, {})
         first = first or header
-        if header.get("shard") != str(shard) or not isinstance(header.get("queries"), int):
+        count = header.get("queries")
+        if header.get("shard") != str(shard) or type(count) is not int or count < 0:
             raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
         if changed := [name for name in first if name != "shard" and header.get(name) != first[name]]:
             changes = " and ".join(changed)
@@ -112,9 +114,10 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
             if number in answers:
                 raise DataError(f"{file}:{place}: query {number} ('{line.get('id')}') is answered twice; run it again")
             answers[number] = line
-    if missing := [number for number in range(first["queries"]) if number not in answers]:
-        names = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
-        raise DataError(f"{path}: {len(missing)} of {first['queries']} queries have no answer: number {names}")
+    if lacking := first["queries"] - len(answers):
+        missing = (number for number in range(first["queries"]) if number not in answers)
+        names = ", ".join(map(str, islice(missing, 10))) + (", ..." if lacking > 10 else "")
+        raise DataError(f"{path}: {lacking} of {first['queries']} queries have no answer: number {names}")
     return (answers[number] for number in range(first["queries"]))
 
 

@@ -115,14 +115,18 @@ def require_keys(item: Any, *names: str) -> None:
 def tidy(value: Any, name: str) -> str:
     """A text on one line, without blanks at its ends. `name`: what errors call the text."""
     if not isinstance(value, str):
-        raise DataError(f"{name} must be a text, not {kind(value)}")
+        raise DataError(f"{join_names([name])} must be a text, not {kind(value)}")
     if len(value) > LONGEST:
-        raise DataError(f"{name} has {len(value):,} characters; the limit is {LONGEST:,}; the file is damaged")
+        raise DataError(
+            f"{join_names([name])} has {len(value):,} characters; the limit is {LONGEST:,}; the file is damaged"
+        )
     text = " ".join(value.split())
     if not text.isprintable():
         for character in text:
             if character == "\0" or "\ud800" <= character <= "\udfff":
-                raise DataError(f"{name} contains {character!r}, which is not a valid character; the file is damaged")
+                raise DataError(
+                    f"{join_names([name])} contains {character!r}, which is not a valid character; the file is damaged"
+                )
     return text
 
 

@@ -12,6 +12,7 @@ ratings is {"key": "<hash>", "rating": 1 to 5, "model": "..."}; its other fields
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -115,15 +116,39 @@ def _hash(text: str) -> str:
 def _read_page(path: Path) -> dict[str, Any]:
     """The data of a sheet's page."""
     match = DATA.search(_read(path))
-    data: dict[str, Any] = {}
-    try:
-        data = json.loads(match[1]) if match else {}
-        known = {name for judging_round in data["rounds"] for name in judging_round["criteria"]} <= CRITERIA.keys()
-    except (ValueError, TypeError, KeyError):
-        known = False
-    if not known or data.get("format") != FILLED:
+    data: Any = None
+    with contextlib.suppress(ValueError, RecursionError):
+        data = json.loads(match[1]) if match else None
+    if not isinstance(data, dict) or data.get("format") != FILLED:
         raise DataError(f"{path}: not a sheet; give the .html file from `mmgen judge make`")
+    try:
+        _check_page(data)
+    except (ValueError, TypeError, KeyError):
+        raise DataError(f"{path}: the sheet is damaged; make it again with `mmgen judge make`") from None
     return data
+
+
+def _check_page(data: Mapping[str, Any]) -> None:
+    """Raises ValueError, TypeError or KeyError for the data of a damaged sheet."""
+    rounds = [(judging_round["shows"], judging_round["criteria"]) for judging_round in data["rounds"]]
+    shown = [name for shows, _ in rounds for name in _strings(shows) if name != "picture"]
+    if not CRITERIA.keys() >= {name for _, criteria in rounds for name in _strings(criteria)}:
+        raise ValueError
+    questions = [question for item in data["items"] for question in item["questions"]]
+    ids = _strings([question["id"] for question in questions])
+    _strings([data["sheet"], *(question["text"] for question in questions)])
+    for item in data["items"]:
+        _strings([*(item[name] for name in shown), *([item["shot"][0]] if item.get("shot") else [])])
+    if len({*ids}) < len(ids):
+        raise ValueError
+
+
+def _strings(values: list[Any]) -> list[str]:
+    """The values, which are strings that can be written. Raises ValueError, TypeError."""
+    "".join(values).encode()
+    if not isinstance(values, list):
+        raise TypeError
+    return values
 
 
 def _read_requests(path: Path) -> tuple[Mapping[str, Any], list[tuple[int, Mapping[str, Any]]]]:
@@ -131,8 +156,11 @@ def _read_requests(path: Path) -> tuple[Mapping[str, Any], list[tuple[int, Mappi
     if not lines or lines[0][1].get("format") != REQUESTS:
         raise DataError(f"{path}: not a file of requests; give the file from `mmgen judge requests`")
     entries = [(number, line) for number, line in lines[1:] if "key" in line]
-    for number, line in entries:
-        if not all(isinstance(line.get(name), str) for name in ("key", "id", "criterion")):
+    keys: dict[tuple[Any, ...], str] = {}  # a rating is requested once
+    for number, line in [lines[0], *entries]:
+        names = ("key", "id", "criterion") if line is not lines[0][1] else ("sheet",)
+        values = tuple(line.get(name) for name in names)
+        if not all(isinstance(value, str) for value in values) or keys.setdefault(values[1:], values[0]) != values[0]:
             raise DataError(
                 f"{path}:{number}: the request is damaged; write the file again with `mmgen judge requests`"
             )
@@ -146,7 +174,7 @@ def _read_ratings(path: Path, keys: set[str]) -> tuple[dict[str, int], list[str]
     models: dict[str, None] = {}
     for number, line in _lines(path):
         key, value = line.get("key"), line.get("rating")
-        if key not in keys:
+        if not isinstance(key, str) or key not in keys:
             continue
         if type(value) is not int or not LOWEST <= value <= HIGHEST:
             raise DataError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from mmgen.errors import DataError
 from mmgen.parts import Dataset, Picture, Stream
+from mmgen.reading.text import join_names
 from mmgen.tensors import Example
 
 from . import Archives as Config
@@ -144,6 +145,7 @@ def _value(source: tars.Sample | parquet.Row, fields: dict[str, Any], name: str)
         return value
     if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
         return tuple(value)
-    have = ", ".join(fields) or "none"
-    problem = "must be a text or a list of texts" if name in fields else f"is missing; the fields are {have}"
+    problem = (
+        "must be a text or a list of texts" if name in fields else f"is missing; the fields are {join_names(fields)}"
+    )
     raise DataError(f"{source.place}: '{name:.60}' {problem}")

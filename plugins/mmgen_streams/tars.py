@@ -16,12 +16,14 @@ from PIL import Image
 from mmgen.errors import DataError
 from mmgen.features.images import SUFFIXES, open_image
 from mmgen.parts import Picture
+from mmgen.reading.text import join_names
 
 from .places import open_file, remote
 
 MOST_BYTES = 256 << 20  # of a picture
 MOST_TEXT = 4 << 20  # bytes of a text or of a JSON object
 LONGEST_NAME = 1000  # characters
+END = 2 * tarfile.BLOCKSIZE  # bytes of zeros behind the last member
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Member:
 
     def content(self, most: int) -> bytes:
         """Raises DataError for a member that cannot be read, or has more than `most` bytes."""
-        where = f"{self.archive}: '{self.name}'"
+        where = f"{self.archive}: {self.name!r}"
         if self.problem:
             raise DataError(f"{where} {self.problem}")
         if self.size > most:
@@ -63,7 +65,7 @@ class Member:
         return content
 
     def image(self) -> Image.Image:
-        return open_image(BytesIO(self.content(MOST_BYTES)), f"{self.archive}: {self.name}")
+        return open_image(BytesIO(self.content(MOST_BYTES)), f"{self.archive}: {join_names([self.name])}")
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Sample:
 
     @property
     def place(self) -> str:
-        return f"{self.archive}: '{self.key}'"
+        return f"{self.archive}: {self.key!r}"
 
     def fields(self) -> dict[str, Any]:
         """The fields of its JSON object, and its text. Raises DataError."""
@@ -100,6 +102,9 @@ def members(archive: str) -> Iterator[Member]:
                         raise tarfile.ReadError
                     if not entry.isdir():
                         yield Member(archive, entry.name, entry.offset_data, entry.size, _problem(entry))
+                file.seek(tar.offset)
+                if file.read(END).strip(b"\0"):  # tarfile ends at a damaged header, without a word
+                    raise tarfile.ReadError
         except (tarfile.TarError, EOFError, ValueError, OverflowError, MemoryError, RecursionError):
             raise DataError(f"{archive}: not a tar file, or damaged; compressed archives must be unpacked") from None
 
@@ -132,7 +137,7 @@ def _text(member: Member) -> str:
     try:
         return member.content(MOST_TEXT).decode("utf-8")
     except UnicodeDecodeError:
-        raise DataError(f"{member.archive}: '{member.name}' is not UTF-8") from None
+        raise DataError(f"{member.archive}: {member.name!r} is not UTF-8") from None
 
 
 def _json(member: Member) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def _json(member: Member) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise DataError(f"{member.archive}: '{member.name}' is not valid JSON") from None
+        raise DataError(f"{member.archive}: {member.name!r} is not valid JSON") from None
     if not isinstance(value, dict):
-        raise DataError(f"{member.archive}: '{member.name}' must be a JSON object")
+        raise DataError(f"{member.archive}: {member.name!r} must be a JSON object")
     return value

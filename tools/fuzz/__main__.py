@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -18,7 +17,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 from mmgen.errors import did_you_mean  # noqa: E402
 
 from . import all_surfaces  # noqa: E402
-from .harness import READ, REFUSED, SECONDS, Finding, Tally, fuzz, once, shares  # noqa: E402
+from .folder import in_memory  # noqa: E402
+from .harness import READ, REFUSED, SECONDS, Bench, Finding, Tally, fuzz, shares  # noqa: E402
 
 WEIGHTS = {
     "weights": 0.3,
@@ -58,12 +58,11 @@ def main() -> int:
 
 
 def _run_case(surface, options) -> int:
-    with tempfile.TemporaryDirectory(prefix="mmgen-fuzz-") as place:
-        source, work = Path(place, "whole"), Path(place, "case")
-        source.mkdir()
-        outcome = once(surface, options.seed, options.case, work, source, surface.prepare(source))
+    with in_memory() as place:
+        bench = Bench(surface, Path(place), options.seed)
+        outcome = bench.once(options.case)
         if options.keep:
-            shutil.copytree(work, options.keep, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(bench.folder.path, options.keep, symlinks=True, dirs_exist_ok=True)
     print(f"{outcome.kind}: {outcome.message}")
     return int(outcome.kind not in (READ, REFUSED))
 
@@ -72,7 +71,7 @@ def _print_findings(name: str, tally: Tally) -> None:
     """Print the findings, similar ones as one line."""
     kinds: dict[str, list[Finding]] = {}
     for finding in tally.findings:
-        message = re.sub(r"/tmp/\S*|\d+|'[^']*'", "", finding.outcome.message)
+        message = re.sub(r"/(tmp|dev)/\S*|\d+|'[^']*'", "", finding.outcome.message)
         kinds.setdefault(f"{finding.outcome.kind}: {message[:30]}{message[-30:]}", []).append(finding)
     for findings in list(kinds.values())[:SHOWN]:
         first = findings[0]
@@ -85,7 +84,7 @@ def _print_findings(name: str, tally: Tally) -> None:
 
 def table(tallies: dict[str, Tally]) -> str:
     """A Markdown table with one row per surface."""
-    rows = [["surface", "cases", "refused", "read", "wrong", "slowest, ms", "seconds"]]
+    rows = [["surface", "cases", "refused", "read", "wrong", "slowest, ms", "seconds", "cases/s"]]
     total = Tally()
     for name, tally in [*tallies.items(), ("all", total)]:
         rows.append(
@@ -97,6 +96,7 @@ def table(tallies: dict[str, Tally]) -> str:
                 f"{tally.counts['wrong']}",
                 f"{1000 * tally.slowest:.0f}",
                 f"{tally.seconds:.0f}",
+                f"{tally.cases / max(tally.seconds, 1e-9):.0f}",
             ]
         )
         total.counts += tally.counts

@@ -4,17 +4,18 @@ A case is a function of (seed, surface, number), so every finding can be reprodu
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import math
+import mmap
 import os
 import random
 import re
 import resource
 import select
-import shutil
 import signal
-import tempfile
+import struct
 import time
 import traceback
 import warnings
@@ -26,9 +27,13 @@ from typing import Any
 
 from mmgen.errors import MmgenError
 
+from .folder import CaseFolder, in_memory
+from .watch import Watch
+
 SECONDS = 30.0  # a case
 MEMORY = 3 << 29  # bytes that a case may take besides what the process has already
 LONGEST = 1000  # characters of a message's line
+MOST_SHOWN = 1000  # characters of a finding
 REFUSED, READ = "refused", "read"
 HEAVY = (
     "h5py",
@@ -60,6 +65,7 @@ class Surface:
     placed: str = ""
     lines: int = 1  # that a message may have
     named: str = ""  # what a message must match instead of the file's name
+    starts: bool = False  # reading it may start programs
 
 
 @dataclass(frozen=True)
@@ -86,32 +92,137 @@ class Tally:
     counts: Counter = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     slowest: float = 0.0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of processor time
+
+    @property
+    def cases(self) -> int:
+        return self.counts.total()
 
 
-def once(surface: Surface, seed: int, number: int, folder: Path, source: Path, prepared: Any) -> Outcome:
-    """Run one case in `folder`, which is created again from the undamaged files."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder, symlinks=True)
-    path = surface.spoil(random.Random(f"{seed}/{surface.name}/{number}"), folder, prepared)
-    try:
-        with warnings.catch_warnings():
+class Bench:
+    """A surface with its whole files, ready for cases. `limit`: seconds of a case."""
+
+    def __init__(self, surface: Surface, place: Path, seed: int = 0, limit: float = SECONDS) -> None:
+        self.surface, self.seed, self.limit = surface, seed, limit
+        source = place / "whole"
+        source.mkdir(parents=True)
+        self.prepared = surface.prepare(source)
+        self.folder = CaseFolder(source, place / "case")
+        self.watch: Watch | None = None  # of the process that runs cases
+
+    def once(self, number: int) -> Outcome:
+        """Run one case in this process, which is watched from now on."""
+        self.watch = self.watch or Watch(self.folder.path)
+        self.folder.restore()
+        surface, prepared = self.surface, self.prepared
+        path = surface.spoil(random.Random(f"{self.seed}/{surface.name}/{number}"), self.folder.path, prepared)
+        try:
+            with self.watch.reading():
+                content = surface.read(path, prepared)
+        except MmgenError as error:
+            wrong = judge(str(error), path, surface.placed, surface.lines, surface.named)
+            return self._forbidden() or Outcome(wrong or REFUSED, str(error))
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)
+            places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in where if "mmgen" in frame.filename]
+            return Outcome(f"traceback: {type(error).__name__}", f"{error} (by way of {' '.join(places[-4:])})")
+        if forbidden := self._forbidden():
+            return forbidden
+        try:
+            surface.check(path, content, prepared)
+        except AssertionError as error:
+            return Outcome("wrong result", str(error)[:800])
+        except Exception as error:
+            return Outcome("taken, and the independent reader refuses it", f"{type(error).__name__}: {error}"[:800])
+        return Outcome(READ)
+
+    def _forbidden(self) -> Outcome | None:
+        problem = self.watch.problem if self.watch and not self.surface.starts else ""
+        return Outcome("does what reading must not do", problem) if problem else None
+
+    def run(self, first: int, last: int, budget: float = math.inf) -> Tally:
+        """Run the cases from `first` to before `last` in children, which are replaced when they die; fewer if they
+        take more than `budget` seconds of processor time."""
+        tally = Tally()
+        while tally.cases < last - first and tally.seconds < budget:
+            _Child(self, first + tally.cases, last, budget - tally.seconds).join(tally)
+        return tally
+
+
+class _Child:
+    """A process that runs cases until it dies or has done them.
+
+    Its counts are in memory that both processes see, so that nothing is said for each case: only findings are sent."""
+
+    counts = struct.Struct("=qdqqqd")  # number of cases done, begin of the present one, refused, read, wrong, slowest
+
+    def __init__(self, bench: Bench, first: int, last: int, budget: float) -> None:
+        self.bench, self.first, self.last, self.budget = bench, first, last, budget
+        self.shared = mmap.mmap(-1, self.counts.size)
+        self.counts.pack_into(self.shared, 0, 0, time.monotonic(), 0, 0, 0, 0.0)
+        self.out, into = os.pipe()
+        self.process = os.fork()
+        if not self.process:
+            os.close(self.out)
+            self._work(into)
+        os.close(into)
+
+    def join(self, tally: Tally) -> None:
+        """Wait for the end, and add what was done to the tally. A case that takes too long ends the process."""
+        limit, received, hung = self.bench.limit, b"", False
+        while True:
+            ready, _, _ = select.select([self.out], [], [], min(limit / 2, 1.0))
+            if ready:
+                data = os.read(self.out, 1 << 16)
+                if not data:
+                    break
+                received += data
+            elif time.monotonic() - self.counts.unpack_from(self.shared)[1] > limit:
+                hung = True
+                os.kill(self.process, signal.SIGKILL)
+                break
+        os.close(self.out)
+        _, status, usage = os.wait4(self.process, 0)
+        done, _, refused, read, wrong, slowest = self.counts.unpack_from(self.shared)
+        tally.counts.update({REFUSED: refused, READ: read, "wrong": wrong})
+        tally.seconds += usage.ru_utime + usage.ru_stime
+        tally.slowest = max(tally.slowest, slowest)
+        for line in received.splitlines():
+            number, kind, message = json.loads(line)
+            tally.findings.append(Finding(self.bench.surface.name, number, Outcome(kind, message)))
+        if hung or status:
+            kind = f"hang of over {limit:g} s" if hung else "crash"
+            tally.counts["wrong"] += 1
+            tally.findings.append(Finding(self.bench.surface.name, self.first + done, Outcome(kind)))
+
+    def _work(self, into: int) -> None:
+        """The child's life: it never returns."""
+        counts = Counter[str]()
+        slowest, done = 0.0, 0
+        try:
             warnings.simplefilter("ignore")
-            content = surface.read(path, prepared)
-    except MmgenError as error:
-        wrong = judge(str(error), path, surface.placed, surface.lines, surface.named)
-        return Outcome(wrong or REFUSED, str(error))
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)
-        places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in where if "mmgen" in frame.filename]
-        return Outcome(f"traceback: {type(error).__name__}", f"{error} (by way of {' '.join(places[-4:])})")
-    try:
-        surface.check(path, content, prepared)
-    except AssertionError as error:
-        return Outcome("wrong result", str(error)[:800])
-    except Exception as error:
-        return Outcome("taken, and the independent reader refuses it", f"{type(error).__name__}: {error}"[:800])
-    return Outcome(READ)
+            gc.freeze()  # what is imported needs no collecting
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+            for number in range(self.first, self.last):
+                began = time.monotonic()
+                numbers = counts[REFUSED], counts[READ], counts["wrong"], slowest
+                self.counts.pack_into(self.shared, 0, done, began, *numbers)
+                outcome = self.bench.once(number)
+                slowest, done = max(slowest, time.monotonic() - began), done + 1
+                kind = outcome.kind if outcome.kind in (READ, REFUSED) else "wrong"
+                counts[kind] += 1
+                if kind == "wrong":
+                    line = json.dumps([number, outcome.kind, outcome.message[:MOST_SHOWN]]) + "\n"
+                    os.write(into, line.encode())
+                if time.process_time() > self.budget:
+                    break
+            numbers = counts[REFUSED], counts[READ], counts["wrong"], slowest
+            self.counts.pack_into(self.shared, 0, done, time.monotonic(), *numbers)
+        except BaseException:  # a mistake of the fuzzer itself, never to run on as a second parent
+            traceback.print_exc()
+            os._exit(2)
+        os._exit(0)
 
 
 def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = "") -> str:
@@ -130,72 +241,16 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
 
 
 def fuzz(surface: Surface, cases: int, seed: int = 0, seconds: float = SECONDS, first: int = 0) -> Tally:
-    """Run cases of one surface in a child process, which is replaced when it dies."""
-    tally, began = Tally(), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mmgen-fuzz-") as place:
-        source, work = Path(place, "whole"), Path(place, "case")
-        source.mkdir()
-        _warm()
-        prepared = surface.prepare(source)
-        number = first
-        while number < first + cases:
-            number = _child(surface, seed, number, first + cases, work, source, prepared, tally, seconds)
-    tally.seconds = time.monotonic() - began
-    return tally
+    """Run cases of one surface, each of at most `seconds`."""
+    with in_memory() as place:
+        warm()
+        return Bench(surface, Path(place), seed, seconds).run(first, first + cases)
 
 
-def _warm() -> None:
+def warm() -> None:
     """Import what children share; their memory limit is counted from here."""
     for name in HEAVY:
         importlib.import_module(name)
-
-
-def _child(surface, seed, first, last, work, source, prepared, tally, seconds) -> int:  # noqa: PLR0913
-    """Run cases from `first` on, until all are done or the child must be replaced; returns the next case's number."""
-    out, into = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(out)
-        _work(surface, seed, first, last, work, source, prepared, into)
-    os.close(into)
-    number, began, buffered = first, time.monotonic(), b""
-    while number < last:
-        ready, _, _ = select.select([out], [], [], max(0.0, seconds - (time.monotonic() - began)))
-        data = os.read(out, 1 << 16) if ready else b""
-        if not data:
-            kind = f"hang of over {seconds:g} s" if not ready else "crash"
-            os.kill(child, signal.SIGKILL)
-            tally.counts["wrong"] += 1
-            tally.findings.append(Finding(surface.name, number, Outcome(kind)))
-            number += 1
-            break
-        *lines, buffered = (buffered + data).split(b"\n")
-        for line in lines:
-            kind, message, took = json.loads(line)
-            tally.slowest, began = max(tally.slowest, took), time.monotonic()
-            tally.counts[kind if kind in (READ, REFUSED) else "wrong"] += 1
-            if kind not in (READ, REFUSED):
-                tally.findings.append(Finding(surface.name, number, Outcome(kind, message)))
-            number += 1
-    os.close(out)
-    os.waitpid(child, 0)
-    return number
-
-
-def _work(surface, seed, first, last, work, source, prepared, into) -> None:  # noqa: PLR0913
-    """The child process: one line per case, then the end."""
-    try:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-        for number in range(first, last):
-            began = time.monotonic()
-            outcome = once(surface, seed, number, work, source, prepared)
-            line = json.dumps([outcome.kind, outcome.message, time.monotonic() - began]) + "\n"
-            os.write(into, line.encode())
-    except BaseException:  # a mistake of the fuzzer itself, never to run on as a second parent
-        traceback.print_exc()
-        os._exit(2)
-    os._exit(0)
 
 
 def shares(surfaces: Sequence[str], cases: int, weights: dict[str, float]) -> dict[str, int]:

@@ -43,7 +43,7 @@ PLACED = r":\d+|\[\d+\]|not a file of|cannot be|over \d+|not usable"
 
 def surfaces() -> list[Surface]:
     return [
-        Surface("results", _prepare, _spoiler(WHOLE), _results, _check_results, PLACED),
+        Surface("result_files", _prepare, _spoiler(WHOLE), _results, _check_results, PLACED),
         Surface("truths", _prepare, _spoiler(TRUTHS), _truths, _check_truths, PLACED),
     ]
 

@@ -315,8 +315,12 @@ def _naive_vcr(path: Path) -> Any:
         called = [next(waiting) if _plain(kind) == "person" else _plain(kind) for kind in row["objects"]]
 
         def join_words(words: list, called: list = called) -> str:
-            plain = [" and ".join(called[n] for n in w) if isinstance(w, list) else _plain(w) for w in words]
-            return re.sub(r" ([.,?!;:'])", r"\1", " ".join(filter(None, plain)))
+            text = ""
+            for word in words:
+                plain = " and ".join(called[n] for n in word) if isinstance(word, list) else _plain(word)
+                attached = not isinstance(word, list) and plain[:1] in ".,?!;:'"
+                text += plain if attached or not text else f" {plain}"
+            return text
 
         row_key, image, question = (
             _plain(row["annot_id"]),
