@@ -1,4 +1,4 @@
-"""The trial of damaged files: every case is `BATCH` inputs of one surface of `tools.fuzz`."""
+"""The trial of damaged files: a case is a batch of inputs of one surface of `tools.fuzz`, a few seconds of work."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.fuzz import all_surfaces, fuzz
+from tools.fuzz import BATCHES, Bench, all_surfaces
+from tools.fuzz.folder import in_memory
+from tools.fuzz.harness import READ, REFUSED, warm
 
 from .piece import Case, Outcome
 
 TRIES, COUNT = "inputs", 1_000_000
-BATCH = 1000
 
 
 @contextmanager
 def opened(seed: int, folder: Path) -> Iterator[Case]:
-    """Cases take the surfaces in turn. The fuzzer makes folders of its own for files."""
-    surfaces = list(all_surfaces().values())
+    """Cases take the surfaces in turn. Files of inputs are in memory; each surface is prepared once."""
+    surfaces, benches = list(all_surfaces().values()), dict[str, Bench]()
+    with in_memory() as place:
+        warm()
 
-    def case(number: int) -> Outcome:
-        surface = surfaces[number % len(surfaces)]
-        tally = fuzz(surface, BATCH, seed, first=number // len(surfaces) * BATCH)
-        wrong = [
-            f"input {finding.number}: {finding.outcome.kind}: {finding.outcome.message[:200]!r}"
-            for finding in tally.findings
-        ]
-        return Outcome(surface.name, tally.counts.total(), tuple(wrong))
+        def case(number: int) -> Outcome:
+            surface = surfaces[number % len(surfaces)]
+            name, batch = surface.name, BATCHES.get(surface.name, BATCHES[""])
+            bench = benches.get(name) or benches.setdefault(name, Bench(surface, Path(place, name), seed))
+            first = number // len(surfaces) * batch
+            tally = bench.run(first, first + batch)
+            wrong = [
+                f"input {finding.number}: {finding.outcome.kind}: {finding.outcome.message[:200]!r}"
+                for finding in tally.findings
+            ]
+            counts = {kind: tally.counts[kind] for kind in (REFUSED, READ)}
+            return Outcome(name, tally.cases, tuple(wrong), {**counts, "processor ms": round(1000 * tally.seconds)})
 
-    yield case
+        yield case

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,11 +20,13 @@ class Outcome:
     surface  what was tried
     tries    how often: kills, starts, inputs
     wrong    what went wrong, a line each; empty if nothing did
+    parts    further counts, which the table adds up
     """
 
     surface: str
     tries: int
     wrong: tuple[str, ...] = ()
+    parts: Mapping[str, int] = field(default_factory=dict)
 
 
 Case = Callable[[int], Outcome]  # runs the case with this number
@@ -52,6 +55,7 @@ class Row:
     cases: int = 0
     seconds: float = 0.0
     slowest: float = 0.0
+    parts: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
@@ -88,6 +92,7 @@ class Journal:
             "surface": outcome.surface,
             "tries": outcome.tries,
             "wrong": outcome.wrong,
+            "parts": outcome.parts,
             "seconds": round(seconds, 3),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -101,6 +106,7 @@ class Journal:
         row.cases += 1
         row.wrong += len(line["wrong"])
         row.seconds += line["seconds"]
+        row.parts.update(line.get("parts", {}))
         row.slowest = max(row.slowest, line["seconds"])
         self.wrong += [f"{line['surface']}, case {line['case']}: {text}" for text in line["wrong"]]
         self.next = max(self.next, line["case"] + 1)
@@ -115,9 +121,12 @@ class Journal:
                 total.cases + row.cases,
             )
             total.seconds, total.slowest = total.seconds + row.seconds, max(total.slowest, row.slowest)
-        lines = [f"| surface | {tries} | wrong | seconds | slowest case, s |", "|---|---:|---:|---:|---:|"]
+            total.parts.update(row.parts)
+        names = ["wrong", "seconds", "slowest case, s", *total.parts]
+        lines = [f"| surface | {tries} | {' | '.join(names)} |", f"|---|---:|{'---:|' * len(names)}"]
         for name, row in [*sorted(self.rows.items()), ("all", total)]:
-            lines.append(f"| {name} | {row.tries:,} | {row.wrong} | {row.seconds:.0f} | {row.slowest:.1f} |")
+            parts = "".join(f" {row.parts[part]:,} |" for part in total.parts)
+            lines.append(f"| {name} | {row.tries:,} | {row.wrong} | {row.seconds:.0f} | {row.slowest:.1f} |{parts}")
         return "\n".join(lines)
 
 
