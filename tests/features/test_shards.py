@@ -21,7 +21,7 @@ def test_a_shard_does_not_change_from_version_to_version():
     assert [next(n for n in range(1, 9) if Shard(n, 8).owns(key)) for key in keys] == [8, 6, 2, 1]
 
 
-@pytest.mark.parametrize("text", ["0/8", "9/8", "3", "3/0", "a/b", "-1/2", "1/2/3", "01/2", "1/9999999"])
+@pytest.mark.parametrize("text", ["0/8", "9/8", "3", "3/0", "a/b", "-1/2", "1/2/3", "01/2", "1/9999999", "1/\uff12"])
 def test_what_is_no_shard(text):
     with pytest.raises(DataError) as error:
         Shard.parse(text)
@@ -46,3 +46,10 @@ def test_names_of_files(tmp_path):
     with pytest.raises(DataError) as error:
         shard_files(path)
     assert str(error.value) == f"{path}: has shards of 3 and of 4; delete those that you do not need"
+
+
+@pytest.mark.parametrize("name", ["a-1-of-999999999999", "a-01-of-1", "a-\uff11-of-1", "a-0-of-1", "a-1-of-0"])
+def test_other_names_are_no_shards(tmp_path, name):
+    (tmp_path / f"{name}.jsonl").touch()
+    with pytest.raises(DataError, match="no shards; they are named a-1-of-8.jsonl, by --shard 1/8"):
+        shard_files(tmp_path / "a.jsonl")

@@ -118,3 +118,17 @@ def test_what_is_wrong_with_shards(predictor, queries, tmp_path):
         "a-1-of-3.jsonl:1: is not the answers of shard 1/3; run again with --shard 1/3"
     )
     assert problem(2, lines[0] + '{"id": "x"}\n').startswith("a-2-of-3.jsonl:2: has no number of a query")
+
+
+def test_a_header_of_more_queries_than_lines(tmp_path):
+    path, header = tmp_path / "a.jsonl", {"shard": "1/1", "queries": 10**12}
+    (tmp_path / "a-1-of-1.jsonl").write_text(f'{json.dumps(header)}\n{{"number": 1, "id": "b"}}\n')
+    with pytest.raises(DataError) as error:
+        merged(path)
+    assert str(error.value) == (
+        f"{path}: 999999999999 of 1000000000000 queries have no answer: number 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, ..."
+    )
+    for queries in (-5, True, 2.0):
+        (tmp_path / "a-1-of-1.jsonl").write_text(json.dumps({**header, "queries": queries}) + "\n")
+        with pytest.raises(DataError, match=r"a-1-of-1.jsonl:1: is not the answers of shard 1/1; run again with"):
+            merged(path)

@@ -95,3 +95,9 @@ def test_a_folder_is_not_a_text(tmp_path):
     with pytest.raises(DataError) as error:
         read_text(tmp_path)
     assert str(error.value) == f"{tmp_path}: is a folder; name a file"
+
+
+def test_a_key_of_several_lines_is_shown_in_one():
+    assert refused(tidy, 3, "\n") == "'\\n' must be a text, not a number"
+    assert refused(tidy, "\0", "a\nb").startswith("'a\\nb' contains '\\x00'")
+    assert refused(tidy, "x" * 2_000_000, "a\nb").startswith("'a\\nb' has 2,000,000 characters; the limit is ")

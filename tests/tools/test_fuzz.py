@@ -3,10 +3,15 @@
 import contextlib
 import gzip
 import json
+import os
 import random
 import re
 import shutil
+import socket
+import subprocess
+import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -36,8 +41,9 @@ from mmgen.report import curves
 from mmgen.runs.run import report_on
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors, save_weights
-from tools.fuzz import all_surfaces, fuzz, judge
+from tools.fuzz import Bench, all_surfaces, fuzz, judge
 from tools.fuzz.__main__ import main as fuzz_command
+from tools.fuzz.folder import CaseFolder
 from tools.fuzz.folders import STEP, runs
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
@@ -51,6 +57,10 @@ SLOW = {
     "weights": 6,
     "pretrained": 8,
     "commands": 12,
+    "export": 6,
+    "judged": 10,
+    "service": 20,
+    "conditions": 15,
 }  # cases of surfaces that load models, or walk through HDF5 files first; `python -m tools.fuzz` has no such bounds
 
 
@@ -68,6 +78,84 @@ def test_spoilt_files_are_refused_by_name_or_read_rightly(name):
     assert tally.counts.total() == SLOW.get(name, 30)
 
 
+def test_a_case_folder_is_whole_again_whatever_a_case_did(tmp_path):
+    source = tmp_path / "whole"
+    (source / "deep").mkdir(parents=True)
+    (source / "a").write_bytes(b"one")
+    (source / "deep/b").write_bytes(b"two")
+    (source / "link").symlink_to("a")
+    folder = CaseFolder(source, tmp_path / "case")
+
+    def content():
+        return {
+            str(path.relative_to(folder.path)): path.readlink()
+            if path.is_symlink()
+            else path.is_file() and path.read_bytes()
+            for path in folder.path.rglob("*")
+        }
+
+    folder.restore()
+    whole, kept = content(), (folder.path / "deep/b").stat().st_ino
+    assert whole == {"a": b"one", "deep": False, "deep/b": b"two", "link": Path("a")}
+    acts = [
+        lambda path: (path / "a").write_bytes(b"eno"),  # as many bytes, at once
+        lambda path: (path / "a").rename(path / "c"),
+        lambda path: (path / "a").unlink() or (path / "a").mkdir(),
+        lambda path: (path / "a").unlink() or (path / "a").symlink_to("deep/b"),
+        lambda path: (path / "link").unlink() or (path / "link").symlink_to("b"),
+        lambda path: (path / "deep/new/one").mkdir(parents=True),
+        lambda path: (path / "a").chmod(0o444),
+    ]
+    for act in acts:
+        act(folder.path)
+        folder.restore()
+        assert content() == whole and os.access(folder.path / "a", os.W_OK)
+    assert (folder.path / "deep/b").stat().st_ino == kept  # what no case changed was not written again
+    shutil.rmtree(folder.path / "deep")
+    folder.restore()
+    assert content() == whole
+
+
+def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path):
+    outside = Path(__file__).with_name("never written")
+    acts = {
+        "subprocess.Popen": lambda: subprocess.run(["true"], check=True),
+        "os.system": lambda: os.system("true"),
+        f"opened '{outside}' for writing": lambda: os.close(os.open(outside, os.O_WRONLY)),
+        "os.mkdir": lambda: (outside / "below").mkdir(),
+        "socket.getaddrinfo": lambda: socket.getaddrinfo("127.0.0.1", 1),
+    }
+    for event, act in acts.items():
+        surface = replace(
+            all_surfaces()["tsv"],
+            spoil=lambda draw, folder, _: folder / "x",
+            read=lambda path, _, act=act: suppressed(act),
+        )
+        (finding,) = fuzz(surface, 1).findings
+        assert finding.outcome.kind == "does what reading must not do" and event in finding.outcome.message
+    inside = replace(surface, read=lambda path, _: path.write_bytes(b"x"), check=lambda *_: None)
+    assert fuzz(inside, 2).counts["read"] == 2
+
+
+def suppressed(act):
+    with contextlib.suppress(OSError):
+        act()
+
+
+def test_a_case_is_a_function_of_its_number(tmp_path):
+    surface = all_surfaces()["answer_shards"]
+    together = Bench(surface, tmp_path / "a")
+    alone = Bench(surface, tmp_path / "b")
+    contents = [read_all(together, number) for number in range(12)]
+    assert [read_all(alone, number) for number in (11, 3)] == [contents[11], contents[3]]
+    assert contents[3] != contents[11]
+
+
+def read_all(bench, number):
+    bench.spoil(number)
+    return {path.name: path.read_bytes() for path in bench.folder.path.iterdir()}
+
+
 def test_the_fuzzer_tells_what_is_wrong_with_a_message():
     path = Path("/x/file.json")
     assert judge("/x/file.json:3: no text", path) == ""
@@ -79,10 +167,6 @@ def test_the_fuzzer_tells_what_is_wrong_with_a_message():
 
 
 def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
-    import os
-    import time
-    from dataclasses import replace
-
     acts = {lambda: 1 / 0: 60.0, lambda: None: 60.0, lambda: os._exit(3): 60.0, lambda: time.sleep(600): 1.0}
     base = replace(
         all_surfaces()["tsv"],

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tools.fuzz import Bench, all_surfaces
 from tools.trials import fuzz, piece, suite
 from tools.trials.__main__ import main
 
@@ -58,17 +59,25 @@ def test_the_exit_code_says_whether_something_is_wrong(tmp_path, monkeypatch, ca
 
 
 def test_a_case_of_the_fuzzer_is_a_batch_of_one_surface(tmp_path, monkeypatch):
-    surface = SimpleNamespace(name="store")
-    tally = SimpleNamespace(
-        counts=SimpleNamespace(total=lambda: 9),
-        findings=[SimpleNamespace(number=7, outcome=SimpleNamespace(kind="crash", message="m"))],
-    )
-    firsts = []
-    monkeypatch.setattr(fuzz, "all_surfaces", lambda: {"store": surface, "recipe": SimpleNamespace(name="recipe")})
-    monkeypatch.setattr(fuzz, "fuzz", lambda surface, cases, seed, first: firsts.append((cases, first)) or tally)
-    with fuzz.opened(0, tmp_path) as case:
-        assert case(2) == piece.Outcome("store", 9, ("input 7: crash: 'm'",))
-    assert firsts == [(fuzz.BATCH, fuzz.BATCH)]
+    surfaces = {name: all_surfaces()[name] for name in ("answers_file", "answer_shards")}
+    monkeypatch.setattr(fuzz, "all_surfaces", lambda: surfaces)
+    monkeypatch.setattr(fuzz, "BATCHES", {"": 9, "answer_shards": 7})
+    monkeypatch.setattr(fuzz, "warm", lambda: None)
+    path = tmp_path / "fuzz.jsonl"
+    piece.run(fuzz, piece.Journal(path, 3), 25, 60, tmp_path, lambda text: None)
+    outcomes = [json.loads(line) for line in path.open()]
+    assert [(line["surface"], line["tries"]) for line in outcomes] == [
+        ("answers_file", 9),
+        ("answer_shards", 7),
+        ("answers_file", 9),
+    ]
+    parts = [line["parts"] for line in outcomes]
+    assert all(part["refused"] + part["read"] == line["tries"] for part, line in zip(parts, outcomes, strict=True))
+    second = Bench(surfaces["answers_file"], tmp_path, 3).run(9, 18)
+    assert {kind: second.counts[kind] for kind in ("refused", "read")}.items() <= parts[2].items()
+    table = piece.Journal(path, 3).table("inputs").splitlines()
+    assert table[0] == "| surface | inputs | wrong | seconds | slowest case, s | refused | read | processor ms |"
+    assert table[-1].startswith("| all | 25 | 0 | ")
 
 
 def test_a_test_that_fails_is_counted_by_name(tmp_path):

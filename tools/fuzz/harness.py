@@ -110,12 +110,16 @@ class Bench:
         self.folder = CaseFolder(source, place / "case")
         self.watch: Watch | None = None  # of the process that runs cases
 
+    def spoil(self, number: int) -> Path:
+        """Write the files of a case; the one that is bad."""
+        self.folder.restore()
+        draw = random.Random(f"{self.seed}/{self.surface.name}/{number}")
+        return self.surface.spoil(draw, self.folder.path, self.prepared)
+
     def once(self, number: int) -> Outcome:
         """Run one case in this process, which is watched from now on."""
         self.watch = self.watch or Watch(self.folder.path)
-        self.folder.restore()
-        surface, prepared = self.surface, self.prepared
-        path = surface.spoil(random.Random(f"{self.seed}/{surface.name}/{number}"), self.folder.path, prepared)
+        surface, prepared, path = self.surface, self.prepared, self.spoil(number)
         try:
             with self.watch.reading():
                 content = surface.read(path, prepared)

@@ -105,6 +105,40 @@ def test_damaged_archives(write_tar, tmp_path):
         first.load()
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:1024] + b"\xff" + content[1025:],  # the checksum of the second header is wrong
+        lambda content: content[:1024] + bytes(512) + content[1536:],  # one block of zeros is not the end
+        lambda content: content[:1324],  # half a header
+    ],
+)
+def test_an_archive_does_not_end_at_a_damaged_header(write_tar, tmp_path, damage):
+    place = write_tar(tmp_path / "a.tar", {"a.txt": b"one", "b.txt": b"two"})
+    (tmp_path / "a.tar").write_bytes(damage((tmp_path / "a.tar").read_bytes()))
+    with pytest.raises(DataError) as error:
+        list(tars.samples(place))
+    assert str(error.value) == f"{place}: not a tar file, or damaged; compressed archives must be unpacked"
+
+
+def test_an_archive_may_end_without_zeros(write_tar, tmp_path):
+    place = write_tar(tmp_path / "a.tar", {"a.txt": b"one", "b.txt": b"two"})
+    (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes()[:2048])
+    assert [sample.key for sample in tars.samples(place)] == ["a", "b"]
+
+
+def test_names_of_several_lines_are_shown_in_one(write_tar, tmp_path):
+    place = write_tar(tmp_path / "a.tar", {"a\nb.json": b"[]", "c\nd.png": b"no picture"})
+    sample, other = tars.samples(place)
+    with pytest.raises(DataError) as error:
+        sample.fields()
+    assert str(error.value) == f"{place}: 'a\\nb.json' must be a JSON object"
+    assert (sample.place, other.place) == (f"{place}: 'a\\nb'", f"{place}: 'c\\nd'")
+    with pytest.raises(DataError) as error:
+        other.members[0].image()
+    assert "\n" not in str(error.value)
+
+
 def header(name, kind, size):
     info = tarfile.TarInfo(name)
     info.type, block = kind, None
