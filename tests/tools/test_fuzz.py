@@ -95,8 +95,8 @@ def test_a_case_folder_is_whole_again_whatever_a_case_did(tmp_path):
         }
 
     folder.restore()
-    whole, kept = content(), (folder.path / "deep/b").stat().st_ino
-    assert whole == {"a": b"one", "deep": False, "deep/b": b"two", "link": Path("a")}
+    before, number = content(), (folder.path / "deep/b").stat().st_ino
+    assert before == {"a": b"one", "deep": False, "deep/b": b"two", "link": Path("a")}
     acts = [
         lambda path: (path / "a").write_bytes(b"eno"),  # as many bytes, at once
         lambda path: (path / "a").rename(path / "c"),
@@ -109,11 +109,11 @@ def test_a_case_folder_is_whole_again_whatever_a_case_did(tmp_path):
     for act in acts:
         act(folder.path)
         folder.restore()
-        assert content() == whole and os.access(folder.path / "a", os.W_OK)
-    assert (folder.path / "deep/b").stat().st_ino == kept  # what no case changed was not written again
+        assert content() == before and os.access(folder.path / "a", os.W_OK)
+    assert (folder.path / "deep/b").stat().st_ino == number  # what no case changed was not written again
     shutil.rmtree(folder.path / "deep")
     folder.restore()
-    assert content() == whole
+    assert content() == before
 
 
 def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path):

@@ -129,13 +129,13 @@ def test_an_archive_may_end_without_zeros(write_tar, tmp_path):
 
 def test_names_of_several_lines_are_shown_in_one(write_tar, tmp_path):
     place = write_tar(tmp_path / "a.tar", {"a\nb.json": b"[]", "c\nd.png": b"no picture"})
-    sample, other = tars.samples(place)
+    sample, torn = tars.samples(place)
     with pytest.raises(DataError) as error:
         sample.fields()
     assert str(error.value) == f"{place}: 'a\\nb.json' must be a JSON object"
-    assert (sample.place, other.place) == (f"{place}: 'a\\nb'", f"{place}: 'c\\nd'")
+    assert (sample.place, torn.place) == (f"{place}: 'a\\nb'", f"{place}: 'c\\nd'")
     with pytest.raises(DataError) as error:
-        other.members[0].image()
+        torn.members[0].image()
     assert "\n" not in str(error.value)
 
 
