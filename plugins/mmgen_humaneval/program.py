@@ -156,7 +156,7 @@ def _read_requests(path: Path) -> tuple[Mapping[str, Any], list[tuple[int, Mappi
     if not lines or lines[0][1].get("format") != REQUESTS:
         raise DataError(f"{path}: not a file of requests; give the file from `mmgen judge requests`")
     entries = [(number, line) for number, line in lines[1:] if "key" in line]
-    keys: dict[tuple[Any, ...], str] = {}  # a rating is requested once
+    keys: dict[tuple[Any, ...], Any] = {}  # a rating is requested once
     for number, line in [lines[0], *entries]:
         names = ("key", "id", "criterion") if line is not lines[0][1] else ("sheet",)
         values = tuple(line.get(name) for name in names)
