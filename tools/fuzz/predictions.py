@@ -62,7 +62,7 @@ def surfaces() -> list[Surface]:
             _spoil_requests,
             _requests,
             _check_requests,
-            r":\d+|holds no|cannot be|over \d+|nothing to ask",
+            r":\d+|no queries|cannot be|over \d+",
         ),
         Surface("commands", _commands, _command, _run_command, _check_command, lines=80),
     ]
@@ -230,7 +230,7 @@ def _requests(path: Path, _) -> Any:
 
 def _check_requests(path: Path, content: Any, _) -> None:
     text = path.read_bytes().decode("utf-8-sig")
-    rows = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line.strip()]
+    rows = [line for line in text.split("\n") if line.strip()]
     if not rows:
         return
     assert len(rows) == len(content), f"{len(content)} requests of {len(rows)} lines"

@@ -53,13 +53,23 @@ class Watch:
             path, _, flags = arguments
             if isinstance(flags, int) and flags & WRITES and self._is_elsewhere(path):
                 self._seen = f"opened {path!r} for writing"
-        elif _starts(event, arguments) or event in CHANGES and self._is_elsewhere(arguments[0]):
+        elif (
+            _starts(event, arguments)
+            or event in CHANGES
+            and not _in_folder(arguments)
+            and self._is_elsewhere(arguments[0])
+        ):
             self._seen = f"{event} {arguments[:2]!r}"
 
     def _is_elsewhere(self, path: Any) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):
             return False
         return not str(Path.cwd() / os.fsdecode(path)).startswith(self._allowed)
+
+
+def _in_folder(arguments: tuple[Any, ...]) -> bool:
+    """Whether a path is in a folder that is open, by its number, as when a folder is deleted with its content."""
+    return isinstance(arguments[-1], int) and arguments[-1] >= 0 and not Path(os.fsdecode(arguments[0])).is_absolute()
 
 
 def _starts(event: str, arguments: tuple[Any, ...]) -> bool:
