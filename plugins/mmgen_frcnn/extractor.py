@@ -49,9 +49,7 @@ class VisualGenomeRegions(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        if isinstance(source, Path):
-            raise DataError(f"{source}: 'visual_genome' extracts features from pictures, not from a file")
-        yield from extract_records(source, skip, 1, lambda batch: map(self._record, batch))
+        return extract_records("visual_genome", source, skip, 1, lambda batch: map(self._record, batch))
 
     def save(self, folder: Path) -> None:
         write(folder / FILE, {name: t.cpu() for name, t in self.network.state_dict().items()}, self.about)

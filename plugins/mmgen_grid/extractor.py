@@ -13,7 +13,6 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from mmgen.errors import DataError
 from mmgen.features.fingerprints import licenses
 from mmgen.parts import FailedImage, Picture, Record
 
@@ -49,9 +48,7 @@ class GridFeatures(CnnExtractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        if isinstance(source, Path):
-            raise DataError(f"{source}: 'timm_grid' extracts features from pictures, not from a file")
-        yield from extract_records(source, skip, self.batch_size, self._cells)
+        return extract_records("timm_grid", source, skip, self.batch_size, self._cells)
 
     def save(self, folder: Path) -> None:
         self.network.save(folder)

@@ -45,9 +45,7 @@ class TransformersDetector(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        if isinstance(source, Path):
-            raise DataError(f"{source}: 'detector' extracts features from pictures, not from a file")
-        yield from extract_records(source, skip, self.config.batch_size, self._detect)
+        return extract_records("detector", source, skip, self.config.batch_size, self._detect)
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)

@@ -54,9 +54,7 @@ class TorchvisionDetector(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        if isinstance(source, Path):
-            raise DataError(f"{source}: 'faster_rcnn' extracts features from pictures, not from a file")
-        yield from extract_records(source, skip, self.config.batch_size, self._detect)
+        return extract_records("faster_rcnn", source, skip, self.config.batch_size, self._detect)
 
     def save(self, folder: Path) -> None:
         save_network(self.model, folder)

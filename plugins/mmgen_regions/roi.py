@@ -12,7 +12,6 @@ from PIL import Image
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from mmgen.errors import DataError
 from mmgen.features.fingerprints import licenses
 from mmgen.parts import FailedImage, Picture, Record
 
@@ -54,9 +53,7 @@ class RoiFeatures(CnnExtractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        if isinstance(source, Path):
-            raise DataError(f"{source}: 'roi' extracts features from pictures, not from a file")
-        yield from extract_records(source, skip, self.batch_size, self._describe)
+        return extract_records("roi", source, skip, self.batch_size, self._describe)
 
     def save(self, folder: Path) -> None:
         self.network.save(folder)

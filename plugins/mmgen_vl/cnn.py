@@ -295,13 +295,17 @@ def weights_name(weights: str) -> str:
 
 
 def extract_records(
-    source: Iterable[Picture],
+    extractor: str,
+    source: Iterable[Picture] | Path,
     skip: frozenset[str],
     size: int,
     describe: Callable[[Sequence[LoadedPicture]], Iterable[Record]],
 ) -> Iterator[Record | FailedImage]:
     """Records of all pictures except the keys in `skip`, opened and described `size` at a time, or fewer when memory
-    runs out. A picture that cannot be opened gives a FailedImage in its place."""
+    runs out. A picture that cannot be opened gives a FailedImage in its place. Raises DataError, which names the
+    extractor, if the source is a file."""
+    if isinstance(source, Path):
+        raise DataError(f"{source}: '{extractor}' extracts features from pictures, not from a file")
     retry = OomRetry(
         "extracting features",
         "use a smaller network, smaller pictures (image_size), or a larger device",

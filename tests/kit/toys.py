@@ -112,6 +112,20 @@ def recipe(**changes) -> str:
     return toml({name: table for name, table in tables.items() if table is not None})
 
 
+def three_steps(**changes) -> str:
+    """The toy recipe with pictures: a step of captions, one of both that starts from it, and one of pictures alone."""
+    return recipe(
+        inputs={"image": {"type": "regions", "extractor": ROI}, "caption": {"type": "text"}},
+        steps={
+            "first": {"inputs": ["caption"], "train": ["backbone"]},
+            "second": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "first"},
+            "apart": {"inputs": ["image"], "train": ["image", "backbone"], "evaluate": False},
+        },
+        data={"train_size": 16, "val_size": 2, "test_size": 3, "image_size": 64},
+        **changes,
+    )
+
+
 def vlbert(**changes) -> str:
     """The toy recipe of VL-BERT, on drawn scenes: masked regions of captions' pictures, seen by drawn weights; with
     other values as in `recipe`."""

@@ -22,16 +22,7 @@ from mmgen.runs.training_process import Order
 slow = pytest.mark.slow  # starts processes
 pytestmark = pytest.mark.usefixtures("no_page")
 
-RECIPE = toys.recipe(
-    training={"epochs": 2, "checkpoint_every": 2},
-    inputs={"image": {"type": "regions", "extractor": toys.ROI}, "caption": {"type": "text"}},
-    steps={
-        "first": {"inputs": ["caption"], "train": ["backbone"]},
-        "second": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "first"},
-        "apart": {"inputs": ["image"], "train": ["image", "backbone"], "evaluate": False},
-    },
-    data={"train_size": 16, "val_size": 2, "test_size": 3, "image_size": 64},
-)
+RECIPE = toys.three_steps(training={"epochs": 2, "checkpoint_every": 2})
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +46,23 @@ def same(first: Path, second: Path, steps=("first", "second", "apart")) -> None:
 
 
 @slow
-def test_steps_trained_side_by_side_are_the_same_to_the_bit(sequential, tmp_path, caplog):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
+def test_a_run_trains_as_many_steps_at_a_time_as_its_recipe_says_the_same_to_the_bit(
+    sequential, tmp_path, monkeypatch, caplog
+):
+    trained = []  # (step, whether it began early)
+
+    class Watched(side_by_side.Process):
+        def train(self, step):
+            trained.append((step, self.early))
+            super().train(step)
+
+    monkeypatch.setattr(side_by_side, "cores", lambda: 2)
+    monkeypatch.setattr(side_by_side, "Process", Watched)
+    (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")
+    done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
+    assert dict(trained) == {"first": True, "second": False, "apart": False}
+    assert trained[0][0] == "first"  # captions can be read before there are features
     same(sequential, tmp_path)
     said = done.stdout + done.stderr
     assert "computing, up to 2 steps side by side, each with 1 thread on " in said
@@ -66,6 +70,8 @@ def test_steps_trained_side_by_side_are_the_same_to_the_bit(sequential, tmp_path
         assert f"\n{name}: training" in said and (f"\n{name}: scoring" in said) == (name != "apart")
     assert caplog.text.count("built on the spot") == said.count("all files are in") == 1
     assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
+    again = mmgen_here(tmp_path, "run", "toy.toml", "--set", "jobs=1")
+    assert "nothing to do: all steps are done" in again.stdout
 
 
 @slow
@@ -160,28 +166,6 @@ def test_jobs_default_to_the_recipes(monkeypatch, requested, cores, processes, d
     monkeypatch.setattr(side_by_side, "cores", lambda: cores)
     accelerator = SimpleNamespace(num_processes=processes, device=SimpleNamespace(type=device))
     assert Jobs.of(requested, SimpleNamespace(jobs=3), only, accelerator) == Jobs(most, only)
-
-
-@slow
-def test_a_run_trains_as_many_steps_at_a_time_as_its_recipe_says(sequential, tmp_path, monkeypatch):
-    trained = []  # (step, whether it began early)
-
-    class Watched(side_by_side.Process):
-        def train(self, step):
-            trained.append((step, self.early))
-            super().train(step)
-
-    monkeypatch.setattr(side_by_side, "cores", lambda: 2)
-    monkeypatch.setattr(side_by_side, "Process", Watched)
-    (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")
-    done = mmgen_here(tmp_path, "run", "toy.toml")
-    assert done.returncode == 0, done.stderr
-    assert dict(trained) == {"first": True, "second": False, "apart": False}
-    assert trained[0][0] == "first"  # captions can be read before there are features
-    assert "computing, up to 2 steps side by side, each with 1 thread on " in done.stdout + done.stderr
-    same(sequential, tmp_path)
-    again = mmgen_here(tmp_path, "run", "toy.toml", "--set", "jobs=1")
-    assert "nothing to do: all steps are done" in again.stdout
 
 
 def test_a_process_that_trained_a_step_trains_the_next(monkeypatch):

@@ -22,15 +22,7 @@ ray = pytest.importorskip("ray", reason="needs ray (pip install 'mmgen-framework
 pytestmark = pytest.mark.slow
 
 EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")
-RECIPE = toys.recipe(
-    inputs={"image": {"type": "regions", "extractor": toys.ROI}, "caption": {"type": "text"}},
-    steps={
-        "first": {"inputs": ["caption"], "train": ["backbone"]},
-        "second": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "first"},
-        "apart": {"inputs": ["image"], "train": ["image", "backbone"], "evaluate": False},
-    },
-    data={"train_size": 16, "val_size": 2, "test_size": 3, "image_size": 64},
-)
+RECIPE = toys.three_steps()
 
 
 @pytest.fixture(scope="module")
