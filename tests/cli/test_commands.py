@@ -4,16 +4,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Literal
 
-import click
 import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 from kit.toys import mmgen as mmgen_alone
 from kit.toys import mmgen_here
 
-import mmgen
 from mmgen.cli import main
 from mmgen.registry import installed
 from mmgen.testing import CommandSuite
@@ -181,36 +178,3 @@ class TestFind(CommandSuite):
 class TestFrcnn(CommandSuite):
     def config(self):
         return installed().get("command", "frcnn").config()
-
-
-class Silent(mmgen.CommandConfig):
-    type: Literal["silent"] = "silent"
-
-    def build(self):
-        return click.Command("silent")
-
-
-class Wrong(mmgen.CommandConfig):
-    """Not a command."""
-
-    type: Literal["wrong"] = "wrong"
-
-    def build(self):
-        return print
-
-
-def test_the_suite_says_what_is_wrong():
-    from mmgen.testing import failures
-
-    def suite(build):
-        return type("Made", (CommandSuite,), {"config": lambda self: build})
-
-    assert failures(suite(Silent())) == {
-        "test_every_field_is_described": "Silent has no docstring; its first line is shown by `mmgen plugins`",
-        "test_help_describes_the_command": "`mmgen silent --help` does not describe the command; give the function "
-        "a docstring",
-    }
-    assert failures(suite(Wrong())) == {
-        name: "build() of Wrong returned <built-in function print>; it must return a click.Command"
-        for name in ("test_help_describes_the_command", "test_it_builds_a_command")
-    }

@@ -14,9 +14,6 @@ from mmgen.evaluation.score import score_predictions, write_scores
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.report import gather_tables, write_page
-from mmgen.report.attention import AttentionPanel
-from mmgen.report.cards import compact
-from mmgen.report.frames import Frame
 from mmgen.storage import predictions
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Prediction
@@ -99,13 +96,6 @@ def cards(page, gallery):
 def words(html):
     """The visible text without tags."""
     return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
-
-
-def test_regions_with_attention_are_placed_on_their_picture():
-    panel = AttentionPanel(boxes={"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}, pictures={"image": [0, 1]})
-    shots = (("a", 100, 100), ("b", 100, 100))
-    assert compact(panel, Frame(shots))["boxes"] == {"image": [[0, 0, 0.49, 1], [0.51, 0, 1.0, 1]]}
-    assert compact(panel, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from kit.scoring import FAST, Words, cells, examples, score, write
 from mmgen import RecipeError
 from mmgen.registry import installed
 from mmgen.scoring import Comparison, System, Uncertainty, compare, metrics
-from mmgen.tensors import Scores
 
 
 def registry():
@@ -164,15 +163,6 @@ def test_the_best_of_several_texts():
     texts = [["wrong", "t0"], ["t1", "wrong"], ["wrong"], ["wrong", "no", "t3"]]
     comparison = compare([System("s", texts)], examples(4), {"w": Words()})
     assert comparison.values["s"]["right"] == 25 and comparison.oracle["s"] == {"right": 75.0}
-
-
-def test_two_metrics_of_one_type_have_separate_columns():
-    from mmgen.evaluation.score import merge_metrics
-
-    first, second = Scores({"bleu": 1.0, "only": 3.0}, {"bleu": [1.0]}, ("a",)), Scores({"bleu": 2.0}, {}, ("a",))
-    assert merge_metrics({"short": first, "long": second}) == Scores(
-        {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
-    )
 
 
 def test_a_comparison_shows_itself_in_a_notebook():

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from kit import forked, toys
-from kit.training import LimitedMemory, RecordedProgress, build_learner, largest_difference, step, train_step
+from kit.training import LimitedMemory, RecordedProgress, largest_difference, step, train_step
 
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER
 from mmgen.storage.weights import read_tensors
 from mmgen.training.learner import Learner
-from mmgen.training.validate import validate
 
 pytestmark = pytest.mark.slow
 
@@ -127,21 +126,6 @@ def test_one_pair_that_is_too_large_is_named(tmp_path):
         RunError, match=r"^step 's', update 0: out of memory with a single pair \(example 'e\d+'\); use shorter inputs"
     ):
         train_step(tmp_path / "s", model)
-
-
-def test_validation_is_cut_as_well(tmp_path):
-    model, examples = toys.model(), toys.examples(9)
-    learner = build_learner(model, tmp_path, examples, validation=examples)
-    expected = validate(learner)["validation_loss"]
-    memory = LimitedMemory(model, pairs=5)
-    assert validate(learner)["validation_loss"] == pytest.approx(expected, abs=1e-6)
-    assert max(memory.seen) <= 5
-    LimitedMemory(model, pairs=0)
-    with pytest.raises(
-        RunError,
-        match=r"^step 's', validation: out of memory with a single example \('e\d+'\); use shorter .* is kept$",
-    ):
-        validate(learner)
 
 
 SMALL = """

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from mmgen_frcnn import VisualGenome
 from mmgen_frcnn.command import settings
 from mmgen_frcnn.extractor import load, resized
-from mmgen_frcnn.network import STRIDE, Settings, apply_deltas
+from mmgen_frcnn.network import STRIDE, Settings
 from PIL import Image
 from torchvision.ops import nms, roi_pool
 
@@ -165,14 +165,6 @@ def test_an_anchor_is_at_every_place_of_the_maps(extractor):
     anchors = extractor.network._anchors(torch.zeros(1, 32, 2, 3))
     assert anchors.shape == (2 * 3 * 4, 4)
     assert anchors[4 * (3 + 2)].tolist() == [2 * 16 - 8, 16 - 16, 2 * 16 + 8, 16 + 16]
-
-
-def test_a_shift_and_a_scale_of_a_box():
-    moved = apply_deltas(
-        torch.tensor([[1.0, 0.0, 5 * np.log(2), 99.0]]), torch.tensor([[0.0, 0.0, 10.0, 20.0]]), (10, 10, 5, 5)
-    )
-    assert moved[0, [0, 2]].tolist() == pytest.approx([-4.0, 16.0], abs=1e-4)
-    assert (moved[0, 3] - moved[0, 1]).item() == pytest.approx(20 * 1000 / 16, rel=1e-4)
 
 
 def test_settings_are_those_of_the_file(converted, tmp_path):

@@ -7,7 +7,6 @@ from kit.toys import mmgen_here as mmgen
 from mmgen_streams import Archives, tars
 
 from mmgen.data.plan import DataStream
-from mmgen.data.stream_plan import StreamUpdates
 from mmgen.data.streams import StreamExamples
 from mmgen.errors import DataError
 from mmgen.storage.weights import read_tensors
@@ -49,16 +48,6 @@ def test_passes_before_a_position_are_not_read(captions, monkeypatch):
     monkeypatch.setattr(tars, "samples", lambda archive: opened.append(archive) or samples(archive))
     assert next(config(captions).build().stream("train").read(18 * 1000 + 3)).id == "s03"
     assert len(opened) == 4  # three to count a pass, and one to read
-
-
-def test_updates_take_the_next_positions():
-    updates = StreamUpdates(3, 5, 2)
-    assert [[[sample.index for sample in micro] for micro in updates[number]] for number in range(3)] == [
-        [[0, 1], [2, 3], [4]],
-        [[5, 6], [7, 8], [9]],
-        [[10, 11], [12, 13], [14]],
-    ]
-    assert len(updates) == 3 and updates.micro_batches(0) == 3 and sum(updates.pairs) == 15
 
 
 RECIPE = """

@@ -7,7 +7,6 @@ import pytest
 from kit import served
 from kit.toys import mmgen_here as mmgen
 from mmgen_streams import tars
-from mmgen_streams.places import ranges
 
 from mmgen.errors import DataError
 from mmgen.features.shards import Shard
@@ -162,12 +161,3 @@ def test_headers_that_would_fill_the_memory_or_never_end(tmp_path, content):
     with pytest.raises(DataError) as error:
         list(itertools.islice(tars.pictures(str(tmp_path / "h.tar")), 10))
     assert str(error.value) == f"{tmp_path}/h.tar: not a tar file, or damaged; compressed archives must be unpacked"
-
-
-def test_ranges():
-    assert list(ranges("a-{08..10}.tar")) == ["a-08.tar", "a-09.tar", "a-10.tar"]
-    assert list(ranges("{0..1}/x-{1..2}")) == ["0/x-1", "0/x-2", "1/x-1", "1/x-2"] and list(ranges("x.tar")) == [
-        "x.tar"
-    ]
-    with pytest.raises(DataError, match="a range of more than 1,000,000 files"):
-        list(ranges("{0..9999999999}"))
