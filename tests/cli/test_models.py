@@ -1,0 +1,28 @@
+"""`mmgen export`, `mmgen push` and `mmgen info`."""
+
+from pathlib import Path
+
+from kit import toys
+
+STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes" / "seed-0"
+
+
+def test_folders_without_a_model(tmp_path):
+    for arguments in (("export", "nowhere", "out"), ("info", "nowhere")):
+        done = toys.mmgen_here(tmp_path, *arguments)
+        assert (done.returncode, done.stderr) == (
+            1,
+            "error: nowhere: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)\n",
+        )
+    pushed = toys.mmgen_here(tmp_path, "push", "nowhere", "hf:me/toy")
+    assert (pushed.returncode, pushed.stderr) == (
+        1,
+        "error: nowhere: not an export; write one with `mmgen export RUN FOLDER`\n",
+    )
+
+
+def test_a_run_is_described(tmp_path):
+    done = toys.mmgen_here(tmp_path, "info", str(STORED))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == f"{STORED}: a run of 'writes', profile default, seed 0"
+    assert "| both  | image and caption | text  | finished |" in done.stdout
