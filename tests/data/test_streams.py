@@ -45,7 +45,7 @@ def test_a_copy_for_another_process_reads_from_the_beginning():
     assert copy[5].id == "n5" and copy.stream.starts == [4, 5]
 
 
-@pytest.mark.parametrize("use", [len, lambda others: others[0]])
+@pytest.mark.parametrize("use", [len, lambda examples: examples[0]])
 def test_other_examples_of_a_stream_are_refused(use):
     with pytest.raises(DataError) as error:
         use(NoExamples("matching"))
