@@ -68,7 +68,7 @@ def coco(folder: Path) -> None:
     [
         pytest.param("bertgen_vqa", "paper", marks=pytest.mark.exhaustive),  # the next one is the same but for RoBERTa
         ("bertgen_vqa_roberta", "paper"),
-        ("bertgen_vqa_modernbert", "paper"),
+        pytest.param("bertgen_vqa_modernbert", "paper", marks=pytest.mark.exhaustive),  # the next one has its modules
         ("bertgen_vqa_modernvbert", "paper"),
         pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
         pytest.param("bertgen_vqg_coco", "paper", marks=pytest.mark.exhaustive),  # the warm one reads these files

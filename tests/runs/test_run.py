@@ -142,7 +142,7 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run
     ("moment", "how"),
     [
         ("steps/first/checkpoint.safetensors", signal.SIGKILL),
-        ("steps/first/weights.safetensors", signal.SIGTERM),
+        pytest.param("steps/first/weights.safetensors", signal.SIGTERM, marks=pytest.mark.exhaustive),
         ("steps/second/checkpoint.safetensors", signal.SIGINT),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -65,12 +66,16 @@ CRAMPED = """
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 
-def launched(processes: int, folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess:
-    """With `torchrun`, which starts an interpreter for each process."""
+def torchrun(processes: int, folder: Path, script: str, *arguments: str) -> forked.Process:
     (folder / "script.py").write_text(textwrap.dedent(script))
     launcher = "import runpy; runpy.run_module('torch.distributed.run', run_name='__main__', alter_sys=True)"
     options = ("--standalone", f"--nproc-per-node={processes}")
-    return forked.run(launcher, *options, "script.py", *arguments, folder=folder, **PATHS)
+    return forked.start(launcher, *options, "script.py", *arguments, folder=folder, **PATHS)
+
+
+def launched(processes: int, folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess:
+    """With `torchrun`, which starts an interpreter for each process."""
+    return torchrun(processes, folder, script, *arguments).finish()
 
 
 STARTED = """
@@ -79,6 +84,17 @@ STARTED = """
     with distributed.peer_failures(accelerator):
         accelerator.wait_for_everyone()
     print(f"{accelerator.process_index} of {accelerator.num_processes}\\n", end="")
+"""
+
+# What torchrun starts: it hands its environment on and waits.
+WAITING = """
+    import json, os, time
+    from pathlib import Path
+    rank = os.environ["RANK"]
+    Path(f"new-{rank}").write_text(json.dumps(dict(os.environ)))
+    Path(f"new-{rank}").rename(f"environment-{rank}.json")
+    while not Path("done").exists():
+        time.sleep(0.05)
 """
 
 
@@ -115,8 +131,16 @@ def sizes(folder: Path, step: str) -> set[int]:
 
 
 def test_torchrun_starts_processes_that_find_together(tmp_path):
-    done = launched(2, tmp_path, STARTED)
-    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == ["0 of 2", "1 of 2"], done.stderr
+    """Forks stand for the processes that it starts, which would import torch once more each."""
+    launcher, files = torchrun(2, tmp_path, WAITING), [tmp_path / f"environment-{rank}.json" for rank in range(2)]
+    while not all(file.exists() for file in files):
+        assert not launcher.ended(), launcher.finish().stderr
+        time.sleep(0.01)
+    processes = [forked.start(STARTED, folder=tmp_path, **json.loads(file.read_text())) for file in files]
+    results = [process.finish() for process in processes]
+    (tmp_path / "done").touch()
+    assert [result.stdout for result in results] == ["0 of 2\n", "1 of 2\n"], [result.stderr for result in results]
+    assert launcher.finish().returncode == 0
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])

@@ -60,7 +60,9 @@ def test_the_gradient_is_that_of_the_whole_batch(tmp_path, objectives):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objectives", [("views",), BOTH], ids=["alone", "both"])
+@pytest.mark.parametrize(
+    "objectives", [pytest.param(("views",), id="alone", marks=pytest.mark.exhaustive), pytest.param(BOTH, id="both")]
+)
 def test_micro_batches_change_nothing(tmp_path, objectives):
     logs, models = [], [contrast.model() for _ in range(2)]
     for size, model in zip((16, 4), models, strict=True):
@@ -187,7 +189,7 @@ TWO = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dropout", "size"), [(0.0, 4), (0.3, 6)])
+@pytest.mark.parametrize(("dropout", "size"), [pytest.param(0.0, 4, marks=pytest.mark.exhaustive), (0.3, 6)])
 def test_two_processes_train_what_one_does(tmp_path, dropout, size):
     """With dropout too, since each micro-batch has its draws; one process has an odd number of micro-batches less."""
     done = several(2, tmp_path, TWO, str(dropout), str(size))

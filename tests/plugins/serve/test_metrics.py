@@ -9,8 +9,8 @@ from mmgen_serve.metrics import Metrics
 def test_histograms_are_cumulative():
     metrics = Metrics()
     for seconds in (0.01, 0.02, 99.0):
-        metrics.answered("/v1/ask", 200, seconds)
-    metrics.batch(3)
+        metrics.count_request("/v1/ask", 200, seconds)
+    metrics.count_batch(3)
     lines = metrics.text(waiting=2).splitlines()
     assert 'mmgen_requests_total{route="/v1/ask",status="200"} 3' in lines and "mmgen_waiting 2" in lines
     assert [line.split()[1] for line in lines if line.startswith("mmgen_request_seconds_bucket")] == (
