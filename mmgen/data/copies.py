@@ -21,6 +21,7 @@ class Copy:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with this object)
 
     def add(self, examples: Sequence[Example]) -> None:
+        """Append a chunk of examples, unless an earlier one could not be written."""
         if self.complete:
             try:
                 pickle.dump(examples, self._file, pickle.HIGHEST_PROTOCOL)

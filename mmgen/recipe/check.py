@@ -181,7 +181,7 @@ class _Check:
                 self.mistakes(Recipe, [mistake], ())
         return recipe
 
-    def fits(self, built: Mapping[str, Any]) -> None:
+    def check_references(self, built: Mapping[str, Any]) -> None:
         """Check references: steps name inputs and steps that exist, without a cycle; the generator supports the
         backbone and the options of [decoding]."""
         backbone, generator = built.get("backbone"), built.get("generator")

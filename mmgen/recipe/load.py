@@ -105,7 +105,7 @@ def resolve(
         name: step if step is None else check.step(step, base_training, ("steps", name)) for name, step in steps.items()
     }
     recipe = check.top({**values, **({"data": data} if data else {}), **built})
-    check.fits(built)
+    check.check_references(built)
     if check.problems:
         raise RecipeError("\n".join(sorted(check.problems, key=_line_number)))
     assert recipe is not None  # it is None only with a problem

@@ -51,7 +51,7 @@ class Service:
     ) -> None:
         self.predictor, self.model, self.limits = predictor, model, limits
         self.metrics, self.started = Metrics(), int(time.time())
-        self.engine = Engine(predictor, limits, window, batch, readers, on_batch=self.metrics.batch)
+        self.engine = Engine(predictor, limits, window, batch, readers, on_batch=self.metrics.count_batch)
         predictor.names.advice = ADVICE
         self.labels = () if predictor.kind == "text" else predictor.needed_labels()
 

@@ -91,7 +91,7 @@ class Guard:
             self.held -= body.size
             seconds = time.perf_counter() - start
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.answered(route, status, seconds)
+            self.metrics.count_request(route, status, seconds)
             log.info(f"{request_id} {scope['method']} {route} {status} {1000 * seconds:.0f} ms")
 
     def _admit(self, request: Request) -> None:

@@ -21,14 +21,14 @@ class Metrics:
         self._total_seconds = 0.0
         self._batched = 0
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request. `status` 0: the client went away."""
         with self._lock:
             self._requests[route, status] += 1
             self._durations[_bucket(seconds, SECONDS)] += 1
             self._total_seconds += seconds
 
-    def batch(self, size: int) -> None:
+    def count_batch(self, size: int) -> None:
         """Count a batch of the model."""
         with self._lock:
             self._batches[_bucket(size, SIZES)] += 1

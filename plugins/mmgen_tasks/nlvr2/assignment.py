@@ -78,6 +78,7 @@ class TextAssignmentObjective(Objective):
         )
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
+        """(B, 3) float32: the caption belongs to the left picture, to the right one, or to neither."""
         pooled = model.backbone.pooled(model.encode(batch).states)
         return self.head(joined(pooled) if self.by_row else pooled).float()
 
