@@ -109,7 +109,7 @@ def _unpickled(path: Path) -> Any:
     if what := foreign(path, "torch", "zip"):
         raise DataError(f"{path}: {what}")
     try:
-        _check_unpacked_size(regular(path))
+        _check_zip(regular(path))
         with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
             return torch.load(path, map_location="cpu", weights_only=True)
     except DataError:
@@ -128,14 +128,16 @@ def _unpickled(path: Path) -> Any:
         ) from None
 
 
-def _check_unpacked_size(path: Path) -> None:
+def _check_zip(path: Path) -> None:
     """Raises DataError for a torch file with compressed entries: torch compresses none, and a small file could unpack
-    to more than fits into memory."""
+    to more than fits into memory. Also for a wrong checksum, since torch compares none."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as file:
             unpacked_size = sum(entry.file_size for entry in file.infolist())
-        if unpacked_size > path.stat().st_size:
-            raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")
+            if unpacked_size > path.stat().st_size:
+                raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")
+            if name := file.testzip():
+                raise DataError(f"{path}: damaged: checksum mismatch in '{name}'; download the file again")
 
 
 def _by_name(value: Any) -> dict[str, Tensor]:

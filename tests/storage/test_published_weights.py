@@ -114,6 +114,18 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
         read_published(str(tmp_path / "b.bin"))
 
 
+def test_a_turned_bit_of_a_torch_file_is_noticed(tmp_path):
+    torch.save(TENSORS, tmp_path / "a.bin")
+    content = bytearray((tmp_path / "a.bin").read_bytes())
+    content[content.index(TENSORS["cls.b"].numpy().tobytes()) + 3] ^= 1
+    (tmp_path / "a.bin").write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_published(str(tmp_path / "a.bin"))
+    assert str(error.value) == (
+        f"{tmp_path / 'a.bin'}: damaged: checksum mismatch in 'a/data/1'; download the file again"
+    )
+
+
 @pytest.mark.parametrize(
     "name, content, reason",
     [

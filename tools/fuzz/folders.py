@@ -63,7 +63,13 @@ def surfaces() -> list[Surface]:
         Surface("pretrained", _prepare_pretrained, _spoil_pretrained, _pretrained, _check_pretrained, named="weights"),
         Surface("run_folder", _prepare, _spoil_kept, _load, _check_kept, lines=20, named=r"\.json|\.safetensors|\.h5"),
         Surface(
-            "results", _prepare, _spoil_results, _read_results, _check_results, named=r"\.json|no step is finished"
+            "results",
+            _prepare,
+            _spoil_results,
+            _read_results,
+            _check_results,
+            named=r"\.json|no step is finished",
+            starts=True,
         ),
         Surface(
             "checkpoint",
@@ -73,6 +79,7 @@ def surfaces() -> list[Surface]:
             _check_finished,
             lines=20,
             named=r"\.json|\.safetensors",
+            starts=True,  # Java, for the tokenizer of the metrics
         ),
     ]
 

@@ -38,7 +38,7 @@ TRUTHS: dict[str, tuple[str, Any]] = {
     "phrases": ("t.json", [{"id": 1, "box": [0, 0, 1, 1], "type": "people"}, {"id": 2, "box": [0, 0, 2, 3]}]),
 }
 LINES = ("nlvr2", "vcr")  # whose references are JSON lines
-PLACED = r":\d+|\[\d+\]|not a file of|cannot be|over \d+|not usable"
+PLACED = r":\d+|\[\d+\]|not a file of|cannot be|over \d+|not usable|is a gzip archive"
 
 
 def surfaces() -> list[Surface]:
@@ -139,7 +139,7 @@ def _check_truths(path: Path, content: list[Any], _: Any) -> None:
     if isinstance(rows, dict):
         rows = rows["annotations" if form == "vqa" else "references"]
     if form == "vqa":
-        said = [tuple(answer["answer"] for answer in row["answers"]) for row in rows]
+        said = [tuple(" ".join(answer["answer"].split()) for answer in row["answers"]) for row in rows]
         assert said == [example.targets for example in content]
     elif form == "nlvr2":
         said = [row.get("label") for row in rows]
