@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo  # encoders import it too, but torch 2.6 cannot import it inside of torch.device("meta")
 
 from ..configs import DatasetConfig, FeaturesConfig
 from ..data.seeds import seeded

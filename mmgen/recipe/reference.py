@@ -134,8 +134,13 @@ def _value(schema: dict[str, Any]) -> str:
         return " or ".join(_value(choice) for choice in schema["anyOf"])
     if "enum" in schema or "const" in schema:
         return ", ".join(_code(_toml(choice)) for choice in schema.get("enum", [schema.get("const")]))
-    bounds = [f"{word} {schema[key]}" for key, word in BOUNDS.items() if key in schema]
+    bounds = [f"{word} {_number(schema[key])}" for key, word in BOUNDS.items() if key in schema]
     return ", ".join([WORDS.get(schema.get("type", ""), "anything"), *bounds])
+
+
+def _number(value: float) -> float:
+    """A bound as it is written in the code: pydantic before 2.10 makes 0.0 of 0."""
+    return int(value) if float(value).is_integer() else value
 
 
 def _toml(value: Any) -> str:

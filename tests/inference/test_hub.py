@@ -1,5 +1,6 @@
 """Names of the hub, and pushing to and loading from a stand-in of the hub on loopback."""
 
+import inspect
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from huggingface_hub import RepoCard
 from kit import hub
 from PIL import Image
 
@@ -92,6 +94,10 @@ def test_another_folder_is_not_pushed(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    "https://huggingface.co" in inspect.getsource(RepoCard.validate),
+    reason="the installed huggingface_hub validates cards at huggingface.co alone",
+)
 def test_push_and_load(exported, tmp_path):
     """In separate processes: huggingface_hub reads the address of the hub when it is imported."""
     Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
