@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from kit import toys
 
 from mmgen.inference.load import load_run
@@ -73,9 +74,18 @@ def test_is_done(runs, name):
     assert {path: path.read_bytes() for path in folder(name).glob("steps/*/*")} == before
 
 
+def drops_as_stored() -> bool:
+    """Whether the installed torch draws the dropout of the torch that the runs are of, 2.15; 2.6 draws another."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return torch.nn.functional.dropout(torch.ones(12)).tolist() == [0, 0, 2, 0, 0, 0, 2, 2, 0, 2, 2, 2]
+
+
 @pytest.mark.parametrize(("name", "step"), [("writes", "both"), ("predicts", "choices")])
 def test_continues(runs, name, step):
     """A missing step starts from the stored weights of another step, and ends with its former weights."""
+    if not drops_as_stored():
+        pytest.skip("the installed torch draws other dropout than the torch of the stored runs")
     weights = folder(name) / "steps" / step / "weights.safetensors"
     before = toys.load_file(weights)
     shutil.rmtree(weights.parent)

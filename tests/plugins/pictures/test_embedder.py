@@ -14,6 +14,7 @@ from mmgen_regions import Regions, Roi
 from mmgen_scenes import Scenes
 from mmgen_vlbert import VlBert, VlBertRegions
 from PIL import Image
+from safetensors.torch import load_file
 
 import mmgen
 from mmgen.errors import DataError
@@ -27,6 +28,7 @@ from mmgen.testing import EmbedderSuite
 from mmgen.testing.tiny import Tiny
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "pictures.md"
+RECIPE = PAGE.parents[1] / "recipes" / "learning_along.toml"
 ROI = Roi(model="test_resnet", image_size=64)
 SCENES = Scenes(train_size=6, val_size=1, test_size=1, image_size=64).build()
 PICTURES = {picture.key: picture for picture in SCENES.pictures()}
@@ -242,6 +244,20 @@ def test_a_network_learns_along_and_is_asked_about_a_photo(trained, tmp_path):
     by_key = predictor.ask("train-00000", caption="a red ball").texts[0]
     picture = next(iter(predictor.recipe.data.build().pictures()))
     assert predictor.ask(picture, caption="a red ball").texts[0].score == by_key.score
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("profile", "stages"), [("frozen", set()), ("stage", {"layer2"}), ("recomputed", {"conv1", "layer1", "layer2"})]
+)
+def test_what_trains_in_the_recipe(profile, stages, tmp_path):
+    sets = ("inputs.image.extractor.model=test_resnet", f"output={tmp_path}", "training.epochs=1")
+    few = tuple(f"data.{split}_size=8" for split in ("train", "val"))
+    recipe = load(RECIPE, installed(), profile, (*sets, *few))[0]
+    trained = load_file(run(recipe).path / "steps" / "picture" / "weights.safetensors")
+    fresh = recipe.inputs["image"].extractor.build().network.module.state_dict()
+    names = (name for name in fresh if not torch.equal(fresh[name], trained[f"embedders.image.network.{name}"]))
+    assert {name.split(".")[0] for name in names} == stages
 
 
 @pytest.mark.parametrize(
