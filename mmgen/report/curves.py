@@ -76,7 +76,8 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
         )
         for step, colour in colours(list(curves)).items():
             points = getattr(curves[step], kind)
-            marker = {"marker": "o", "markersize": 3} if kind == "validation" else {}
+            dots = kind == "validation" or len(points) == 1  # a line through one point would not be seen
+            marker = {"marker": "o", "markersize": 3} if dots else {}
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.6, label=step, **marker) if points else None
         if kind == "learning":  # starts far above its end
             axes.set_yscale("log")

@@ -99,7 +99,7 @@ JOBS = (
             File("wanted.jsonl", content=WANTED),
             Shell(f'mmgen generate {RUN} --caption "a red kite to the right of a butterfly" --n 3', INDEX),
             Shell(f'mmgen generate {RUN} photo.jpg --caption "a dog on a beach"', INDEX),
-            Shell(f"mmgen generate {RUN} folder_of_pictures --out questions.jsonl", INDEX),
+            Shell(f'mmgen generate {RUN} folder_of_pictures --caption "a photo" --out questions.jsonl', INDEX),
             Shell(f'mmgen generate {RUN} --input image=test-00001 --input caption="a dog on a beach"', INDEX),
             Shell(f"mmgen generate {RUN} wanted.jsonl --set decoding.num_beams=4", INDEX),
         ),
