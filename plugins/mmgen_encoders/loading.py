@@ -227,6 +227,7 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
 
 def check_weights(config: Encoder) -> PreTrainedConfig:
     """transformers' config of the weights. Raises DataError if the backbone cannot use them."""
+    config.check_path()
     sizes = _load_weights(config, _read_sizes)
     if config.transformers_name not in (None, sizes.model_type):
         raise DataError(

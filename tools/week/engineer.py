@@ -48,7 +48,7 @@ MORE = """\
 extends = "recipes/bertgen_vqa.toml"
 name = "more"
 [profiles.sample.backbone]
-weights = "../questions/backbone"
+weights = "questions/backbone"
 [steps.more]
 inputs = ["image", "caption"]
 train = ["image", "backbone"]

@@ -48,6 +48,18 @@ def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
+def test_a_path_where_nothing_is_is_no_hub_name(tmp_path):
+    from mmgen_encoders import Bert
+
+    for weights in ("../nothing/backbone", str(tmp_path / "nothing"), "a/b/c"):
+        wrong = (
+            f"backbone.weights: '{weights}': no such folder; a path in a recipe is relative to the recipe's folder, a "
+            "path of --set to the current folder"
+        )
+        assert refused(Bert(weights=weights).check_weights) == refused(Bert(weights=weights).build) == wrong
+    Bert(weights="owner/name").check_weights()
+
+
 def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
     """Sizes that are possible one by one, but not together: in a recipe, and in the folder of `backbone.weights`."""
     from mmgen_encoders import Bert
