@@ -60,9 +60,11 @@ def test_jobs_are_done_once_and_counted(tmp_path, monkeypatch):
         done = CliRunner().invoke(week.week, ["--folder", str(tmp_path)])
         assert done.exit_code == 0, done.output
     assert len((tmp_path / "said.txt").read_text().splitlines()) == 1
-    assert [*json.loads((tmp_path / "seconds.json").read_text())] == ["write", "read"]
+    took = json.loads((tmp_path / "seconds.json").read_text())
+    assert [*took] == ["write", "read"] and took["write"]["processor"] > 0
     rows = [line.split(" | ")[:6] for line in done.output.splitlines() if line.startswith("| researcher")]
     assert rows == [["| researcher", "write", "3", "3", "2", "1"], ["| researcher", "read", "1", "1", "1", "0"]]
+    assert any(line.startswith("|  | 2 jobs | 4 | 4 | 3 | 1 | ") for line in done.output.splitlines())
     assert done.output.splitlines()[-1] == "- write: a detour"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shlex
 import signal
 import socket
@@ -13,7 +14,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -55,10 +56,10 @@ class Desk:
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
 
-    def do(self, job: Job) -> float:
-        """Does the steps of a job; returns seconds. Raises click.ClickException with the end of a failed step's
-        output."""
-        begin = time.monotonic()
+    def do(self, job: Job) -> dict[str, float]:
+        """Does the steps of a job; returns its seconds, and those of processors. Raises click.ClickException with the
+        end of a failed step's output."""
+        begin, before = time.monotonic(), processor_seconds()
         with contextlib.ExitStack() as services, (self.folder / f"{slug(job.name)}.log").open("w") as log:
             port = 0
             for step in job.steps:
@@ -79,7 +80,10 @@ class Desk:
                 if done.returncode:
                     output = Path(log.name).read_text(encoding="utf-8", errors="replace")
                     raise click.ClickException(f"{job.name}: {command[-1]}\n{output[-3000:]}")
-        return time.monotonic() - begin
+        return {
+            "seconds": round(time.monotonic() - begin, 1),
+            "processor": round(processor_seconds() - before, 1),
+        }
 
     @contextlib.contextmanager
     def _served(self, command: str, port: int, log: int) -> Iterator[None]:
@@ -106,6 +110,12 @@ def line(step: Shell, job: Job) -> str:
     return "; ".join(f"{word} {small}" if small and "mmgen run " in word else word for word in words)
 
 
+def processor_seconds() -> float:
+    """Seconds that all ended child processes have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def slug(name: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in name)
 
@@ -130,20 +140,23 @@ def chosen(person: str | None) -> list[tuple[str, Job]]:
     return [(name, job) for name, job in jobs if job.name in needed]
 
 
-def table(rows: Sequence[tuple[str, Job, float | None]]) -> str:
-    lines = ["| person | job | steps | not on a page | minutes by hand | detours | seconds |"]
-    lines += ["|---|---|---:|---:|---:|---:|---:|"]
-    for person, job, seconds in rows:
-        without = sum(not step.page for step in job.steps)
-        took = "-" if seconds is None else f"{seconds:.0f}"
-        lines.append(
-            f"| {person} | {job.name} | {len(job.steps)} | {without} | {job.minutes} | {len(job.detours)} | {took} |"
+def table(rows: Sequence[tuple[str, Job, Mapping[str, float]]]) -> str:
+    head = ("person", "job", "steps", "not on a page", "minutes by hand", "detours", "seconds", "of processors")
+    cells = [
+        (
+            len(job.steps),
+            sum(not step.page for step in job.steps),
+            job.minutes,
+            len(job.detours),
+            round(took.get("seconds", 0)),
+            round(took.get("processor", 0)),
         )
-    total = sum(seconds or 0 for _, _, seconds in rows)
-    lines.append(
-        f"| | {len(rows)} jobs | {sum(len(job.steps) for _, job, _ in rows)} | | "
-        f"{sum(job.minutes for _, job, _ in rows)} | {sum(len(job.detours) for _, job, _ in rows)} | {total:.0f} |"
-    )
+        for _, job, took in rows
+    ]
+    names = [(person, job.name) for person, job, _ in rows] + [("", f"{len(rows)} jobs")]
+    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * 6]
+    for name, numbers in zip(names, [*cells, [sum(column) for column in zip(*cells, strict=True)]], strict=True):
+        lines.append(f"| {' | '.join(map(str, [*name, *numbers]))} |")
     detours = [f"- {job.name}: {detour}" for _, job, _ in rows for detour in job.detours]
     return "\n".join([*lines, "", *detours])
 
@@ -156,18 +169,18 @@ def week(folder: Path | None, person: str | None, only_list: bool) -> None:
     """Do what three people do in a week, with the commands of the documentation."""
     jobs = chosen(person)
     if only_list:
-        click.echo(table([(name, job, None) for name, job in jobs]))
+        click.echo(table([(name, job, {}) for name, job in jobs]))
         return
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="week-")))
         folder.mkdir(parents=True, exist_ok=True)
         desk, record = Desk(folder), folder / "seconds.json"
-        seconds: dict[str, float] = json.loads(record.read_text()) if record.exists() else {}
+        seconds: dict[str, dict[str, float]] = json.loads(record.read_text()) if record.exists() else {}
         for name, job in jobs:
             if job.name not in seconds:
                 click.echo(f"{name}: {job.name}")
-                seconds[job.name] = round(desk.do(job), 1)
+                seconds[job.name] = desk.do(job)
                 record.write_text(json.dumps(seconds, indent=1))
         click.echo(table([(name, job, seconds[job.name]) for name, job in jobs]))
 

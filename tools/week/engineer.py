@@ -154,7 +154,7 @@ JOBS = (
         "training on from an export",
         (File("more.toml", content=MORE), Shell("mmgen run more.toml --step more")),
         minutes=10,
-        small=TINY,
+        small=(*TINY, *SMALL[2:]),
         needs=("an export, loaded elsewhere",),
     ),
     Job(
