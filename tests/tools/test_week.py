@@ -34,7 +34,7 @@ def test_jobs_come_after_those_that_they_need():
 
 
 def test_every_run_of_a_line_is_made_small():
-    job = Job("a", (), 1, small=("training.epochs=1",))
+    job = Job("a", (), small=("training.epochs=1",))
     assert week.line(Shell("for a in b; do mmgen run $a; done"), job) == (
         "for a in b; do mmgen run $a --set training.epochs=1; done"
     )
@@ -54,7 +54,7 @@ def test_jobs_are_done_once_and_counted(tmp_path, monkeypatch):
         Shell("test -e a/b.txt; mmgen --version >> said.txt"),
         Code(content="print(1)"),
     )
-    jobs = (Job("write", steps, 2, ("a detour",)), Job("read", (Shell("cat said.txt"),), 1, needs=("write",)))
+    jobs = (Job("write", steps, ("a detour",)), Job("read", (Shell("cat said.txt"),), needs=("write",)))
     monkeypatch.setattr(week, "PEOPLE", {"researcher": jobs})
     for _ in range(2):
         done = CliRunner().invoke(week.week, ["--folder", str(tmp_path)])
@@ -62,15 +62,15 @@ def test_jobs_are_done_once_and_counted(tmp_path, monkeypatch):
     assert len((tmp_path / "said.txt").read_text().splitlines()) == 1
     took = json.loads((tmp_path / "seconds.json").read_text())
     assert [*took] == ["write", "read"] and took["write"]["processor"] > 0
-    rows = [line.split(" | ")[:6] for line in done.output.splitlines() if line.startswith("| researcher")]
-    assert rows == [["| researcher", "write", "3", "3", "2", "1"], ["| researcher", "read", "1", "1", "1", "0"]]
-    assert any(line.startswith("|  | 2 jobs | 4 | 4 | 3 | 1 | ") for line in done.output.splitlines())
+    rows = [line.split(" | ")[:5] for line in done.output.splitlines() if line.startswith("| researcher")]
+    assert rows == [["| researcher", "write", "3", "3", "1"], ["| researcher", "read", "1", "1", "0"]]
+    assert any(line.startswith("|  | 2 jobs | 4 | 4 | 1 | ") for line in done.output.splitlines())
     assert done.output.splitlines()[-1] == "- write: a detour"
 
 
 @pytest.mark.slow
 def test_a_step_that_fails_is_shown_with_its_output(tmp_path, monkeypatch):
-    job = Job("wrong", (Shell("mmgen info nothing"),), 1)
+    job = Job("wrong", (Shell("mmgen info nothing"),))
     monkeypatch.setattr(week, "PEOPLE", {"researcher": (job,)})
     done = CliRunner().invoke(week.week, ["--folder", str(tmp_path)])
     assert done.exit_code == 1 and "wrong: mmgen info nothing" in done.output and "error: nothing" in done.output

@@ -7,7 +7,8 @@ commands and the code of the documentation, at tiny sizes.
     python -m tools.week --list                the jobs, without doing them
 
 A job is a list of steps: commands, Python code and files. A step that names a page of the documentation is there, word
-for word (a test compares them); a step without a page is one that the pages leave to the reader. `minutes` and
-`detours` were counted by hand by somebody who did the job with the pages alone, before what was found was mended. What
-a job costs in seconds is measured. Nothing is downloaded, and nothing is installed outside the folder.
+for word (a test compares them); a step without a page is one that the pages leave to the reader. The table has the
+seconds of each job, and its detours: what stood in the way of the first who did it with the pages alone (a sentence
+that was not true, a command that was missing, an error that did not help); each has been mended. Nothing is downloaded,
+and nothing is installed outside the folder.
 """

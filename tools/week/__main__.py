@@ -141,12 +141,11 @@ def chosen(person: str | None) -> list[tuple[str, Job]]:
 
 
 def table(rows: Sequence[tuple[str, Job, Mapping[str, float]]]) -> str:
-    head = ("person", "job", "steps", "not on a page", "minutes by hand", "detours", "seconds", "of processors")
+    head = ("person", "job", "steps", "not on a page", "detours", "seconds", "of processors")
     cells = [
         (
             len(job.steps),
             sum(not step.page for step in job.steps),
-            job.minutes,
             len(job.detours),
             round(took.get("seconds", 0)),
             round(took.get("processor", 0)),
@@ -154,7 +153,7 @@ def table(rows: Sequence[tuple[str, Job, Mapping[str, float]]]) -> str:
         for _, job, took in rows
     ]
     names = [(person, job.name) for person, job, _ in rows] + [("", f"{len(rows)} jobs")]
-    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * 6]
+    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * 5]
     for name, numbers in zip(names, [*cells, [sum(column) for column in zip(*cells, strict=True)]], strict=True):
         lines.append(f"| {' | '.join(map(str, [*name, *numbers]))} |")
     detours = [f"- {job.name}: {detour}" for _, job, _ in rows for detour in job.detours]

@@ -6,6 +6,7 @@ from .steps import File, Job, Shell, block_with
 
 PLUGINS, EXAMPLES = "docs/plugins.md", "docs/examples.md"
 NAMES = {
+    "extractor": "colours",
     "backbone": "tower",
     "generator": "scribe",
     "objective": "length",
@@ -55,7 +56,6 @@ JOBS = (
             Shell("mmgen plugins", PLUGINS),
             Shell("mmgen run recipe.toml", PLUGINS, {"recipe.toml": "mmgen-audio/recipe.toml"}),
         ),
-        minutes=4,
         small=SMALL,
     ),
     Job(
@@ -70,8 +70,11 @@ JOBS = (
             Shell("mmgen plugins --strict-plugins", PLUGINS),
             *(Shell(f"mmgen run mmgen-{name}/recipe.toml") for name in ("length", "shared-words", "poster")),
         ),
-        minutes=12,
         small=SMALL,
+        detours=(
+            "there was no template of an extractor, and no page had the code of one",
+            "the README of a new package did not say that an offline installation needs setuptools 77",
+        ),
     ),
     Job(
         "the complete example of the page",
@@ -87,7 +90,6 @@ JOBS = (
             ),
             Shell("cd numbers && pip install -q -e . && pytest"),
         ),
-        minutes=2,
     ),
     Job(
         "an encoder family",
@@ -98,7 +100,6 @@ JOBS = (
             Shell("cd eurobert && pip install -q -e . && pytest"),
             Shell("mmgen plugins eurobert"),
         ),
-        minutes=6,
     ),
     Job(
         "a package to publish",
@@ -109,7 +110,7 @@ JOBS = (
             ),
             Shell("mmgen plugins --strict-plugins", PLUGINS),
         ),
-        minutes=6,
         needs=("an embedder in ten minutes",),
+        detours=("no page said how to build, try and publish a package",),
     ),
 )

@@ -89,8 +89,8 @@ JOBS = (
             Shell("mmgen run mine.toml"),
             Shell("mmgen generate runs/mine/default/seed-0 photo.jpg --caption 'a red box'"),
         ),
-        minutes=8,
         small=SMALL,
+        detours=("the page of a run with one update showed an empty plot",),
     ),
     Job(
         "questions about other pictures",
@@ -103,8 +103,8 @@ JOBS = (
             Shell(f'mmgen generate {RUN} --input image=test-00001 --input caption="a dog on a beach"', INDEX),
             Shell(f"mmgen generate {RUN} wanted.jsonl --set decoding.num_beams=4", INDEX),
         ),
-        minutes=5,
         needs=(FIRST, "own photos and captions to a model"),
+        detours=("docs/index.md asked first.toml about a folder of pictures, but no step of it reads pictures alone",),
     ),
     Job(
         "the same from Python",
@@ -118,7 +118,6 @@ JOBS = (
             ),
             Code("model = compose(", "README.md"),
         ),
-        minutes=6,
         needs=(FIRST, "own photos and captions to a model"),
     ),
     Job(
@@ -133,7 +132,6 @@ JOBS = (
             ),
             Code('answer = model.ask("photo.jpg", caption="two red tents", n=3)', EXPORT),
         ),
-        minutes=5,
         needs=(SAMPLE, "own photos and captions to a model"),
     ),
     Job(
@@ -147,15 +145,16 @@ JOBS = (
             ),
             Shell("curl -sf http://127.0.0.1:8000/health"),
         ),
-        minutes=6,
         needs=("an export, loaded elsewhere",),
     ),
     Job(
         "training on from an export",
         (File("more.toml", content=MORE), Shell("mmgen run more.toml --step more")),
-        minutes=10,
         small=(*TINY, *SMALL[2:]),
         needs=("an export, loaded elsewhere",),
+        detours=(
+            "a wrong path of backbone.weights was looked up on the hub, and the error had the words of its library",
+        ),
     ),
     Job(
         "questions for a purpose, and exactly five different ones",
@@ -176,21 +175,18 @@ JOBS = (
                 )
             ),
         ),
-        minutes=6,
         small=SMALL,
         needs=("own photos and captions to a model",),
     ),
     Job(
         "a stream of archives",
         (File("stream.toml", content=STREAM), Shell("mmgen run stream.toml")),
-        minutes=7,
         small=(*SMALL[1:],),
         needs=("own photos and captions to a model",),
     ),
     Job(
         "another encoder, from a local folder",
         (File("another.toml", content=ANY_ENCODER), Shell("mmgen check another.toml"), Shell("mmgen run another.toml")),
-        minutes=4,
         small=SMALL,
         needs=("an export, loaded elsewhere",),
     ),

@@ -68,12 +68,11 @@ class File:
 
 @dataclass(frozen=True)
 class Job:
-    """A job. `small`: settings that make its `mmgen run`s tiny. `minutes`, `detours`: counted by hand. `needs`: the
-    names of the jobs whose results it uses."""
+    """A job. `small`: settings that make its `mmgen run`s tiny. `detours`: what stood in the way of the first who did
+    it. `needs`: the names of the jobs whose results it uses."""
 
     name: str
     steps: tuple[Shell | Code | File, ...]
-    minutes: int
     detours: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
