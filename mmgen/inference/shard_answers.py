@@ -123,7 +123,7 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a shard. Raises DataError for a line that is no JSON object."""
-    with path.open("rb") as file:  # json decodes it; other bytes are no JSON either
+    with path.open("rb") as file:  # json decodes it; other bytes are not JSON either
         for place, text in enumerate(file, 1):
             line: object = None
             with contextlib.suppress(ValueError, RecursionError):

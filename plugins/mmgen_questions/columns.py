@@ -21,7 +21,7 @@ DEFAULT_NAMES = {  # field of an entry -> default names of its column
 }
 
 
-KNOWN = {*DEFAULT_NAMES, "prompt"}  # fields that are no inputs
+KNOWN = {*DEFAULT_NAMES, "prompt"}  # fields that are not inputs
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ TRIES = 40  # tries per caption before a scene gets fewer captions
 
 def write(rng: Random, scene: Scene, captioned: tuple[int, int], count: int, about: str = "same") -> list[Text]:
     """`count` different captions about two groups (positions in Scene.groups) and nothing else: the groups `captioned`;
-    those of the captions after the first are drawn anew with `about` "any", and have none of `captioned` with "others"
+    those of the captions after the first are drawn again with `about` "any", and have none of `captioned` with "others"
     where the scene has two others."""
     written: dict[str, Text] = {}
     for _ in range(TRIES * count):

@@ -145,7 +145,7 @@ def serve(predictor: Predictor, listening: socket.socket, options: Options) -> i
         server.should_exit = True
 
     engine.on_crash = crash
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # broken requests of clients are no news,
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # broken requests of clients need no warning,
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # nor broken forms,
     warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
     engine.start()

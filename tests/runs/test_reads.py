@@ -24,6 +24,7 @@ def run(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_an_input_and_the_field_it_reads_are_the_same_query(run, monkeypatch):
     from mmgen.inference.load import load_run
 

@@ -51,6 +51,7 @@ def ran(folder: Path, *more: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothing(tmp_path, monkeypatch):
     inputs = {"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}}
     for name in ("whole", "parts"):
@@ -76,6 +77,7 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_an_input_is_built_where_the_numbers_of_another_hang_on_it(tmp_path):
     """`second` initialises its W after `image`; alone it would draw different weights."""
     regions = {"type": "regions", "features": "regions.h5"}

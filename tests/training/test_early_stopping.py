@@ -109,6 +109,7 @@ BEST = {"keep": "best", "metric_for_best_model": "relevance"}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_writing_on_validation_changes_no_weight(tmp_path):
     """With dropout, to the bit; the log has the scores of every epoch."""
     rows = {}

@@ -70,6 +70,7 @@ def run(folder: Path, *arguments: str) -> tuple[str, dict]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_a_run_says_its_threads_and_keeps_them(tmp_path):
     said, saved = run(tmp_path)
     assert "computing with 1 thread on" in said and saved["threads"] == 1
@@ -78,6 +79,7 @@ def test_a_run_says_its_threads_and_keeps_them(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_a_resume_with_another_number_is_noted(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "2")

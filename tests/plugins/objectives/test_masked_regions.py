@@ -305,6 +305,7 @@ def recipe(**changes):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_words_and_regions_are_trained_together_on_drawn_scenes(tmp_path):
     """The text step runs alone first: it builds no image part and no head, and the second step starts from it."""
     (tmp_path / "toy.toml").write_text(recipe())

@@ -256,6 +256,7 @@ def test_nothing_to_score_is_reported(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_a_step_with_masked_words_is_trained_from_a_recipe(tmp_path):
     more = '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"'
     (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step=more + "\n[training]\nepochs = 2"))
@@ -275,6 +276,7 @@ def test_examples_of_a_single_picture_are_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
     """Masked words and matching of two captions; the pooler is trained with the encoder."""
     recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')

@@ -204,6 +204,7 @@ def recipe(init_from="regions"):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_it_is_trained_with_the_choice_on_drawn_scenes(tmp_path):
     (tmp_path / "toy.toml").write_text(recipe())
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")

@@ -40,6 +40,7 @@ def settings():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_a_run_writes_for_a_photo_and_is_exported(tmp_path):
     done = mmgen_here(tmp_path, "run", ROOT / "recipes/rivals.toml", *settings())
     assert done.returncode == 0, done.stderr

@@ -91,6 +91,7 @@ def write_recipe(folder, place, *changes):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
 def test_a_run_on_a_stream_that_was_stopped_resumes_to_the_bit(captions, tmp_path, monkeypatch):
     for name in ("single", "stopped"):
         (tmp_path / name).mkdir()

@@ -24,7 +24,7 @@ from tools.gpu.sizes import TINY
 pytestmark = pytest.mark.slow
 
 HIDDEN = {"CUDA_VISIBLE_DEVICES": ""}
-FEW = tuple(part for part in PARTS if part.name in ("cuts", "writing"))  # of the quicker ones
+FEW = tuple(part for part in PARTS if part.name == "cuts")  # a quick one
 HERE = Machine(None, 0.0, 0, "a processor", 2, {"torch": "2"})
 
 

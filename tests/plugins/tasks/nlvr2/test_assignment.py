@@ -2,6 +2,7 @@
 
 import random
 import re
+from functools import cache
 
 import pytest
 import torch
@@ -38,11 +39,15 @@ class TestTextAssignmentInTwoRows(TestTextAssignment):
     arrangement = "rows"
 
 
+@cache
+def reader(config):
+    return model(config, INPUTS).objective("own").reader
+
+
 def drawn_rows(config, seed):
-    network = model(config, INPUTS)
     example = Example("own", {"image": "p0", "caption": ("a cat", "two dogs")})
     other_examples = iter([Example("other", {"image": "p1"}), Example("other", {"image": All(("p2", "p2"))})])
-    return network.objective("own").reader.rows(example, random.Random(seed), lambda: next(other_examples))
+    return reader(config).rows(example, random.Random(seed), lambda: next(other_examples))
 
 
 def test_the_caption_belongs_to_the_labelled_picture():
