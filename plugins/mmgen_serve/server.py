@@ -146,8 +146,8 @@ def serve(predictor: Predictor, listening: socket.socket, options: Options) -> i
 
     engine.on_crash = crash
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # broken requests of clients need no warning,
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # nor broken forms,
-    warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # nor do broken forms,
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # nor do their broken pictures
     engine.start()
     try:
         asyncio.run(server.serve(sockets=[listening]))
