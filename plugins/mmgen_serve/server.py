@@ -11,6 +11,7 @@ import threading
 import warnings
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 import torch
 import uvicorn
@@ -25,6 +26,7 @@ from .limits import Limits
 
 MOST_READERS = 4
 SLACK = 5.0  # seconds for the end of threads, after the time for answers
+LATE = 0.05  # seconds between two looks for connections that were being accepted at the end
 SMALL = 5_000_000  # weights, as for training. With 0.5 M, an answer takes 33 ms on one thread, 49 ms on two
 
 
@@ -43,6 +45,22 @@ class Server(uvicorn.Server):
             timer.start()
         self.force_exit = self.should_exit
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn closes the connections that it has, each after its answer. One that was just being accepted is closed
+        here: its client could send requests until the time for answers ends, and lose the last answer."""
+        closing = asyncio.create_task(self._close_late(set(self.server_state.connections)))
+        try:
+            await super().shutdown(sockets)
+        finally:
+            closing.cancel()
+
+    async def _close_late(self, closed: set[Any]) -> None:
+        while True:
+            for connection in self.server_state.connections - closed:
+                connection.shutdown()
+                closed.add(connection)
+            await asyncio.sleep(LATE)
 
 
 def end_now() -> None:

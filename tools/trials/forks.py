@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from mmgen.errors import MmgenError
 
 LIMIT = 120.0  # seconds; work that takes longer hangs
 FILE_CALLS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "shutil.rmtree")
+PR_SET_PDEATHSIG = 1  # of prctl(2), on Linux
 FAILED, MISTAKE = 1, 2  # exit status: of an error that mmgen reports, and of any other exception
 
 
@@ -75,6 +77,7 @@ class Fork:
         """The process. It ends without what this process has still to do, such as to delete folders."""
         status = MISTAKE
         try:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a trial that is killed leaves no process either
             log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)

@@ -1,5 +1,6 @@
 """The server as a process: it answers, imports nothing that it does not need, finishes on SIGTERM, and fails loudly."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,8 +12,9 @@ import urllib.error
 import urllib.request
 
 import pytest
+import uvicorn
 from kit import served
-from mmgen_serve.server import choose_threads, listen
+from mmgen_serve.server import Server, choose_threads, listen
 
 from mmgen.errors import RunError
 
@@ -182,3 +184,31 @@ def test_a_thread_that_never_ends_does_not_keep_the_process():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
     assert done.returncode == 0
     assert done.stderr == "a thread is still running; the process ends without it\n"
+
+
+def test_a_connection_that_is_accepted_while_the_service_ends_is_closed_after_its_answer(monkeypatch):
+    """Its client would send request after request until the time for answers ends, and lose the last answer."""
+    closed: list[str] = []
+
+    class Connection:
+        def __init__(self, name):
+            self.name = name
+
+        def shutdown(self):
+            closed.append(self.name)
+            server.server_state.connections.discard(self)
+
+    async def shutdown(self, sockets):
+        """As uvicorn's: the connections that are there, then a wait for all. One more comes in between."""
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await asyncio.sleep(0)
+        self.server_state.connections.add(Connection("late"))
+        while self.server_state.connections:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", shutdown)
+    server = Server(uvicorn.Config(lambda: None), 60)
+    server.server_state.connections.add(Connection("early"))
+    asyncio.run(asyncio.wait_for(server.shutdown([]), 10))
+    assert closed == ["early", "late"]
