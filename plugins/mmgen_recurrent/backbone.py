@@ -17,11 +17,10 @@ from mmgen.sequence import Prefix
 from mmgen.tensors import PREFIX, Encoded, Slots
 
 from . import Lstm
-from .fusion import Experts, Joint, MonteCarloDropout, in_order, mean_of
+from .fusion import Experts, Joint, MonteCarloDropout, Pair, in_order, mean_of
 
-FORGET_BIAS = (
-    1.0  # of LSTMs at the start, so that an input is remembered to the end of a text (Jozefowicz et al., 2015)
-)
+FORGET_BIAS = 2.0  # of LSTMs at the start, so that inputs are remembered to the end of a text (Jozefowicz et al., 2015)
+FIRST_GAIN = 3.0  # of the layers that write the LSTM's first input: it begins three times as large as a word
 
 
 @torch.no_grad()
@@ -46,6 +45,11 @@ def initialise(module: nn.Module) -> None:
             else:
                 for gate in gates:
                     (nn.init.orthogonal_ if "_hh_" in name else nn.init.xavier_uniform_)(gate)
+    elif isinstance(module, Pair):  # after its layers
+        output = module.last[-1]
+        assert isinstance(output, nn.Linear)
+        output.weight.mul_(FIRST_GAIN)
+        module.second.weight.mul_(module.gain)
 
 
 class LstmCache(Cache):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mmgen.tensors import taken
 
+STATE_GAIN = 5.0  # of the caption's last state, whose values begin about so much smaller than those of a picture
 _pass: ContextVar[int | None] = ContextVar("monte_carlo_pass", default=None)
 
 
@@ -74,13 +75,19 @@ class Pair(nn.Module):
     """Two cues (B, E) as one vector (B, E): tanh layers of each, joined, normalised, tanh, dropout, and a linear layer.
 
     LayerNorm stands where the published code has batch norm, which would make a row depend on the rows beside it.
+    `gain`: how much larger the weights of the second cue begin, for a cue whose values are small.
     """
 
     def __init__(
-        self, width: int, how: Literal["multiply", "add", "concatenate"], p: float, dropout: Callable[[], nn.Module]
+        self,
+        width: int,
+        how: Literal["multiply", "add", "concatenate"],
+        p: float,
+        dropout: Callable[[], nn.Module],
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
-        self.how, self.p = how, p
+        self.how, self.p, self.gain = how, p, gain
         self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
         if how == "concatenate":
             self.joined = nn.Linear(2 * width, width)
@@ -110,7 +117,7 @@ class Joint(nn.Module):
         super().__init__()
         self.dropout = nn.Dropout(p)
         self.caption = CaptionReader(width, nn.Dropout(p))
-        self.pair = Pair(width, "concatenate", p, lambda: nn.Dropout(p))
+        self.pair = Pair(width, "concatenate", p, lambda: nn.Dropout(p), STATE_GAIN)
 
     def forward(self, picture: Tensor, words: Tensor, is_caption: Tensor) -> Tensor:
         """A pooled picture (B, E), and slots (B, L, E) with those of the caption (B, L) -> (B, E)."""
@@ -127,7 +134,11 @@ class Experts(nn.Module):
         self.dropout, self.tag_dropout, self.place_dropout = (MonteCarloDropout(monte_carlo) for _ in range(3))
         self.caption = CaptionReader(width, MonteCarloDropout(monte_carlo))
         kinds: tuple[Literal["multiply", "add", "concatenate"], ...] = ("multiply", "add", "concatenate")
-        self.pairs = nn.ModuleList(Pair(width, how, p, lambda: MonteCarloDropout(monte_carlo)) for how in kinds)
+        gains = (STATE_GAIN, 1.0, 1.0)  # the caption is the second cue of the first pair
+        self.pairs = nn.ModuleList(
+            Pair(width, how, p, lambda: MonteCarloDropout(monte_carlo), gain)
+            for how, gain in zip(kinds, gains, strict=True)
+        )
         self.gate = nn.Linear(width, len(kinds))
 
     def forward(

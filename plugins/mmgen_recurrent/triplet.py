@@ -34,14 +34,16 @@ class Neighbours:
         self.places = {key: place for place, key in enumerate(by_picture)}
         features = [self._pooled(example) for example in self.examples]
         self.features = np.stack(features) if features else np.zeros((0, 1), np.float32)  # (n, D)
+        self.squares = np.square(self.features).sum(1)  # (n,)
         self._ranked: dict[tuple[str, tuple[int, ...]], list[Example]] = {}
 
     def at(self, example: ResolvedExample, ranks: Sequence[int]) -> list[Example]:
         """The examples of other pictures with these ranks, 1 for the nearest; the last one for a rank beyond them."""
         key = self._key(example)
         if (key, tuple(ranks)) not in self._ranked:
-            distances = np.square(self.features - self._pooled(example)).sum(1)
-            order = [place for place in distances.argsort(kind="stable") if place != self.places.get(key)]
+            distances = self.squares - 2 * (self.features @ self._pooled(example))  # squared, but for a constant
+            order = distances.argsort(kind="stable")
+            order = order[order != self.places.get(key, -1)]
             if len(order) < 2:
                 raise DataError(f"example '{example.id}': a triplet needs at least two other training pictures")
             chosen = [self.examples[order[min(rank, len(order)) - 1]] for rank in ranks]

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from kit.recurrent import examples, first_inputs, model, pair
+from kit.recurrent import crossed, examples, first_inputs, model, pair
 from mmgen_recurrent.fusion import MonteCarloDropout, Pair, drawn_network
 from torch import nn
 
@@ -31,6 +31,15 @@ def test_the_first_input_of_the_lstm(system):
     rival = model(system)
     for vector, example in zip(fused(rival), examples(), strict=True):
         assert torch.allclose(vector, first_inputs(rival, resolve(example))[0], atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_caption_is_heard_beside_a_picture_before_training():
+    """The first input differs more between captions of one picture than between pictures of one caption."""
+    rival = model("mdn_joint", noise=0, hidden_size=160)
+    vectors = fused(rival, crossed(12, 12)).unflatten(0, (12, 12))
+    between_captions, between_pictures = (vectors.var(axis).mean() for axis in (0, 1))
+    assert between_captions > between_pictures
 
 
 @torch.no_grad()
