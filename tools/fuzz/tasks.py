@@ -318,7 +318,7 @@ def _naive_vcr(path: Path) -> Any:
             text = ""
             for word in words:
                 plain = " and ".join(called[n] for n in word) if isinstance(word, list) else _plain(word)
-                attached = not isinstance(word, list) and plain[:1] in ".,?!;:'"
+                attached = not plain or not isinstance(word, list) and plain[0] in ".,?!;:'"
                 text += plain if attached or not text else f" {plain}"
             return text
 
