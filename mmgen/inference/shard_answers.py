@@ -18,6 +18,7 @@ from ..decoding import DecodingConfig
 from ..errors import DataError, RunError
 from ..features.shards import Shard, ShardOf, shard_files
 from ..model import Model
+from ..reading.text import join_names
 from .answers import answers_file
 from .predictor import Predictor
 from .query import Query
@@ -104,8 +105,8 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
         count = header.get("queries")
         if header.get("shard") != str(shard) or type(count) is not int or count < 0:
             raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
-        if changed := [name for name in first if name != "shard" and header.get(name) != first[name]]:
-            changes = " and ".join(changed)
+        if changed := [name for name in {**first, **header} if name != "shard" and not _agree(first, header, name)]:
+            changes = " and ".join(join_names([name]) for name in changed)
             raise DataError(f"{file}: has other {changes} than {next(iter(files.values()))}; run one of them again")
         for place, line in enumerate(lines, 2):
             number = line.pop(NUMBER, None)
@@ -119,6 +120,10 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
         names = ", ".join(map(str, islice(missing, 10))) + (", ..." if lacking > 10 else "")
         raise DataError(f"{path}: {lacking} of {first['queries']} queries have no answer: number {names}")
     return (answers[number] for number in range(first["queries"]))
+
+
+def _agree(first: Mapping[str, Any], second: Mapping[str, Any], name: str) -> bool:
+    return name in first and name in second and bool(first[name] == second[name])
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

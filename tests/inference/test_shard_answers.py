@@ -132,3 +132,22 @@ def test_a_header_of_more_queries_than_lines(tmp_path):
         (tmp_path / "a-1-of-1.jsonl").write_text(json.dumps({**header, "queries": queries}) + "\n")
         with pytest.raises(DataError, match=r"a-1-of-1.jsonl:1: is not the answers of shard 1/1; run again with"):
             merged(path)
+
+
+@pytest.mark.parametrize(
+    ("headers", "changes"),
+    [
+        (({}, {"weights": "0"}), "weights"),  # the first file has lost what the second says
+        (({"weights": "0"}, {}), "weights"),
+        (({}, {"decoding": None}), "decoding"),
+        (({}, {"ids": "0", "\n": 1}), r"ids and '\n'"),
+    ],
+)
+def test_shards_whose_headers_differ_are_refused_in_a_line(tmp_path, headers, changes):
+    paths = [tmp_path / f"a-{number}-of-2.jsonl" for number in (1, 2)]
+    for number, (path, more) in enumerate(zip(paths, headers, strict=True)):
+        rows = [{"shard": f"{number + 1}/2", "queries": 2, **more}, {"number": number, "id": "q"}]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError) as error:
+        merged(tmp_path / "a.jsonl")
+    assert str(error.value) == f"{paths[1]}: has other {changes} than {paths[0]}; run one of them again"

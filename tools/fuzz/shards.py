@@ -75,7 +75,7 @@ def _check(path: Path, content: Any, _) -> None:
     headers, answers = [], {}
     for shard in range(1, SHARDS + 1):
         file = path.with_name(f"answers-{shard}-of-{SHARDS}.jsonl")
-        header, *rows = [json.loads(line) for line in file.read_bytes().decode("utf-8").split("\n") if line.strip()]
+        header, *rows = [json.loads(line) for line in file.read_bytes().split(b"\n") if line]
         headers.append({name: value for name, value in header.items() if name != "shard"})
         for row in rows:
             number = row.pop("number")
