@@ -60,7 +60,7 @@ STREAM = (
 [data]
 type = "archives"
 train = "mine/photos-{000..000}.tar"
-test = "mine/photos-000.tar"
+test = "mine/test.tar"
 columns = { caption = "caption" }
 targets = "questions"
 [metrics.overlap]

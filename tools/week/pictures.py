@@ -27,11 +27,12 @@ def describe(number: int) -> tuple[str, str]:
 
 
 def draw(folder: Path) -> None:
-    """photos/, a table for each split with the columns file, words, ask and level, and photos-000.tar."""
+    """photos/, a table for each split with the columns file, words, ask and level, and two tar files."""
     (folder / "photos").mkdir(parents=True, exist_ok=True)
     rows = []
-    with tarfile.open(folder / "photos-000.tar", "w") as archive:
+    with tarfile.open(folder / "photos-000.tar", "w") as first, tarfile.open(folder / "test.tar", "w") as last:
         for number in range(24):
+            archive = first if number < 20 else last
             name, (caption, question) = f"{number}.png", describe(number)
             photo(number).save(folder / "photos" / name)
             rows.append([name, caption, question, ("remember", "analyse")[number % 2]])

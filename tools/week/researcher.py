@@ -73,16 +73,26 @@ JOBS = (
         ),
     ),
     Job(
-        "pretraining and questions with VisualBERT and VL-BERT",
+        "pretraining and questions with BERT, VisualBERT and VL-BERT",
         (
             Shell(
-                "mmgen run recipes/visualbert.toml",
-                "docs/visualbert.md",
-                {"visualbert.toml": "visualbert.toml --step questions"},
+                "for start in bert visualbert vlbert; do mmgen run recipes/three_initialisations.toml --profile $start "
+                "--seeds 3; done",
+                "recipes/three_initialisations.toml",
+                {"--seeds 3": "--step question_both"},
             ),
-            Shell("mmgen run recipes/vlbert.toml", "docs/vlbert.md", {"vlbert.toml": "vlbert.toml --step questions"}),
         ),
-        small=(*TINY, "steps.coco.training.epochs=1"),
+        small=(
+            *TINY,
+            *(
+                f"steps.{step}.data.{size}"
+                for step in ("expressions", "answers")
+                for size in ("train_size=32", "val_size=4", "test_size=8", "image_size=64")
+            ),
+            "steps.pretrain.training.epochs=1",
+            "steps.question_both.training.epochs=1",
+            "metrics.overlap.tokenizer=own",
+        ),
         needs=("the paper's rows on drawn scenes",),
     ),
     Job(
