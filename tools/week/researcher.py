@@ -126,7 +126,7 @@ JOBS = (
         (
             Shell("mmgen compare runs/first/default runs/second/long --out table.tex", RECIPES),
             Shell("mmgen report runs/first/default"),
-            Shell("mmgen judge make runs/bertgen_vqa/sample/seed-0", "README.md"),
+            Shell("mmgen judge make runs/bertgen_vqa/sample/seed-0", "README.md", {"judge make": "judge make --n 5"}),
         ),
         needs=("another recipe beside it", "the paper's rows on drawn scenes"),
         detours=("tables and scores left mmgen as Markdown only: nothing for LaTeX, nothing for a spreadsheet",),
