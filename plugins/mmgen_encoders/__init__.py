@@ -111,7 +111,8 @@ class Encoder(mmgen.BackboneConfig):
         built."""
 
     def check_path(self) -> None:
-        """Raise DataError for weights that are a path, not a hub name, where nothing is."""
+        """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask: like
+        data, weights of one profile need not be there."""
         name = self.weights or ""
         is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
         if is_path and not Path(name).exists():
@@ -121,7 +122,6 @@ class Encoder(mmgen.BackboneConfig):
             )
 
     def check_weights(self) -> None:
-        self.check_path()
         values = published_config(self.weights) if self.weights is not None else None
         if values is not None and self.transformers_name != values.get("model_type"):
             from .loading import check_weights

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import tracemalloc
 from dataclasses import replace
@@ -117,7 +118,8 @@ def test_a_case_folder_is_whole_again_whatever_a_case_did(tmp_path):
     assert content() == before
 
 
-def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path):
+def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a checkout may be in the folder of temporary files
     outside = Path(__file__).with_name("never written")
     acts = {
         "subprocess.Popen": lambda: subprocess.run(["true"], check=True),

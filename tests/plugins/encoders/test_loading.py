@@ -56,8 +56,8 @@ def test_a_path_where_nothing_is_is_no_hub_name(tmp_path):
             f"backbone.weights: '{weights}': no such folder; a path in a recipe is relative to the recipe's folder, a "
             "path of --set to the current folder"
         )
-        assert refused(Bert(weights=weights).check_weights) == refused(Bert(weights=weights).build) == wrong
-    Bert(weights="owner/name").check_weights()
+        assert refused(Bert(weights=weights).build) == wrong
+        Bert(weights=weights).check_weights()  # `mmgen check` passes: weights of one profile need not be there
 
 
 def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
