@@ -111,8 +111,8 @@ class Encoder(mmgen.BackboneConfig):
         built."""
 
     def check_path(self) -> None:
-        """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask: like
-        data, weights of one profile need not be there."""
+        """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask:
+        like data, weights of one profile need not be there."""
         name = self.weights or ""
         is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
         if is_path and not Path(name).exists():
