@@ -110,7 +110,8 @@ class Serving:
 
     def _ended_in_order(self, ending: forks.Ending, load: Load) -> list[str]:
         statuses = [status for status, _ in load.answers]
-        wrong = [f"status {status} of an answer" for status in statuses if status not in (200, *REFUSED)]
+        log = ending.output[-300:].strip()
+        wrong = [f"status {status} of an answer: {log}" for status in statuses if status not in (200, *REFUSED)]
         if ending.status or "Traceback" in ending.output:
             wrong.append(f"exit code {ending.status}: {ending.output[-300:].strip()}")
         if (accepted := self.accepted.stat().st_size) != statuses.count(200):
