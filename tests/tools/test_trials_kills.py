@@ -117,7 +117,7 @@ def test_a_service_that_is_ended_under_load_loses_nothing(tmp_path, how):
     load = SimpleNamespace(answers=[(200, b""), (500, b""), (0, b"")])
     surface.accepted.write_bytes(b"xx")
     assert surface._ended_in_order(forks.Ending(1, 0.0, "why"), load) == [
-        "status 500 of an answer",
+        "status 500 of an answer: why",
         "exit code 1: why",
         "2 requests were accepted, and 1 answered",
     ]
