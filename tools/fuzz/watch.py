@@ -56,6 +56,7 @@ class Watch:
         elif (
             _starts(event, arguments)
             or event in CHANGES
+            and not isinstance(arguments[0], int)  # a file that is open
             and not _in_folder(arguments)
             and self._is_elsewhere(arguments[0])
         ):
