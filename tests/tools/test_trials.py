@@ -80,6 +80,7 @@ def test_a_case_of_the_fuzzer_is_a_batch_of_one_surface(tmp_path, monkeypatch):
     assert table[-1].startswith("| all | 25 | 0 | ")
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_is_counted_by_name(tmp_path):
     (tmp_path / "test_t.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
     arguments = ["-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path / "test_t.py")]

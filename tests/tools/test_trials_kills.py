@@ -16,6 +16,8 @@ from kit import served
 from mmgen.files import write_text
 from tools.trials import folders, forks, kills, processes, service, writers
 
+pytestmark = pytest.mark.slow
+
 
 def cases(writer: writers.Writer, folder: Path, count: int = 12) -> tuple[int, set[str]]:
     """How often the work of a writer was killed in some cases, and what went wrong."""

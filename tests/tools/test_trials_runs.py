@@ -10,6 +10,8 @@ from mmgen.recipe.load import load
 from mmgen.registry import installed
 from tools.trials import forks, runs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("recipe", [runs.RECIPE, runs.SIDE_BY_SIDE])
 def test_the_recipes_have_no_mistakes(tmp_path, recipe):

@@ -42,6 +42,7 @@ def test_captions_and_pictures_matter():
         assert not torch.allclose(distribution(rival, first, []), distribution(rival, second, []), atol=1e-3), system
 
 
+@pytest.mark.slow
 @EVERY_SYSTEM
 def test_a_small_set_is_memorised(system):
     """Questions that no part of the inputs tells alone: nine pairs of a caption and a picture, or nine of one kind."""
