@@ -52,15 +52,13 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
     trace: bool = Field(True, description="keep what stands after each pass, for the report")
 
     def model_post_init(self, context: Any) -> None:
-        if 0 < self.temperature < 1e-6:
+        if 0 < self.temperature < LOWEST:
             raise ValueError(f"temperature: must be 0, or from 1e-6 to 1e6, not {self.temperature:g}")
         if self.num_return_sequences > 1 and not self.temperature:
             raise ValueError(
                 f"num_return_sequences: {self.num_return_sequences} different texts need a temperature above 0"
             )
         chosen = [name for name in ("steps", "threshold", "entropy_bound") if getattr(self, name) is not None]
-        if 0 < self.temperature < LOWEST:
-            raise ValueError(f"temperature: must be 0, or at least {LOWEST:g}, not {self.temperature:g}")
         if len(chosen) > 1:
             raise ValueError(f"{chosen[1]}: cannot be combined with {chosen[0]}; remove one of the two")
         if self.remask and self.steps is None:

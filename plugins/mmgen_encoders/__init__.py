@@ -110,17 +110,6 @@ class Encoder(mmgen.BackboneConfig):
         """Raise DataError for a config of transformers that this backbone cannot use; called before anything is
         built."""
 
-    def check_path(self) -> None:
-        """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask:
-        like data, weights of one profile need not be there."""
-        name = self.weights or ""
-        is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
-        if is_path and not Path(name).exists():
-            raise DataError(
-                f"backbone.weights: '{name}': no such folder; a path in a recipe is relative to the recipe's folder, a "
-                "path of --set to the current folder"
-            )
-
     def check_weights(self) -> None:
         values = published_config(self.weights) if self.weights is not None else None
         if values is not None and self.transformers_name != values.get("model_type"):

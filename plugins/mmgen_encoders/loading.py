@@ -225,9 +225,20 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
             setattr(sizes, name, config.dropout)
 
 
+def _check_path(name: str) -> None:
+    """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask: like
+    data, weights of one profile need not be there."""
+    is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
+    if is_path and not Path(name).exists():
+        raise DataError(
+            f"backbone.weights: '{name}': no such folder; a path in a recipe is relative to the recipe's folder, a "
+            "path of --set to the current folder"
+        )
+
+
 def check_weights(config: Encoder) -> PreTrainedConfig:
     """transformers' config of the weights. Raises DataError if the backbone cannot use them."""
-    config.check_path()
+    _check_path(config.weights or "")
     sizes = _load_weights(config, _read_sizes)
     if config.transformers_name not in (None, sizes.model_type):
         raise DataError(
