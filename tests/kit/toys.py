@@ -107,9 +107,8 @@ type = "discovery"
 
 def recipe(**changes) -> str:
     """The toy recipe as TOML, with other values. Tables are merged with the toy's, but inputs, steps and metrics are
-    replaced; None removes a table."""
-    tables = _merge(tomllib.loads(RECIPE), changes)
-    return toml({name: table for name, table in tables.items() if table is not None})
+    replaced; None removes a table, or a key of a merged one."""
+    return toml(_without_none(_merge(tomllib.loads(RECIPE), changes)))
 
 
 def three_steps(**changes) -> str:
@@ -145,6 +144,14 @@ def _merge(tables: dict, changes: dict) -> dict:
         laid_over = isinstance(change, dict) and name not in ("inputs", "steps", "metrics")
         tables[name] = {**tables.get(name, {}), **change} if laid_over else change
     return tables
+
+
+def _without_none(table: dict) -> dict:
+    return {
+        name: _without_none(value) if isinstance(value, dict) else value
+        for name, value in table.items()
+        if value is not None
+    }
 
 
 def toml(table: dict, path: str = "") -> str:

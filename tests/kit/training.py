@@ -1,7 +1,12 @@
-"""One step of a toy model: its settings, its learner, its log; and a model with memory for few pairs only."""
+"""One step of a toy model: its settings, its learner, its log, its stop in the middle; and a model with memory for few
+pairs only."""
 
+import contextlib
 import json
+import os
+import signal
 
+import pytest
 import torch
 
 from kit import toys
@@ -38,6 +43,36 @@ class LimitedMemory:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         self.seen.append(pairs)
         return self.forward(batch, *through)
+
+
+def press_ctrl_c(model, number):
+    """Ctrl-C while the model computes this micro-batch, counted from 1. The list that is returned grows with every
+    micro-batch."""
+    seen, forward = [], model.forward
+
+    def interrupted(batch):
+        seen.append(1)
+        if len(seen) == number:
+            os.kill(os.getpid(), signal.SIGINT)
+        return forward(batch)
+
+    model.forward = interrupted
+    return seen
+
+
+@contextlib.contextmanager
+def sigterm_before(number):
+    """SIGTERM just before this update, within the block."""
+    update = Learner.update
+
+    def interrupted(learner, at, *arguments, **more):
+        if at == number:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(learner, at, *arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Learner, "update", interrupted)
+        yield
 
 
 def step(**training):

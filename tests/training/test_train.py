@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 import torch
 from kit import toys
-from kit.training import build_learner, largest_difference, step, train_step
+from kit.training import build_learner, largest_difference, press_ctrl_c, sigterm_before, step, train_step
 
 from mmgen.data.collate import Collator
 from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.storage.weights import read_tensors, state
-from mmgen.training.learner import Learner
 from mmgen.training.validate import validate
 
 pytestmark = pytest.mark.slow
@@ -82,17 +81,9 @@ def test_clipping_is_in_the_log(tmp_path):
 
 
 def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
-    full, stopped, seen = toys.model(), toys.model(), []
+    full, stopped = toys.model(), toys.model()
     expected = train_step(tmp_path / "whole", full)
-    forward = stopped.forward
-
-    def interrupted(batch):
-        seen.append(1)
-        if len(seen) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        return forward(batch)
-
-    stopped.forward = interrupted
+    seen = press_ctrl_c(stopped, 3)
     with pytest.raises(KeyboardInterrupt):
         train_step(tmp_path / "stopped", stopped)
     assert len(whole_updates(plan(16), seen)) == done_in(tmp_path / "stopped") < len(expected)  # that one, and no more
@@ -120,19 +111,10 @@ def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypa
     full, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
     expected = train_step(tmp_path / "whole", full, chosen, validation=validation)
     end = plan(16).epochs[epoch]
-    update = Learner.update
-
-    def interrupted(learner, number, *arguments, **more):
-        if number == end - 1:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return update(learner, number, *arguments, **more)
-
-    monkeypatch.setattr(Learner, "update", interrupted)
     monkeypatch.setattr("mmgen.training.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
-    with pytest.raises(KeyboardInterrupt):
+    with sigterm_before(end - 1), pytest.raises(KeyboardInterrupt):
         train_step(tmp_path / "stopped", stopped, chosen, validation=validation)
     assert len(validated) == epoch and done_in(tmp_path / "stopped") == end
-    monkeypatch.setattr(Learner, "update", update)
     assert train_step(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
     assert largest_difference(again, full) == 0
     assert {path.name for path in (tmp_path / "stopped").iterdir()} == {"log.jsonl", "weights.safetensors"}

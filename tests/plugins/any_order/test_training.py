@@ -1,13 +1,10 @@
 """Training in any order draws its noise from (seed, step, epoch, example, question): lack of memory, an end in between
 and several processes do not change the updates."""
 
-import os
-import signal
-
 import pytest
 from kit.any_order import any_order
 from kit.processes import log, several
-from kit.training import LimitedMemory, largest_difference, train_step
+from kit.training import LimitedMemory, largest_difference, press_ctrl_c, train_step
 
 pytestmark = pytest.mark.slow
 BLOCKS = ({}, {"block": 4, "length": "end"})
@@ -49,17 +46,9 @@ def test_halves_and_processes_change_nothing(tmp_path, keys):
 
 @pytest.mark.parametrize("keys", BLOCKS)
 def test_a_step_that_was_stopped_ends_with_the_same_bits(tmp_path, keys):
-    undisturbed, stopped, again, seen = any_order(**keys), any_order(**keys), any_order(**keys), []
+    undisturbed, stopped, again = any_order(**keys), any_order(**keys), any_order(**keys)
     expected = train_step(tmp_path / "undisturbed", undisturbed)
-    forward = stopped.forward
-
-    def interrupted(batch):
-        seen.append(1)
-        if len(seen) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        return forward(batch)
-
-    stopped.forward = interrupted
+    press_ctrl_c(stopped, 3)
     with pytest.raises(KeyboardInterrupt):
         train_step(tmp_path / "stopped", stopped)
     assert train_step(tmp_path / "stopped", again) == expected and largest_difference(again, undisturbed) == 0

@@ -1,13 +1,10 @@
 """The recipe of the systems: a run, its resume, texts for a photo, its export, and the optimiser of the papers."""
 
-import os
-import signal
-
 import pytest
 import torch
 from kit.recurrent import examples, model
 from kit.toys import context, mmgen_here
-from kit.training import largest_difference
+from kit.training import largest_difference, sigterm_before
 from mmgen_recurrent import Triplet
 from PIL import Image
 
@@ -15,7 +12,6 @@ from mmgen.data.sources import Source
 from mmgen.recipe.load import load
 from mmgen.recipe.tables import Step, Training
 from mmgen.registry import installed
-from mmgen.training.learner import Learner
 from mmgen.training.optimizer import make_optimizer
 from mmgen.training.train import train
 from tools.house import ROOT
@@ -67,7 +63,7 @@ def test_a_run_writes_for_a_photo_and_is_exported(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stopped_step_ends_with_the_same_bits(tmp_path, monkeypatch):
+def test_a_stopped_step_ends_with_the_same_bits(tmp_path):
     """MC-SBN with the triplet loss: ordinary and Monte Carlo dropout, exemplars, and the moments of RMSProp."""
 
     def trained(folder):
@@ -83,17 +79,9 @@ def test_a_stopped_step_ends_with_the_same_bits(tmp_path, monkeypatch):
         train(rival, context(folder, step), [Source(examples(9), examples(3, seed=1))])
         return rival
 
-    full, update = trained(tmp_path / "whole"), Learner.update
-
-    def interrupted(learner, number, *arguments, **more):
-        if number == 4:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return update(learner, number, *arguments, **more)
-
-    monkeypatch.setattr(Learner, "update", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    full = trained(tmp_path / "whole")
+    with sigterm_before(4), pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "stopped")
-    monkeypatch.setattr(Learner, "update", update)
     resumed = trained(tmp_path / "stopped")
     assert largest_difference(resumed, full) == 0
     assert (tmp_path / "stopped/log.jsonl").read_text() == (tmp_path / "whole/log.jsonl").read_text()

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kit import toys
 from kit.toys import mmgen_here as mmgen
 from mmgen_streams import Archives, tars
 
@@ -50,40 +51,13 @@ def test_passes_before_a_position_are_not_read(captions, monkeypatch):
     assert len(opened) == 4  # three to count a pass, and one to read
 
 
-RECIPE = """
-name = "toy"
-[backbone]
-type = "bert"
-num_hidden_layers = 1
-hidden_size = 32
-num_attention_heads = 2
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 12
-[training]
-updates = 7
-batch_size = 4
-micro_batch_size = 3
-checkpoint_every = 2
-learning_rate = 0.001
-[steps.first]
-inputs = ["caption"]
-train = ["backbone"]
-[data]
-type = "archives"
-train = "PLACE"
-test = "TEST"
-targets = "questions"
-columns = { caption = "caption" }
-[metrics.meaning]
-type = "diversity"
-"""
-
-
 def write_recipe(folder, place, *changes):
-    text = RECIPE.replace("PLACE", place).replace("TEST", place.replace("part-{0..2}", "test"))
+    text = toys.recipe(
+        training={"epochs": None, "updates": 7, "batch_size": 4, "micro_batch_size": 3, "checkpoint_every": 2},
+        steps={"first": {"inputs": ["caption"], "train": ["backbone"]}},
+        data={"train_size": None, "val_size": None, "test_size": None, "type": "archives", **keys_of(place)},
+        metrics={"meaning": {"type": "diversity"}},
+    )
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
