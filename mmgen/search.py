@@ -67,7 +67,7 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     if options.num_beam_groups > 1:
         raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
     if options.candidates:
-        raise UnavailableError("candidates: a search writes them all; mmgen.data.different chooses among them")
+        raise UnavailableError("candidates: a search writes them all; mmgen.data.different_texts chooses among them")
     if options.min_new_tokens >= limits.max_tokens:
         raise UnavailableError(
             f"min_new_tokens = {options.min_new_tokens}: a text has at most {limits.max_tokens} tokens, including its "

@@ -80,7 +80,7 @@ RUNNERS = {
 
 ROUND_TRIPS = (  # these load only pickles that the same process has written
     "mmgen/testing/embedder.py",  # a reader, as a loader's worker does
-    "mmgen/data/copies.py",  # examples, in a temporary file without a name
+    "mmgen/data/example_copies.py",  # examples, in a temporary file without a name
 )
 
 

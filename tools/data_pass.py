@@ -23,7 +23,7 @@ from mmgen_text import Text
 from mmgen.configs import DatasetConfig
 from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
-from mmgen.data.measures import chunks
+from mmgen.data.example_sizes import chunks
 from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.unread_text import warn_of_unread_text
 from mmgen.parts import Dataset

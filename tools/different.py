@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from mmgen_scenes.grammar import discovers, is_relevant, mentions
 
-from mmgen.data.different import distance, token_pairs
+from mmgen.data.different_texts import distance, token_pairs
 from mmgen.inference.load import load_run
 from mmgen.inference.predictor import Predictor
 from mmgen.tensors import Example, Generation

@@ -27,7 +27,8 @@ def write(folder: Path, pictures: int, files: int) -> None:
     import h5py
     import numpy as np
 
-    from mmgen.features.layout import Layout, RowWriter
+    from mmgen.features.layout import Layout
+    from mmgen.features.row_writer import RowWriter
     from mmgen.features.store import FORMAT, VERSION
     from mmgen.parts import Record
 

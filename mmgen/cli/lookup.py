@@ -18,19 +18,19 @@ from ..registry import Part, Qualified, Registry, conflict, installed, part_call
 
 CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder, its summary
     "Start": {
-        "run": ("runs", "Train every step of a recipe, write its texts and score them."),
-        "init": ("runs", "Copy mmgen's example recipes into a folder."),
-        "check": ("runs", "Check recipes without running anything."),
-        "show": ("runs", "Print a recipe with merged layers and the origin of each value."),
+        "run": ("run", "Train every step of a recipe, write its texts and score them."),
+        "init": ("recipes", "Copy mmgen's example recipes into a folder."),
+        "check": ("recipes", "Check recipes without running anything."),
+        "show": ("recipes", "Print a recipe with merged layers and the origin of each value."),
         "report": ("reports", "Write the table, curves and pictures of a run into one HTML page."),
     },
     "Your data": {
-        "data": ("files", "Check a data set, or export it in a published format."),
-        "features": ("files", "Extract, import and inspect image features."),
+        "data": ("data", "Check a data set, or export it in a published format."),
+        "features": ("features", "Extract, import and inspect image features."),
         "merge": ("merge", "Join features or answers that were made in shards."),
     },
     "Use a trained run": {
-        "generate": ("runs", "Generate texts for your own pictures and texts."),
+        "generate": ("generate", "Generate texts for your own pictures and texts."),
         "predict": ("predict", "Predict labels, choices, regions or boxes for your own inputs."),
         "write": ("write", "Generate the test texts again with another decoding."),
         "export": ("models", "Write one step's model as a folder that needs nothing else."),
@@ -43,7 +43,7 @@ CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder
         "compare": ("reports", "Compare the scores and recipes of several runs."),
     },
     "Extend": {
-        "plugins": ("parts", "List all installed parts, or show the keys of a part."),
+        "plugins": ("plugins", "List all installed parts, or show the keys of a part."),
         "plugin": ("plugin", "Create the package of a new plugin."),
         "schema": ("plugin", "Print the JSON schema of recipes, for editors."),
     },

@@ -80,7 +80,7 @@ def predict(
         if kind == "vectors" and "error" not in line and len(line["value"]) > 1:
             compared.append(line)
         else:
-            _print(line, kind)
+            _print_prediction(line, kind)
 
     output = choose_output(show, out, shard)
     quiet()
@@ -112,9 +112,9 @@ def _write_result_file(
     """Write the result file of a run's steps, or, with `data`, of an export."""
     quiet()
     from ..files import write_text
+    from ..inference.export_with_data import DataSource
     from ..inference.query import refuse_overwriting
     from ..inference.result_file import result_file, result_file_of_export
-    from ..inference.with_data import DataSource
     from ..progress import Bars
 
     refuse_overwriting(out)
@@ -126,7 +126,7 @@ def _write_result_file(
     tell(f"{out}: written")
 
 
-def _print(line: Mapping[str, Any], kind: str) -> None:
+def _print_prediction(line: Mapping[str, Any], kind: str) -> None:
     """Print the line of an answer. `kind`: the kind of the prediction (`mmgen.tensors.Prediction`)."""
     tell(line["id"])
     if "error" in line:

@@ -39,7 +39,7 @@ def probe(
     RECIPE; the files are then in --out FOLDER."""
     quiet()
     from ..evaluation.probes import text
-    from ..inference.with_data import DataSource
+    from ..inference.export_with_data import DataSource
     from ..progress import Bars
     from ..runs.probe import probe, probe_export
 

@@ -221,7 +221,7 @@ def _score_run(request: ScoreRequest, context: click.Context) -> None:
 
 def _score_export(request: ScoreRequest, data: Path, context: click.Context) -> None:
     """Write or predict the data of a recipe with an export, score the results, and print the table."""
-    from ..inference.with_data import DataSource
+    from ..inference.export_with_data import DataSource
     from ..progress import Bars
     from ..runs.rescore import score_export
 

@@ -16,8 +16,8 @@ from ..parts import Dataset, Picture, Stream
 from ..recipe.tables import Recipe
 from ..registry import built, part_calls
 from ..tensors import Example
-from .copies import Copy
-from .measures import CHUNK, Measures, chunks
+from .example_copies import Copy
+from .example_sizes import CHUNK, Measures, chunks
 from .part_checks import Examples, overlaps
 from .sources import Source, check_ids
 

@@ -25,8 +25,8 @@ from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
 from ..sequence import AVOID, PROMPT_COUNTS, segment_problem, with_prompts
 from ..tensors import LOG_PROBABILITY, All, Batch, Example, Generation, Prediction, ResolvedExample, Scores, Targets
-from .different import choose_different
-from .measures import chunks
+from .different_texts import choose_different
+from .example_sizes import chunks
 
 if TYPE_CHECKING:
     from ..model import Model

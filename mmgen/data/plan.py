@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, overload
 from ..errors import DataError
 from ..tensors import Batch, Example
 from .collate import Collator
-from .measures import Measures
+from .example_sizes import Measures
 from .seeds import RngKey
 from .sources import Source
 from .streams import StreamExamples

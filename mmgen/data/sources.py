@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..errors import DataError
 from ..parts import Stream
 from ..tensors import Example
-from .measures import Measures
+from .example_sizes import Measures
 
 
 @dataclass(frozen=True)

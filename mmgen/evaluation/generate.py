@@ -22,7 +22,7 @@ from ..storage.generations import as_line
 from ..tensors import Example, Generation
 from ..training.context import StepContext
 from ..training.precision import precision
-from .sharding import run_distributed
+from .distribute import run_distributed
 
 
 @torch.inference_mode()

@@ -18,7 +18,7 @@ from ..storage import predictions
 from ..tensors import Example, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
-from .sharding import run_distributed
+from .distribute import run_distributed
 
 
 @torch.inference_mode()

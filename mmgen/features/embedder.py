@@ -20,12 +20,13 @@ from ..configs import FeaturesConfig
 from ..errors import DataError, MissingInput
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, ResolvedExample, Segment
-from .fingerprints import difference, in_words, licenses, same
+from .fingerprints import difference, in_words, same
 from .hiding import hide_regions
 from .index import IndexedStore
-from .measures import measure, word_scale
+from .licenses import licenses
 from .multi_file import MultiFileStore
 from .regions import Regions, check_picture_count
+from .statistics import measure, word_scale
 from .store import FeatureStore
 from .stores import open_store
 

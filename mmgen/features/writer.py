@@ -17,7 +17,8 @@ from ..errors import DataError, RunError
 from ..files import locked, refuse_special, take_name
 from .fingerprints import difference, same
 from .journal import Journal
-from .layout import SAMPLE, Layout, RowWriter
+from .layout import SAMPLE, Layout
+from .row_writer import RowWriter
 from .store import FORMAT, VERSION, FeatureStore
 from .store_check import check
 

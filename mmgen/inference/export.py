@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import API_VERSION, __version__
 from ..configs import BackboneConfig, FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
-from ..features.fingerprints import hub_license
+from ..features.licenses import hub_license
 from ..files import clear_killed, write_folder, write_json
 from ..parts import Embedder, Extractor
 from ..recipe.tables import GENERATOR, parts_in

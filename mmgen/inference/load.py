@@ -25,11 +25,11 @@ from ..storage.exports import is_export, read_config
 from ..storage.model_files import build_model, features_file, prepare_inputs
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
-from .exported import load_export
 from .hub import find_folder
-from .names import StepNames, describe_steps, quote_name
+from .load_export import load_export
 from .predictor import Predictor
 from .query import Query
+from .query_names import StepNames, describe_steps, quote_name
 
 INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
 

@@ -33,10 +33,10 @@ from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
 from ..tensors import All, Example, Generation, Prediction, ResolvedExample
 from .answers import Answer
-from .features import QueryFeatures
-from .names import Bound, StepNames
-from .pictures import as_picture
 from .query import Query, from_json, is_many, queries_of
+from .query_features import QueryFeatures
+from .query_names import Bound, StepNames
+from .query_pictures import as_picture
 
 MOST_TEXTS = 100  # per query
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type

@@ -29,7 +29,7 @@ class Query:
 
     id       the id of the answer
     inputs   values by the names of inputs, of fields that the inputs read, and of labels such as choices. For an input
-             of stored features: a picture in any form (`mmgen.inference.pictures.as_picture`), a key of the run's
+             of stored features: a picture in any form (`mmgen.inference.query_pictures.as_picture`), a key of the run's
              features, or features; a list or `All` of these for several pictures together
     picture  the value for the only input of the step that takes pictures
     folder   the base of relative paths of pictures

@@ -18,8 +18,8 @@ from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
+from .export_with_data import DataSource, predictions_of, with_data
 from .load import load_run
-from .with_data import DataSource, predictions_of, with_data
 
 
 def result_file(

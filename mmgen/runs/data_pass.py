@@ -8,14 +8,14 @@ from functools import partial
 
 from ..data.collate import Collator
 from ..data.datasets import Datasets
-from ..data.measures import Measures
+from ..data.example_sizes import Measures
 from ..data.sources import Source
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.data_cache import DataCache
 from ..tensors import Example
-from .gaps import check_examples, check_targets, check_training_patterns, check_validation, try_inputs
+from .step_checks import check_examples, check_targets, check_training_patterns, check_validation, try_inputs
 
 WORTH_KEEPING = 10_000  # examples of a step, at least; to walk through fewer takes no longer than to read a file
 VERIFIED = 32  # examples of a source that are measured again before sizes from a file are used

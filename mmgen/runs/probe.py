@@ -14,13 +14,13 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.generate import generate
+from ..inference.export_with_data import DataSource, predictions_of, with_data
 from ..inference.load import load_run
 from ..inference.predictor import Predictor
-from ..inference.with_data import DataSource, predictions_of, with_data
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
-from ..recipe import choice
+from ..recipe.select_parts import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
@@ -88,7 +88,7 @@ def select_probes(
 ) -> dict[str, ProbeConfig]:
     """The recipe's probes, or the named ones: of the recipe, or else installed ones with defaults. `sets`: overrides,
     such as "attention.layer=1". Raises RecipeError."""
-    probes = choice.select_parts(ProbeConfig, recipe.probes, names, sets, registry)
+    probes = select_parts(ProbeConfig, recipe.probes, names, sets, registry)
     for name in probes:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise RecipeError(

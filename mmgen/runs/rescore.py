@@ -13,10 +13,10 @@ from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
 from ..errors import DataError, RecipeError, RunError
 from ..evaluation import score
-from ..inference.with_data import DataSource, predictions_of, with_data
+from ..inference.export_with_data import DataSource, predictions_of, with_data
 from ..parts import Metric
 from ..progress import Progress
-from ..recipe.choice import select_parts
+from ..recipe.select_parts import select_parts
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage import decodings, generations, predictions, scored_examples

@@ -36,7 +36,7 @@ from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
 from .prepare import build_metrics, introduce, model_of_steps, say_licenses, title, trust_checked
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
-from .start import save_starts
+from .start_from_weights import save_starts
 from .step import score_step, train_step
 
 

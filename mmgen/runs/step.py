@@ -26,7 +26,7 @@ from ..training import train
 from ..training.context import StepContext
 from .prepare import init_objectives
 from .rewrite import score_again
-from .start import load_start
+from .start_from_weights import load_start
 
 WEIGHTS = "weights.safetensors"  # in the folder of a trained step
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..configs import PartConfig
 from ..data.datasets import Datasets
-from ..data.measures import Measures
+from ..data.example_sizes import Measures
 from ..errors import DataError, RunError
 from ..features.multi_file import files_of
 from ..files import file_fingerprint

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from ..data import measures, plan, seeds
+from ..data import example_sizes, plan, seeds
 from ..data.plan import DataStream, Plan, PlanOptions, Updates
 from ..data.stream_plan import stream_plan
 from ..errors import RunError
@@ -59,14 +59,14 @@ def _made_from(pools: Sequence[DataStream], options: PlanOptions) -> str | None:
     or not all of them."""
     if options.shuffle_files is not None:  # the files of the features are not among the sizes
         return None
-    code = [file_digest(Path(module.__file__ or "")) for module in (measures, plan, seeds)]
+    code = [file_digest(Path(module.__file__ or "")) for module in (example_sizes, plan, seeds)]
     digest = hashlib.sha256(repr((code, options)).encode())
     for pool in pools:
         sizes = pool.source.measures
         if sizes is None or not sizes.complete:
             return None
         digest.update(repr((pool.source.share, sizes.table())).encode())
-        for name in measures.COLUMNS:
+        for name in example_sizes.COLUMNS:
             column = getattr(sizes, name)
             digest.update(f"{name} {len(column)} ".encode())
             digest.update(column)

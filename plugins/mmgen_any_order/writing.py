@@ -17,7 +17,7 @@ from mmgen.sequence import Prefix
 from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Generation, Layout, Slots
 
 from . import AnyOrderDecoding
-from .choice import masked_again, places_to_keep, predict
+from .open_places import masked_again, places_to_keep, predict
 from .targets import MASK_NAME
 
 if TYPE_CHECKING:

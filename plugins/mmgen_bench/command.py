@@ -17,7 +17,7 @@ from mmgen.errors import MmgenError
 from mmgen.progress import tell
 
 if TYPE_CHECKING:
-    from .run import Settings
+    from .timing import Settings
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...]
 
     The optimiser's step is left out because all systems share it."""
     settings = _build_settings(options, tokens, without, compiled)
-    from .run import measure_training
+    from .timing import measure_training
 
     counts = tuple(dict.fromkeys(questions)) or (1, 3, 5)
     _print_results(
@@ -146,7 +146,7 @@ def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...]
 def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...], tokens: int) -> None:
     """Time generation: whole searches, and encoding the prefix."""
     settings = _build_settings(options, tokens, without)
-    from .run import SEARCHES, measure_generation
+    from .timing import SEARCHES, measure_generation
 
     decodings = {name: SEARCHES[name] for name in searches or SEARCHES}
     results = _run_with_status(lambda say: measure_generation(settings, decodings, say))
@@ -175,7 +175,7 @@ def scaling(options: Options, svg: Path | None, tokens: int) -> None:
     settings = _build_settings(options, tokens, ("naive", "BERT2BERT", "causal BERT"))
     from . import scaling as curves
     from . import tables
-    from .run import describe
+    from .timing import describe
 
     results = _run_with_status(lambda say: curves.measure(settings, say))
     if svg is not None:
@@ -198,7 +198,7 @@ def _build_settings(options: Options, tokens: int, without: tuple[str, ...], com
     import torch
 
     from .flops import SYSTEMS, Shape
-    from .run import Settings
+    from .timing import Settings
 
     device, width = options.device, options.width
     if device.startswith("meta"):
@@ -236,7 +236,7 @@ def _run_with_status(measure: Callable[[Callable[[str], None]], list]) -> list:
 
 def _print_results(results: list, settings: Settings, unit: str, options: Options) -> None:
     from . import tables
-    from .run import describe
+    from .timing import describe
 
     description = describe(settings)
     if options.as_json:

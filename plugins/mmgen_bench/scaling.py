@@ -12,8 +12,8 @@ import torch
 
 from mmgen.decoding import Decoding
 
-from .run import Settings, time_run
 from .systems import Ours
+from .timing import Settings, time_run
 from .workload import build, draw_examples, encoder_of, forbid_end
 
 IMAGES, QUESTIONS, BEAMS = (2, 4, 8, 16, 32), (1, 2, 3, 5, 8), (1, 2, 4, 6, 8)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from mmgen.progress import table
 
 from .flops import NAIVE, OURS
-from .run import NAIVE_IMAGES, Ratio, Result
+from .timing import NAIVE_IMAGES, Ratio, Result
 
 NOTABLE = 0.15  # a ratio farther from the counted one needs an explanation
 HEADER = ("", "system", "ms", "spread", "times ours", "lowest-highest", "counted", "gap", "slots", "M mul-adds")

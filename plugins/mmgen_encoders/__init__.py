@@ -13,7 +13,7 @@ import mmgen
 from mmgen.configs import PathOrName
 from mmgen.errors import DataError
 
-from .published import published_config
+from .published_config import published_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from mmgen.tensors import PAD, PREFIX, Layout, Slots
 
 from .attention import transformers_attention
 from .encoder import EncoderBackbone
+from .extra_rows import find_table
 from .reach import MIXES
-from .rows import find_table
 
 SLOTS = 40  # that `difference_from_source` compares
 CLOSE = 1e-3  # share of the largest logit; other kernels and orders of sums differ by less

@@ -26,8 +26,8 @@ from mmgen.tensors import Encoded, Slots, apply, taken
 
 from . import ATTENTION, Encoder
 from .attention import KEYWORD, AttentionCall, register
-from .names import encoder_weights, pooler_weights
-from .rows import TABLES, extend
+from .extra_rows import TABLES, extend
+from .published_weights import encoder_weights, pooler_weights
 
 PREDICTED = "predicted_slots"  # a keyword argument, passed through the encoder to its last layer
 

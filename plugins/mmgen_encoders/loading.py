@@ -22,7 +22,7 @@ from mmgen.features.uninitialised import building_device
 from mmgen.files import file_fingerprint
 
 from . import Encoder
-from .names import pooler_weights
+from .published_weights import pooler_weights
 from .vocabulary import train_tokenizer
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.fingerprints import UNKNOWN, licenses
+from mmgen.features.licenses import UNKNOWN, licenses
 from mmgen.files import open_tensors
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from mmgen.features.fingerprints import licenses
+from mmgen.features.licenses import licenses
 from mmgen.parts import FailedImage, Picture, Record
 
 from . import TimmGrid

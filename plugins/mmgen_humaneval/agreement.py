@@ -1,6 +1,10 @@
-"""Agreement of judges: Krippendorff's alpha for ratings on an ordinal scale."""
+"""Agreement of judges: Krippendorff's alpha for ratings on an ordinal scale, of all judges or of pairs."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations, product
+from statistics import fmean
 
 import numpy as np
 
@@ -21,3 +25,19 @@ def alpha(ratings: np.ndarray) -> float | None:
     distance = (between[:, None] - between[None, :]) ** 2
     expected = (np.outer(totals, totals) * distance).sum() / max(totals.sum() - 1, 1)
     return None if not expected else float(1 - (pairs * distance).sum() / expected)
+
+
+def pairs_of_judges(people: list[int], programs: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """The pairs of people, and of each program with people; none without programs or without people."""
+    if not people or not programs:
+        return {}
+    return {
+        "people": [*combinations(people, 2)],
+        **{judge: [*product(people, [place])] for judge, place in programs.items()},
+    }
+
+
+def mean_alpha(ratings: np.ndarray, pairs: list[tuple[int, int]]) -> float | None:
+    """The mean over pairs of judges for which alpha is defined."""
+    known = [value for pair in pairs if (value := alpha(ratings[list(pair)])) is not None]
+    return fmean(known) if known else None

@@ -152,7 +152,7 @@ def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) 
     from mmgen.files import refuse_overwriting, write_json
 
     from .answers import read
-    from .results import evaluate, format_result
+    from .statistics import evaluate, format_result
 
     refuse_overwriting("--json", out, (key, *sheets))
     result = evaluate(read(key, sheets, partial))

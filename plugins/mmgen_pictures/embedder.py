@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mmgen.errors import DataError
 from mmgen.features.embedder import StoredEmbedder
-from mmgen.features.measures import sample, statistics, word_scale
+from mmgen.features.statistics import sample, statistics, word_scale
 from mmgen.features.uninitialised import building_device
 from mmgen.parts import Backbone, Embedder, Picture
 from mmgen.tensors import ResolvedExample, Segment, Slots

@@ -18,7 +18,7 @@ from mmgen.tensors import ResolvedExample
 
 from . import Attention
 from .figure import Row, draw
-from .steps import over_steps, write_json
+from .run_steps import over_steps, write_json
 
 BATCH = 16
 

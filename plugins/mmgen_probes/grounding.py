@@ -20,7 +20,7 @@ from mmgen.tensors import ResolvedExample
 
 from . import Grounding, parses, phrases
 from .heads import Tally, best_heads, draw, draw_relations, relations_table, summary
-from .steps import over_steps, picture_and_text, readable, write_json
+from .run_steps import over_steps, picture_and_text, readable, write_json
 
 ENTITIES = "entities"
 RELATIONS = 10  # number of relations in the table, the most common ones, as in VisualBERT's table 2

@@ -21,7 +21,7 @@ from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import ResolvedExample
 
 from . import Similarity
-from .steps import over_steps, picture_and_text, write_json
+from .run_steps import over_steps, picture_and_text, write_json
 
 RANDOM = "random transformer"
 

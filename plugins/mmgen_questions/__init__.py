@@ -9,7 +9,7 @@ from pydantic import Field
 import mmgen
 from mmgen.configs import RelativeTo
 
-from .published import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
+from .published_sets import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
 
 
 class Questions(Published):
@@ -158,7 +158,7 @@ class Table(Questions):
     def build(self):
         if not {*self.labels} & {*LABELS}:
             return super().build()
-        from .labelled import LabelledRows
+        from .labelled_rows import LabelledRows
 
         return LabelledRows(self)
 

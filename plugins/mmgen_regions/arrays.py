@@ -23,7 +23,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
-from .published import distributions, existing_path, names_of, read_class_names, relative_boxes, single_classes
+from .published_features import distributions, existing_path, names_of, read_class_names, relative_boxes, single_classes
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
 DAMAGE_ERRORS = (

@@ -15,7 +15,7 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.fingerprints import UNKNOWN, hub_license, licenses
+from mmgen.features.licenses import UNKNOWN, hub_license, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Detector

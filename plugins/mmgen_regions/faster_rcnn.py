@@ -24,7 +24,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.fingerprints import UNKNOWN, licenses
+from mmgen.features.licenses import UNKNOWN, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn

@@ -21,7 +21,7 @@ from mmgen.files import image_key, json_problem
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5
-from .published import existing_path
+from .published_features import existing_path
 
 NAMES = ("image_features", "spatial_features", "pos_boxes")
 

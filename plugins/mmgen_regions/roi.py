@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from mmgen.features.fingerprints import licenses
+from mmgen.features.licenses import licenses
 from mmgen.parts import FailedImage, Picture, Record
 
 from . import Roi

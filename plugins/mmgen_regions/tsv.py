@@ -16,7 +16,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
-from .published import decode, existing_path, names_of, read_class_names, relative_boxes, single_classes
+from .published_features import decode, existing_path, names_of, read_class_names, relative_boxes, single_classes
 
 COLUMNS = {
     6: ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features"),

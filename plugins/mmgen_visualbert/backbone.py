@@ -13,7 +13,7 @@ from mmgen.attention import Cache, visible
 from mmgen.tensors import Encoded, Slots
 
 from . import VisualBert
-from .names import as_bert, fusion
+from .published_weights import as_bert, fusion
 
 
 class VisualBertBackbone(EncoderBackbone):

@@ -15,7 +15,7 @@ from mmgen.tensors import Segment, Slots
 
 from . import VisualBertRegions
 from .backbone import VisualBertBackbone
-from .names import projection
+from .published_weights import projection
 
 
 class VisualBertRegionEmbedder(StoredEmbedder):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmgen.errors import DataError
-from mmgen.features.fingerprints import LICENSE, UNKNOWN
+from mmgen.features.licenses import LICENSE, UNKNOWN
 from mmgen.features.uninitialised import Uninitialised, building_device
 from mmgen.files import open_tensors
 from mmgen.oom import OomRetry

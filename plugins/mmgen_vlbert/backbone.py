@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mmgen_encoders.encoder import EncoderBackbone
 from torch import Tensor
 
-from .names import as_bert, within
+from .published_weights import as_bert, within
 
 
 class VlBertBackbone(EncoderBackbone):

@@ -21,7 +21,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Hiding, ResolvedExample, Segment, Slots
 
 from . import VlBertRegions
-from .names import outside, within
+from .published_weights import outside, within
 
 WAVES = 256  # wave lengths for each of the four numbers of a box
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)

@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-import mmgen.cli.files
-import mmgen.cli.runs
+import mmgen.cli.features
+import mmgen.cli.recipes
+import mmgen.cli.run
 from mmgen.cli import main
 from mmgen.features.store import FeatureStore
 from mmgen.parts import Extractor, Record
@@ -60,13 +61,13 @@ def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
     for name in "abcd":
         Image.new("RGB", (8, 6)).save(tmp_path / "photos" / f"{name}.png")
     command = ["features", "extract", str(tmp_path / "photos"), str(tmp_path / "x.h5"), "--type", "means"]
-    monkeypatch.setattr(mmgen.cli.files, "_extractor", lambda kind, sets: Stops(number))
+    monkeypatch.setattr(mmgen.cli.features, "_extractor", lambda kind, sets: Stops(number))
     before = signal.getsignal(number)
     stopped = CliRunner().invoke(main, command)
     assert signal.getsignal(number) is before
     message = "error: stopped; the images so far are kept; run the same command again to continue"
     assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, message)
-    monkeypatch.setattr(mmgen.cli.files, "_extractor", lambda kind, sets: Stops())
+    monkeypatch.setattr(mmgen.cli.features, "_extractor", lambda kind, sets: Stops())
     assert "2 images written, 2 already in the store" in CliRunner().invoke(main, command).output
     assert sorted(FeatureStore(tmp_path / "x.h5")) == ["a", "b", "c", "d"]
 
@@ -74,10 +75,10 @@ def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
 def test_any_command_says_that_it_was_stopped(number, tmp_path):
     """Also inside an `exec`, where Python treats a KeyboardInterrupt differently."""
     code = """
-        import mmgen.cli.runs
+        import mmgen.cli.recipes
         from mmgen.cli import main
 
-        mmgen.cli.runs.load = lambda *_: exec("import os; os.kill(os.getpid(), NUMBER)")
+        mmgen.cli.recipes.load_recipe = lambda *_: exec("import os; os.kill(os.getpid(), NUMBER)")
         main()
     """
     command = [sys.executable, "-c", textwrap.dedent(code).replace("NUMBER", str(int(number))), "show", "x.toml"]
@@ -92,7 +93,7 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
         except BaseException:
             raise ModuleNotFoundError("Could not import module") from None
 
-    monkeypatch.setattr(mmgen.cli.runs, "load", imported)
+    monkeypatch.setattr(mmgen.cli.run, "load_recipe", imported)
     stopped = CliRunner().invoke(main, ["run", "x.toml"])
     assert (stopped.exit_code, stopped.stderr) == (
         1,
@@ -108,7 +109,7 @@ def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
         os.kill(os.getpid(), number)
         return SimpleNamespace(callbacks={}), {}
 
-    monkeypatch.setattr(mmgen.cli.runs, "load", load)
+    monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
     monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
     assert (
         CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output
@@ -155,7 +156,7 @@ def test_a_library_that_cannot_be_loaded_is_a_line(monkeypatch):
     def imported(*_):
         raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
 
-    monkeypatch.setattr(mmgen.cli.runs, "load", imported)
+    monkeypatch.setattr(mmgen.cli.run, "load_recipe", imported)
     done = CliRunner().invoke(main, ["run", "x.toml"])
     assert (done.exit_code, done.stderr) == (
         1,

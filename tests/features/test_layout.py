@@ -1,8 +1,8 @@
-"""The layout of a feature store: compression, chunks and buffers."""
+"""The layout of a feature store: compression and chunks."""
 
 import h5py
 import numpy as np
-from kit.stores import assert_same_record, fill, record
+from kit.stores import fill, record
 
 
 def test_compressed_only_where_smaller(tmp_path):
@@ -15,12 +15,3 @@ def test_an_image_is_a_chunk(tmp_path):
     fill(tmp_path / "s.h5", [record(str(i), 36, 64, i) for i in range(5)])
     with h5py.File(tmp_path / "s.h5") as file:
         assert file["features"].chunks == (36, 64)
-
-
-def test_more_than_a_buffer(tmp_path, monkeypatch):
-    monkeypatch.setattr("mmgen.features.layout.BUFFER_BYTES", 500)
-    records = [record(str(i), i % 7, 4, i) for i in range(40)]
-    store = fill(tmp_path / "s.h5", records)
-    for expected in records[1:7]:
-        assert_same_record(store.read(expected.key), expected)
-    assert_same_record(store.read("39"), records[39])

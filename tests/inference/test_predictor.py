@@ -9,11 +9,11 @@ from kit import toys
 from mmgen_regions import Regions
 
 from mmgen.data import part_checks
-from mmgen.data.different import choose_different
+from mmgen.data.different_texts import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.evaluation.collapse import repeats_itself
-from mmgen.features.measures import FeatureRange
+from mmgen.features.statistics import FeatureRange
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.inference.answers import Answer

@@ -6,7 +6,7 @@ from mmgen_questions import Vqg
 from mmgen_tasks import CocoCaptions, Flickr30kEntities, Nlvr2, Refcoco, Vcr, VqaAnswers
 
 from kit.toys import recipe
-from mmgen.cli.export import data_table
+from mmgen.cli.data import data_table
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed

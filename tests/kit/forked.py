@@ -26,7 +26,8 @@ MMGEN = "import runpy; runpy.run_module('mmgen', run_name='__main__', alter_sys=
 NO_PAGE = f"import mmgen.report; mmgen.report.try_page = lambda *_: None; {MMGEN}"  # a second less; nobody looks at it
 IMPORTED = (
     "matplotlib.pyplot",
-    "mmgen.cli.runs",
+    "mmgen.cli.generate",
+    "mmgen.cli.run",
     "mmgen.report.page",
     "mmgen.inference.load",
     "mmgen.runs.run",

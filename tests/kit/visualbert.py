@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from mmgen_masked import Masked
 from mmgen_text import Text
-from mmgen_visualbert import VisualBert, VisualBertRegions, names
+from mmgen_visualbert import VisualBert, VisualBertRegions, published_weights
 from mmgen_visualbert.backbone import VisualBertBackbone
 from transformers import (
     BertConfig,
@@ -51,13 +51,13 @@ def backbone_of(sizes, weights, **settings):
     torch.manual_seed(0)
     backbone = VisualBertBackbone(VisualBert(**settings), BertForMaskedLM(ours), Ids()).eval()
     backbone.add_pooler()
-    bert = dict(names.as_bert(weights))
+    bert = dict(published_weights.as_bert(weights))
     pooler = {name: bert.pop(f"bert.pooler.dense.{name}") for name in ("weight", "bias")}
     missing, unexpected = backbone.model.load_state_dict(bert, strict=False)
     assert not unexpected and set(missing) <= {"cls.predictions.decoder.bias"}
     backbone.pooler.dense.load_state_dict(pooler)
     if backbone.fusion is not None:
-        backbone.fusion.load_state_dict(names.fusion(weights))
+        backbone.fusion.load_state_dict(published_weights.fusion(weights))
     return backbone
 
 

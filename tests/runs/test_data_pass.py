@@ -8,7 +8,7 @@ from kit import toys
 from mmgen_encoders import Bert
 
 from mmgen.data.datasets import Datasets
-from mmgen.data.measures import Measures
+from mmgen.data.example_sizes import Measures
 from mmgen.data.plan import Plan
 from mmgen.data.unread_text import MAX_EXAMPLES, warn_of_unread_text
 from mmgen.errors import DataError

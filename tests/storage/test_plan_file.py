@@ -6,7 +6,7 @@ import pytest
 from kit import toys
 
 from mmgen.data.collate import Collator
-from mmgen.data.measures import Measures
+from mmgen.data.example_sizes import Measures
 from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.sources import Source
 from mmgen.storage import plan_file

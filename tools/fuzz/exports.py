@@ -131,7 +131,7 @@ def _spoil(draw: Random, folder: Path, _) -> Path:
 
 def _load(path: Path, _) -> Any:
     """Load the export as `mmgen generate` does, and generate one text."""
-    from mmgen.inference.exported import load_export
+    from mmgen.inference.load_export import load_export
     from mmgen.registry import installed
 
     folder = path.parent.parent if path.parent.name == "backbone" else path.parent

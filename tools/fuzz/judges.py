@@ -130,7 +130,7 @@ def _spoil_sheets(draw: Random, folder: Path, prepared: Any) -> Path:
 def _judged(path: Path, _) -> Any:
     """The table of `mmgen judge score`."""
     from mmgen_humaneval.answers import read
-    from mmgen_humaneval.results import evaluate, format_result
+    from mmgen_humaneval.statistics import evaluate, format_result
 
     sheets = [path.with_name(name) for name in SHEETS]
     partial = len(path.read_bytes()) % 2 == 0

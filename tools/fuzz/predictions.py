@@ -214,8 +214,8 @@ def _spoil_requests(draw: Random, folder: Path, _) -> Path:
 
 def _requests(path: Path, _) -> Any:
     from mmgen.errors import DataError
-    from mmgen.inference.pictures import as_picture
     from mmgen.inference.query import read_sources
+    from mmgen.inference.query_pictures import as_picture
 
     sources = read_sources([path])
     for request in sources:

@@ -10,8 +10,8 @@ from mmgen.errors import DataError
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, by_kind, means, scores, unknown
 from ..refcoco.metric import CHANCE
+from ..score_columns import Column, by_kind, means, scores, unknown
 
 RANKS = (1, 5, 10)
 

@@ -16,7 +16,7 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import All, Batch, Example, Loss, Targets
 
-from .pairs import joined, pair_head, row_per_picture
+from .two_rows import joined, pair_head, row_per_picture
 
 if TYPE_CHECKING:
     from .config import TextAssignment

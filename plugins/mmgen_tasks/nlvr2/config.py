@@ -10,8 +10,8 @@ from pydantic import Field
 
 import mmgen
 
-from ..columns_config import By
-from .forms import FORMS, SINGLE_FORMS
+from ..score_columns_config import By
+from .drawn_forms import FORMS, SINGLE_FORMS
 
 Arrangement = Annotated[
     Literal["row", "rows"],

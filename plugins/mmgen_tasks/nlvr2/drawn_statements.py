@@ -14,7 +14,7 @@ from random import Random
 from mmgen_scenes.phrases import COUNTS
 from mmgen_scenes.world import KINDS, MOST, SIZES, Kind, Look
 
-from .forms import FORMS
+from .drawn_forms import FORMS
 
 PAIRS = 4  # pairs per statement; the statement is true of half of them
 PATIENCE = 2000  # plans tried before other forms are drawn

@@ -9,7 +9,7 @@ from statistics import fmean
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, by_kind, prediction_value, scores, unknown
+from ..score_columns import Column, by_kind, prediction_value, scores, unknown
 
 CHANCE = "chance: the expected score of a coin toss"
 

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 import mmgen
 from mmgen.configs import RelativeTo
 
-from ..columns_config import By
+from ..score_columns_config import By
 
 
 class Refcoco(Published):

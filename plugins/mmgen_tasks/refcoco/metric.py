@@ -9,7 +9,7 @@ from mmgen_vl.boxes import RIGHT, box_array, iou, most_often_right
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, by_kind, means, prediction_value, scores, unknown
+from ..score_columns import Column, by_kind, means, prediction_value, scores, unknown
 
 CHANCE = "chance: the box among these examples' boxes that is right most often"
 

@@ -15,7 +15,7 @@ from mmgen.errors import DataError
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import means, prediction_value
+from ..score_columns import means, prediction_value
 
 RANKS = (1, 5, 10)
 DIGITS = 6  # similarities that agree to so many decimals are equal

@@ -10,8 +10,8 @@ from pydantic import Field
 
 import mmgen
 
-from ..columns_config import By
-from .forms import FORM_NAMES
+from ..score_columns_config import By
+from .drawn_forms import FORM_NAMES
 
 
 class Vcr(FileEach):

@@ -9,7 +9,7 @@ from mmgen.errors import DataError
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, by_kind, means, prediction_value, scores, unknown
+from ..score_columns import Column, by_kind, means, prediction_value, scores, unknown
 
 SUBTASKS = {"answer": "Q->A", "rationale": "QA->R"}
 CHANCE = "chance: one of the choices at random"

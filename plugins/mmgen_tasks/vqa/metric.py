@@ -10,7 +10,7 @@ from mmgen_vl.answers import accuracy, agreement, comparable
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Prediction, Scores
 
-from ..columns import Column, by_kind, means, prediction_value, scores, unknown
+from ..score_columns import Column, by_kind, means, prediction_value, scores, unknown
 
 FIRST = ("yes/no", "number", "other")  # answer types in the order of papers
 CHANCE = "chance: the most common answer to questions of a type, counted in these examples"

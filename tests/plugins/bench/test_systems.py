@@ -3,7 +3,7 @@
 import pytest
 import torch
 from mmgen_bench.flops import BERT2BERT, CAUSAL, NAIVE, OURS, Shape
-from mmgen_bench.run import SEARCHES, Settings, prepare_systems
+from mmgen_bench.timing import SEARCHES, Settings, prepare_systems
 from mmgen_bench.workload import batch_of, draw_examples
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from mmgen_humaneval.agreement import alpha
-from mmgen_humaneval.results import paired, unpaired
+from mmgen_humaneval.statistics import paired, unpaired
 
 NO = np.nan
 PUBLISHED = [  # Krippendorff (2011), section C: four observers, twelve units

@@ -15,7 +15,7 @@ from mmgen_humaneval.answers import read
 from mmgen_humaneval.criteria import CRITERIA, QGEVAL
 from mmgen_humaneval.form import make
 from mmgen_humaneval.program import fill, write_requests
-from mmgen_humaneval.results import evaluate, format_result
+from mmgen_humaneval.statistics import evaluate, format_result
 from mmgen_humaneval.systems import gather, with_answers
 
 from mmgen.errors import DataError, RunError

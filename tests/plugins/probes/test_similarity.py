@@ -9,8 +9,8 @@ import torch
 from kit.probes import EXAMPLES, FACTS, Pictured, model, subject
 from mmgen_encoders import Bert
 from mmgen_probes import Similarity
+from mmgen_probes.run_steps import picture_and_text
 from mmgen_probes.similarity import SimilarityProbe, start_states
-from mmgen_probes.steps import picture_and_text
 from mmgen_text import Text
 
 from mmgen import DataError, UnavailableError

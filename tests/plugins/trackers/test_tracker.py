@@ -13,7 +13,7 @@ from kit import toys
 from mmgen_trackers import MLflow, TensorBoard, Trackio, WandB
 from PIL import Image
 
-from mmgen.cli.runs import check
+from mmgen.cli.recipes import check
 from mmgen.errors import DataError
 from mmgen.parts import Picture, RunInfo, ShownExample
 from mmgen.recipe.load import load

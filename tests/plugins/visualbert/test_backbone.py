@@ -11,7 +11,7 @@ from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import SentenceImage
 from mmgen_tasks import AnswerClasses
-from mmgen_visualbert import VisualBert, names
+from mmgen_visualbert import VisualBert, published_weights
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     VisualBertConfig,
@@ -46,7 +46,7 @@ class TestLateFusion(TestVisualBert):
 
 def embedder_of(backbone, weights, **settings):
     embedder = regions(fields=("image",), mentions=("question",), **settings).build(backbone).eval()
-    embedder.projection.load_state_dict(names.projection(weights))
+    embedder.projection.load_state_dict(published_weights.projection(weights))
     return embedder
 
 

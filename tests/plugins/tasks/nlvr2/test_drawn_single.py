@@ -8,8 +8,8 @@ from kit.statements import NUMBERS, count
 from mmgen_scenes import Scenes
 from mmgen_scenes.world import SORT
 from mmgen_tasks import SceneStatements
+from mmgen_tasks.nlvr2.drawn_forms import SINGLE_FORMS
 from mmgen_tasks.nlvr2.drawn_single import similar_kinds
-from mmgen_tasks.nlvr2.forms import SINGLE_FORMS
 
 from mmgen.testing import DatasetSuite
 

@@ -1,0 +1,122 @@
+"""Finds an encoder's tensors among published weights, with any prefix of their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from mmgen.errors import DataError
+
+from .extra_rows import TABLES
+
+OLD_NAMES = {  # in files converted from TensorFlow
+    "LayerNorm.weight": "LayerNorm.gamma",
+    "LayerNorm.bias": "LayerNorm.beta",
+}
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # buffers that older files contain
+POOLERS = ("pooler.dense.weight", "pooler.dense.bias"), ("pooler.weight", "pooler.bias")  # ALBERT's is the dense layer
+
+
+class Renamed(Mapping[str, Tensor]):
+    """Weights under other names: new name -> name in `weights`, read on access, or a tensor made of several."""
+
+    def __init__(self, weights: Mapping[str, Tensor], names: Mapping[str, str | Tensor]) -> None:
+        self.weights, self.names = weights, names
+
+    def __getitem__(self, name: str) -> Tensor:
+        source = self.names[name]
+        return self.weights[source] if isinstance(source, str) else source
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def encoder_weights(
+    model: PreTrainedModel, weights: Mapping[str, Tensor], extra: Mapping[str, int]
+) -> dict[str, Tensor]:
+    """Names in the model -> tensors. `extra`: keys of `rows.TABLES` -> number of rows added to the table; added rows
+    keep their values. Raises DataError if two different tensors belong to one tied tensor of the model."""
+    tensors = {}
+    front = front_of(model, weights)
+    for name, (parameter, names) in _tensors_by_name(model).items():
+        sources = [source for inner in names for source in _published_names(model, inner, front) if source in weights]
+        if not sources:
+            continue
+        first, *duplicates = (weights[source] for source in sources)
+        for source, duplicate in zip(sources[1:], duplicates, strict=True):
+            plausible = first.numel() <= parameter.numel()  # a file may claim a tensor larger than any memory
+            if first.shape != duplicate.shape or (plausible and not torch.equal(first, duplicate)):
+                raise DataError(
+                    f"'{sources[0]}' and '{source}' of these weights differ, but this encoder ties both to one tensor; "
+                    "use weights with a tied head"
+                )
+        tensors[name] = _with_rows(name, first, parameter, extra)
+    for buffer in BUFFERS:  # read, so that they are not listed as left over
+        weights.get(front + buffer)
+    return tensors
+
+
+def pooler_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The pooler's dense layer: "weight" and "bias" -> tensors; empty without a pooler."""
+    front = front_of(model, weights)
+    for names in POOLERS:
+        if all(front + name in weights for name in names):
+            return {key: weights[front + name] for key, name in zip(("weight", "bias"), names, strict=True)}
+    return {}
+
+
+def front_of(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> str:
+    """The prefix of the encoder's names in published weights: "bert.", "visual_bert.", or "". Of several prefixes, the
+    one with most names of the encoder; by default the encoder's prefix."""
+    base: Any = model.base_model
+    inside = set(base.state_dict())
+    fronts: Counter[str] = Counter()
+    for name in weights:
+        parts = name.split(".")
+        fronts.update(
+            "".join(f"{part}." for part in parts[:index])
+            for index in range(len(parts))
+            if ".".join(parts[index:]) in inside
+        )
+    default = f"{model.base_model_prefix}."
+    return max(fronts, key=lambda front: (fronts[front], front == default, -len(front)), default=default)
+
+
+def _tensors_by_name(model: PreTrainedModel) -> dict[str, tuple[Tensor, list[str]]]:
+    """First name of each tensor of the model -> (tensor, all its names); a tied head shares the word embeddings."""
+    tensors: dict[int, tuple[Tensor, list[str]]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        tensors.setdefault(id(tensor), (tensor, []))[1].append(name)
+    return {names[0]: (tensor, names) for tensor, names in tensors.values()}
+
+
+def _published_names(model: PreTrainedModel, name: str, front: str) -> Iterator[str]:
+    """Possible published names of one of the model's tensors. The head's prefix is one level above the encoder's."""
+    inside = name.removeprefix(f"{model.base_model_prefix}.")
+    outer = ".".join(front.split(".")[:-2])
+    source = front + inside if inside != name else f"{outer}.{name}".lstrip(".")
+    yield source
+    for new, old in OLD_NAMES.items():
+        if source.endswith(new):
+            yield source.removesuffix(new) + old
+
+
+def _with_rows(name: str, tensor: Tensor, parameter: Tensor, extra: Mapping[str, int]) -> Tensor:
+    """A published table, followed by the rows that were added to the model's table."""
+    for key, (table, _) in TABLES.items():
+        added = extra.get(key, 0)
+        same_width = tensor.ndim == 2 and tensor.shape[1:] == parameter.shape[1:]
+        if added and name.endswith(f"{table}.weight") and same_width and len(tensor) == len(parameter) - added:
+            return torch.cat([tensor.to(parameter.dtype), parameter.detach()[-added:].cpu()])
+    return tensor

@@ -1,0 +1,126 @@
+"""Exactly n different texts: chosen by score and distance, away from texts to avoid, or a line that says why not."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from kit import toys
+
+from mmgen import DataError, Decoding, UnavailableError
+from mmgen.data.different_texts import choose_different, distance, token_pairs
+from mmgen.evaluation.generate import generate
+from mmgen.search import Limits, search
+from mmgen.tensors import Batch, Generation, Targets
+
+END = 0
+POOL = {  # tokens -> mean log-probability
+    (1, 2, 3): -0.1,
+    (1, 2, 4): -0.2,
+    (1, 2, 3, 5): -0.3,
+    (6, 7): -0.9,
+    (8, 9, 10): -3.0,
+}
+
+
+class Words:
+    """A backbone as far as choosing needs one: a token is decoded as its number."""
+
+    end_id = END
+
+    def decode_text(self, tokens):
+        return " ".join(str(token) for token in tokens if token != END)
+
+
+def pool_of(id_, texts=POOL):
+    words = Words()
+    return [Generation(id_, words.decode_text(tokens), (*tokens, END), score) for tokens, score in texts.items()]
+
+
+def choose(n, difference, labels=None, texts=POOL):
+    batch = Batch(("a",), {}, {"generator": Targets({}, labels or {})})
+    options = Decoding(candidates=5, num_return_sequences=n, difference=difference)
+    (chosen,) = choose_different(lambda searched: [pool_of("a", texts)], batch, options, Words())
+    return [text.tokens[:-1] for text in chosen]
+
+
+def test_distance_is_that_of_tokens_and_neighbours():
+    first, second = token_pairs((1, 2, 3, END), END), token_pairs((1, 2, 4, END), END)
+    assert first == {1, 2, 3, (1, 2), (2, 3)}
+    assert distance(first, second) == pytest.approx(1 - 2 * 3 / 10)
+    assert (distance(first, first), distance(first, token_pairs((7,), END))) == (0, 1)
+
+
+def test_score_alone_and_distance_alone():
+    assert choose(3, 0.0) == [(1, 2, 3), (1, 2, 4), (1, 2, 3, 5)], "best first"
+    assert choose(3, 1.0) == [(1, 2, 3), (6, 7), (8, 9, 10)]
+
+
+def test_between_the_two_a_text_must_earn_its_distance():
+    assert choose(3, 0.4) == [(1, 2, 3), (1, 2, 4), (6, 7)]
+
+
+def test_texts_to_avoid_are_never_chosen_and_are_far():
+    avoid = {"avoid": torch.tensor([[[1, 2, 3, -1], [-1] * 4]])}
+    assert choose(2, 0.0, avoid) == [(1, 2, 4), (1, 2, 3, 5)], "equal texts are left out"
+    assert choose(2, 0.9, avoid) == [(6, 7), (8, 9, 10)], "alike texts come last"
+
+
+def test_too_few_different_texts():
+    with pytest.raises(DataError) as error:
+        choose(5, 0.5, {"avoid": torch.tensor([[[6, 7]]])})
+    assert str(error.value) == (
+        "'a': 5 different texts are required, but beam search ends in 4; ask for fewer, or raise decoding.candidates"
+    )
+
+
+def test_more_beams_are_tried_before_there_are_too_few():
+    widths = []
+
+    def write(options):
+        widths.append(options.num_beams)
+        return [pool_of("a")[: options.num_beams // 4]]
+
+    options = Decoding(candidates=4, num_return_sequences=2)
+    (chosen,) = choose_different(write, Batch(("a",), {}), options, Words())
+    assert widths == [4, 8] and len(chosen) == 2
+
+
+@pytest.mark.parametrize("avoid", [None, "where is the red ball"])
+def test_a_model_writes_exactly_n(avoid):
+    """For every example and each of its prompts; the same again, and in a batch as alone."""
+    model, examples = toys.model(), toys.examples(3)
+    labels = {"prompt": ("red", "how many"), **({"avoid": avoid} if avoid else {})}
+    examples[1] = replace(examples[1], targets=(), labels=labels)
+    options = Decoding(candidates=12, num_return_sequences=4)
+    texts = generate(model, examples, options)
+    assert [len({text.text.casefold() for text in row}) for row in texts] == [4, len({t.text for t in texts[1]}), 4]
+    by_prompt = [[text.text for text in texts[1] if text.prompt == prompt] for prompt in labels["prompt"]]
+    assert [len({*texts_of_prompt}) for texts_of_prompt in by_prompt] == [4, 4]
+    assert [[t.tokens for t in row] for row in generate(model, examples, options)] == [
+        [t.tokens for t in row] for row in texts
+    ]
+    for example, row in zip(examples, texts, strict=True):
+        assert [text.tokens for text in generate(model, [example], options)[0]] == [text.tokens for text in row]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"candidates": 3, "num_return_sequences": 4},
+            "num_return_sequences: 4 texts need at least as many candidates",
+        ),
+        ({"candidates": 3, "num_beams": 4}, "num_beams: not used with candidates, which has its own beams; remove it"),
+        ({"candidates": 3, "do_sample": True}, "do_sample: not used with candidates"),
+        ({"difference": 0.5}, "difference: has an effect only with candidates"),
+    ],
+)
+def test_options_that_contradict_candidates(options, message):
+    with pytest.raises(ValueError, match=message):
+        Decoding(**options)
+
+
+def test_a_search_alone_does_not_choose():
+    with pytest.raises(UnavailableError) as error:
+        search(None, None, Decoding(candidates=4), Limits(9, 0, 0, 9))
+    assert str(error.value) == "candidates: a search writes them all; mmgen.data.different_texts chooses among them"

@@ -1,0 +1,132 @@
+"""Exports with the data of a recipe: scores, result files and probes are those of the run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from kit import toys
+
+from mmgen.cli import main
+from mmgen.errors import DataError, RunError
+from mmgen.inference.export import export
+from mmgen.inference.export_with_data import DataSource, with_data
+from mmgen.inference.load import load_run
+from mmgen.inference.result_file import result_file, result_file_of_export
+from mmgen.runs.probe import probe_export
+from mmgen.runs.rescore import score_export
+
+pytestmark = pytest.mark.slow  # the data are drawn, and their features extracted
+
+STORED = Path(__file__).resolve().parents[1] / "kept_runs"
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Copies of the finished runs, and their recipes."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("writes", "predicts"):
+        shutil.copytree(STORED / name, folder / name / "default")
+        shutil.copy(STORED / name / f"{name}.toml", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(stored):
+    return export(load_run(stored / "writes" / "default" / "seed-0", "both"), stored / "both")
+
+
+@pytest.fixture(scope="module")
+def answers(stored):
+    return export(load_run(stored / "predicts" / "default" / "seed-0", "answers"), stored / "answers")
+
+
+def test_scores_are_those_of_the_run(stored, both):
+    scores = score_export(both, DataSource(stored / "writes.toml"))
+    saved = json.loads((STORED / "writes" / "seed-0" / "steps" / "both" / "scores.json").read_text())
+    assert dict(scores.rows["both"].values) == pytest.approx(saved["values"])
+    assert "| both " in scores.table and len(scores.ids["both"]) == 3
+    assert {path.name for path in both.iterdir()} == {"config.json", "model.safetensors", "backbone", "extractor"}
+
+
+def test_a_result_file_is_that_of_the_run(stored, answers):
+    run = result_file(stored / "predicts" / "default" / "seed-0", "vqa", ["answers"])
+    assert result_file_of_export(answers, "vqa", DataSource(stored / "predicts.toml")) == run
+
+
+def test_a_result_file_of_another_task(stored, answers):
+    with pytest.raises(RunError) as error:
+        result_file_of_export(answers, "nlvr2", DataSource(stored / "predicts.toml"))
+    assert str(error.value) == (
+        f"{answers}: step 'answers' predicts 'answers', but nlvr2 needs 'truth'; choose another recipe with --data, or "
+        "another export"
+    )
+
+
+def test_probes_write_into_another_folder(stored, both, tmp_path):
+    results = probe_export(both, DataSource(stored / "writes.toml"), tmp_path / "out", ["attention"])
+    assert results["attention"].tables and (tmp_path / "out" / "attention" / "findings.json").exists()
+    assert not (both / "probes").exists()
+
+
+def test_an_extractor_that_there_is_not(stored):
+    run = stored / "predicts" / "default" / "seed-0"
+    with pytest.raises(DataError) as error:
+        result_file(run, "vqa", ["answers"], sets=["inputs.image.extractor.model=evil"])
+    assert str(error.value).startswith("timm has no model 'evil'")
+
+
+def test_another_split(stored, both):
+    with with_data(both, DataSource(stored / "writes.toml", split="val")) as attached:
+        assert [example.id for example in attached.examples] == ["val-00000", "val-00001"]
+
+
+def test_a_run_has_data(stored):
+    folder = stored / "writes" / "default" / "seed-0"
+    with pytest.raises(RunError) as error, with_data(folder, DataSource(stored / "writes.toml")):
+        pass
+    assert str(error.value) == f"{folder}: --data is for exports; leave it out for a run, which has its own data"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("score", "both", "--data", "writes.toml", "--references", "x.jsonl"), "--references: not with --data; "),
+        (("probe", "both", "--data", "writes.toml"), "--data and --out belong together, "),
+        (("predict", "both", "--data", "writes.toml"), "--data, --split, and --step more than once, require --as; "),
+    ],
+)
+def test_options_that_do_not_fit(command, message):
+    refused = CliRunner().invoke(main, command)
+    assert refused.output.startswith(f"error: {message}")
+
+
+def test_commands(stored, answers, tmp_path):
+    out = tmp_path / "out.json"
+    options = ("--as", "vqa", "--data", stored / "predicts.toml", "--out", out)
+    done = toys.mmgen_here(tmp_path, "predict", answers, *options)
+    assert done.returncode == 0, done.stderr
+    assert out.read_text() == result_file(stored / "predicts" / "default" / "seed-0", "vqa", ["answers"])
+
+
+def test_without_data_an_export_says_what_to_add(both):
+    for command in ("score", "report"):
+        refused = CliRunner().invoke(main, [command, str(both)])
+        assert refused.output == (
+            f"error: {both}: an export, which has no data; `mmgen score`, `mmgen probe` and `mmgen predict --as` take "
+            "it with --data RECIPE; for anything else name a run folder\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("inputs=5", "the settings of a trained run are fixed; only decoding.* and an input's extractor, features, "),
+        ("inputs.image.extractor=5", "inputs.image.extractor: must be a table"),
+    ],
+)
+def test_settings_that_do_not_fit_are_not_blamed_on_the_export(both, setting, message):
+    refused = CliRunner().invoke(main, ["generate", str(both), "--caption", "a dog", "--set", setting])
+    assert refused.exit_code == 1 and refused.output.startswith(f"error: --set {setting}: {message}")
+    assert "damaged" not in refused.output

@@ -1,0 +1,48 @@
+"""Metrics and probes named on the command line: those of the recipe, or installed ones."""
+
+import pytest
+from mmgen_answerable import Answerable
+from mmgen_captioneval import CaptionScores
+
+from mmgen.configs import MetricConfig
+from mmgen.errors import RecipeError
+from mmgen.recipe.select_parts import select_parts
+from mmgen.registry import installed
+
+FROM_RECIPE = {"scores": CaptionScores(meteor=False)}
+
+
+def select(names=(), sets=(), from_recipe=FROM_RECIPE):
+    return select_parts(MetricConfig, from_recipe, names, sets, installed())
+
+
+def test_without_names_those_of_the_recipe_with_their_settings():
+    assert select() == FROM_RECIPE
+    assert select(sets=["scores.meteor=true"]) == {"scores": CaptionScores(meteor=True)}
+
+
+def test_a_required_setting_of_the_recipe_stays():
+    round_trip = {"trip": Answerable(answerer="runs/vqa/seed-0")}
+    assert select(from_recipe=round_trip) == round_trip
+    changed = Answerable(answerer="runs/vqa/seed-0", threshold=0.3)
+    assert select(sets=["trip.threshold=0.3"], from_recipe=round_trip) == {"trip": changed}
+
+
+def test_an_installed_part_has_its_defaults():
+    assert select(["captioneval"]) == {"captioneval": CaptionScores()}
+    assert [*select(["scores", "diversity", "scores"])] == ["scores", "diversity"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"names": ["scors"]}, "--metric scors: unknown metric; did you mean 'scores'?; choose from: scores, "),
+        ({"from_recipe": {}}, "the recipe has no [metrics]; choose with --metric: "),
+        ({"sets": ["scores.meteor=7"]}, "scores.meteor"),
+        ({"sets": ["other.meteor=true"]}, "other"),
+    ],
+)
+def test_what_cannot_be_chosen(arguments, problem):
+    with pytest.raises(RecipeError) as error:
+        select(**arguments)
+    assert problem in str(error.value)

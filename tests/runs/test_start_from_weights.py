@@ -1,0 +1,392 @@
+"""Steps that start from published weights: the tensors that parts take, the message about the rest, and the saved
+files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from kit import toys
+from mmgen_encoders import Bert
+from mmgen_encoders.encoder import EncoderBackbone
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForPreTraining
+
+from mmgen.attention import prefix_layout
+from mmgen.data.datasets import Datasets
+from mmgen.errors import DataError, PluginError, RecipeError, RunError
+from mmgen.progress import Progress
+from mmgen.recipe.load import load
+from mmgen.recipe.paths import with_real_paths
+from mmgen.recipe.weight_files import weight_file_errors
+from mmgen.registry import installed
+from mmgen.runs.prepare import init_objectives
+from mmgen.runs.run import run
+from mmgen.runs.start_from_weights import load_start, save_starts
+from mmgen.storage.model_files import build_model
+from mmgen.storage.run_folder import RunFolder
+from mmgen.storage.weights import state
+from mmgen.tensors import Slots
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
+
+RECIPE = toys.recipe(
+    backbone={"hidden_size": 16},
+    inputs={"caption": {"type": "text"}, "second": {"type": "text"}},
+    objectives={"fits": {"type": "sentence_image"}},
+    training={"batch_size": 4, "checkpoint_every": 1, "epochs": 2},
+    steps={
+        "pre": {
+            "inputs": ["caption", "second"],
+            "train": ["caption"],
+            "objectives": ["fits"],
+            "start": "weights:bert.bin",
+            "evaluate": False,
+        },
+        "write": {"inputs": ["caption"], "train": ["backbone"], "start": "pre"},
+    },
+    data={"train_size": 8, "test_size": 4},
+    metrics=None,
+)
+SHAPE = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
+LINE = RECIPE.splitlines().index('start = "weights:bert.bin"') + 1
+
+
+class Heard(Progress):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text, *more) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture(scope="module")
+def published_bert(tmp_path_factory):
+    """A recipe, its model, and a BERT for pretraining of its sizes, published in bert.bin."""
+    folder = tmp_path_factory.mktemp("start")
+    (folder / "toy.toml").write_text(RECIPE)
+    recipe, _ = load(folder / "toy.toml", installed())
+    model = build_model(recipe, Datasets(recipe))
+    torch.manual_seed(1)
+    words = len(model.backbone.tokenizer)
+    theirs = BertForPreTraining(BertConfig(vocab_size=words, **SHAPE))
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)  # norms of ones would not show
+    torch.save(theirs.state_dict(), folder / "bert.bin")
+    return folder, model
+
+
+@pytest.fixture
+def place(published_bert, tmp_path, monkeypatch):
+    """A separate folder with the recipe and the weights."""
+    for name in ("toy.toml", "bert.bin"):
+        shutil.copy(published_bert[0] / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def started(model, start: str = "weights:bert.bin"):
+    """The message of a run about its start, and the folder with the saved start."""
+    Path("toy.toml").write_text(RECIPE.replace('"weights:bert.bin"', json.dumps(start)))
+    recipe, layers = load(Path("toy.toml"), installed())
+    heard, folder = Heard(), RunFolder(Path("run"))
+    save_starts(recipe, ["pre", "write"], model, folder, heard, layers)
+    return heard.lines, folder
+
+
+def refused(model, start: str, kind=DataError) -> str:
+    with pytest.raises(kind) as error:
+        started(model, start)
+    assert "\n" not in str(error.value) and not list(Path().glob("run/steps/*"))
+    return str(error.value)
+
+
+def fresh(model) -> dict:
+    return {name: tensor.clone() for name, tensor in state(model).items()}
+
+
+def test_parts_take_what_is_theirs_and_the_rest_is_named(published_bert, place):
+    _, model = published_bert
+    (line,), folder = started(model)
+    assert line == (
+        "pre: weights:bert.bin: 30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, "
+        "cls.seq_relationship.bias); as built 2 (objectives.fits.head.weight, objectives.fits.head.bias); all names "
+        "are in run/steps/pre/start.json"
+    )
+    record = json.loads((folder.step("pre") / "start.json").read_text())
+    assert record["left over"] == ["cls.seq_relationship.weight", "cls.seq_relationship.bias"]
+    assert record["as built"] == ["objectives.fits.head.weight", "objectives.fits.head.bias"]
+    assert {"backbone.pooler.dense.weight", "backbone.pooler.dense.bias"} <= set(record["taken"])
+    before, theirs = fresh(model), torch.load("bert.bin")
+    loaded = load_start(model, folder, "pre")
+    now = state(model)
+    assert loaded == set(record["taken"]) and torch.equal(
+        now["backbone.pooler.dense.weight"], theirs["bert.pooler.dense.weight"]
+    )
+    assert all(torch.equal(now[name], before[name]) == (name not in loaded) for name in now)
+
+
+def test_what_was_taken_predicts_what_the_publishers_model_does(published_bert, place):
+    _, model = published_bert
+    _, folder = started(model)
+    load_start(model, folder, "pre")
+    theirs = BertForPreTraining(BertConfig(vocab_size=len(model.backbone.tokenizer), **SHAPE)).eval()
+    theirs.load_state_dict(torch.load("bert.bin"))
+    ids = torch.tensor([[1, 7, 9, 3, 2]])
+    places, real = torch.arange(5)[None], torch.ones(1, 5, dtype=torch.bool)
+    with torch.no_grad():
+        slots = Slots(model.eval().backbone.embed(ids), places, torch.zeros_like(ids), prefix_layout(real))
+        states = model.backbone.encode(slots).last
+        torch.testing.assert_close(model.backbone.logits(states), theirs(ids).prediction_logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(model.backbone.pooled(states), theirs.bert(ids).pooler_output, atol=1e-5, rtol=1e-5)
+
+
+def test_weights_of_mmgens_own_need_no_other_names(published_bert, place):
+    _, model = published_bert
+    full_state = {name: torch.ones_like(tensor) for name, tensor in state(model).items()}
+    save_file(full_state, "ours.safetensors")
+    (line,), folder = started(model, "weights:ours.safetensors")
+    assert f"{len(full_state)} of {len(full_state)} tensors taken; all names" in line
+    assert load_start(model, folder, "pre") == full_state.keys()
+
+
+def test_visualberts_head_is_an_objectives(published_bert, place):
+    _, model = published_bert
+    theirs = torch.load("bert.bin")
+    theirs["bert.embeddings.visual_projection.weight"] = torch.ones(16, 4)
+    torch.save(theirs, "visual.bin")
+    (line,), folder = started(model, "weights:visual.bin")
+    assert "left over 1 (bert.embeddings.visual_projection.weight); all names" in line
+    loaded = load_start(model, folder, "pre")
+    assert torch.equal(state(model)["objectives.fits.head.weight"], theirs["cls.seq_relationship.weight"])
+    began = []
+    model.objective("fits").init_from_model = began.append
+    recipe, _ = load(Path("toy.toml"), installed())
+    init_objectives(recipe, "pre", model, loaded)
+    assert not began  # the head has its weights
+    init_objectives(recipe, "pre", model)
+    assert began == [model]
+
+
+def test_weights_of_another_width_are_refused_with_the_recipes_line(published_bert, place):
+    _, model = published_bert
+    theirs = torch.load("bert.bin")
+    words = theirs["bert.embeddings.word_embeddings.weight"].shape
+    torch.save({name: torch.zeros(*tensor.shape, 2).flatten(-2) for name, tensor in theirs.items()}, "wide.bin")
+    said = refused(model, "weights:wide.bin")
+    assert said.startswith(f"toy.toml:{LINE}: steps.pre.start: 'wide.bin': the backbone (bert, mmgen-framework ")
+    assert (
+        f"): 'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
+        f"backbone.model.bert.embeddings.word_embeddings.weight has shape ({words[0]}, 16); set the sizes" in said
+    )
+
+
+def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
+    _, model = published_bert
+    torch.save({"vision.patches": torch.ones(2), "vision.bias": torch.ones(2)}, "other.pt")
+    said = refused(model, "weights:other.pt")
+    assert said == (
+        f"toy.toml:{LINE}: steps.pre.start: 'other.pt': none of the 2 tensors matches a part of this step (the "
+        "backbone, input 'caption', input 'second', objective 'fits'); the tensors are named: vision.patches, "
+        "vision.bias"
+    )
+    theirs = torch.load("bert.bin")
+    theirs["bert.pooler.dense.bias"][3] = torch.nan
+    torch.save(theirs, "nan.bin")
+    assert "'bert.pooler.dense.bias' is not finite (NaN or infinite); the file is damaged" in refused(
+        model, "weights:nan.bin"
+    )
+    theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.int8)
+    torch.save(theirs, "int8.bin")
+    assert "'bert.pooler.dense.bias' is quantised (torch.int8) without its scales" in refused(model, "weights:int8.bin")
+    theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.bfloat16)
+    theirs["cls.predictions.decoder.weight"] = theirs["bert.embeddings.word_embeddings.weight"] = torch.ones(1).expand(
+        1 << 40, 1 << 20
+    )
+    torch.save(theirs, "vast.bin")
+    message = "has shape (1099511627776, 1048576) but fewer values"
+    assert f"'bert.embeddings.word_embeddings.weight' {message}" in refused(model, "weights:vast.bin")
+    Path("bert.bin").write_bytes(b"PK\x03\x04")
+    archive = f"toy.toml:{LINE}: steps.pre.start: bert.bin: is a zip archive; unpack it first"
+    assert archive in refused(model, "weights:bert.bin")
+    assert "a hub name and a connection" in refused(model, "weights:some/bert")
+
+
+@pytest.mark.parametrize(
+    "tensors, message",
+    [
+        ({"model.cls": torch.ones(1)}, r"published returns 'model.cls', which is not one of its parameters"),
+        ([1], "published returns a list, not a mapping of names to tensors"),
+        ({"pooler.dense.bias": 3}, "published returns 'pooler.dense.bias' as a int, not as a tensor"),
+    ],
+)
+def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch, tensors, message):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: tensors)
+    with pytest.raises(PluginError, match=rf"the backbone \(bert, mmgen-framework .*\): {message}"):
+        started(published_bert[1])
+
+
+def test_what_a_part_raises_is_reported_in_one_line(published_bert, place, monkeypatch):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"pooler.dense.bias": weights["gone"]})
+    message = r"steps.pre.start: the backbone \(bert, mmgen-framework .*\): published raises KeyError: 'gone'$"
+    with pytest.raises(PluginError, match=message):
+        started(published_bert[1])
+
+
+def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_left_over(published_bert, place):
+    theirs = torch.load("bert.bin")
+    odd = {name: theirs[name].to_sparse() for name in ("cls.seq_relationship.weight", "bert.pooler.dense.bias")}
+    torch.save(theirs | {"cls.seq_relationship.weight": odd["cls.seq_relationship.weight"]}, "bert.bin")
+    (line,), _ = started(published_bert[1])
+    assert "30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, " in line
+    shutil.rmtree("run")
+    torch.save(theirs | odd, "bert.bin")
+    assert refused(published_bert[1], "weights:bert.bin") == (
+        f"toy.toml:{LINE}: steps.pre.start: 'bert.bin': 'bert.pooler.dense.bias' is sparse (sparse_coo); use "
+        "weights saved as dense, unquantised tensors"
+    )
+
+
+def test_other_weights_under_the_same_name_are_noticed(published_bert, place):
+    _, model = published_bert
+    _, folder = started(model)
+    saved = (folder.step("pre") / "start.safetensors").read_bytes()
+    theirs = torch.load("bert.bin")
+    torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
+    assert started(model)[0] == []  # it has its weights, and reads the file no more
+    (folder.step("pre") / "start.safetensors").unlink()
+    with pytest.raises(RunError, match="the files have changed since step 'pre' of this run started from them"):
+        started(model)
+    torch.save(theirs, "bert.bin")
+    started(model)
+    assert (folder.step("pre") / "start.safetensors").read_bytes() == saved
+
+
+@pytest.mark.parametrize(
+    "start, message",
+    [
+        ("weights:gone.safetensors", "'gone.safetensors': no such file or folder; give a file (.safetensors, .bin"),
+        ("weights:./nowhere", "'./nowhere': no such file or folder; give a file"),
+        ("weights:toy.toml", "'toy.toml': not a weights file by its name; give a file"),
+        ("weights:empty", "'empty': the folder has no weights file; give a file"),
+        ("weights:bert.bin", ""),
+        ("weights:uclanlp/visualbert-vqa", ""),  # whether a hub has it, a run will see
+    ],
+)
+def test_check_tells_what_it_can_without_reading_tensors(place, start, message):
+    Path("empty").mkdir()
+    Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", start))
+    problems = weight_file_errors(*load(Path("toy.toml"), installed()))
+    assert len(problems) == bool(message) and "".join(problems).startswith(
+        f"toy.toml:{LINE}: steps.pre.start: {message}" * bool(message)
+    )
+
+
+def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(place):
+    Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", "weights: "))
+    with pytest.raises(RecipeError, match=f'toy.toml:{LINE}: steps.pre.start: write a file, .* after "weights:"'):
+        load(Path("toy.toml"), installed())
+    (place / "recipes").mkdir()
+    shutil.move("bert.bin", "recipes/bert.bin")
+    Path("recipes/toy.toml").write_text(RECIPE)
+    recipe, layers = load(Path("recipes/toy.toml"), installed())
+    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not weight_file_errors(recipe, layers)
+    start = with_real_paths(recipe).steps["pre"].start
+    Path("recipes/bert.bin").unlink()  # it is the same recipe without it
+    gone, _ = load(place / "recipes/toy.toml", installed())
+    assert start == with_real_paths(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
+    assert gone.steps["pre"].weights == str(place / "recipes/bert.bin")
+    assert recipe.chain("write") == ["pre", "write"] and recipe.steps["write"].before == "pre"
+
+
+class Stopping(Progress):
+    """Stops a run after its second update."""
+
+    def task(self, label, total, unit="", done=0):
+        calls = iter(range(1))
+        inner = super().task(label, total, unit, done)
+
+        class Task:
+            def __enter__(self):
+                advance = inner.__enter__()
+
+                def stop(steps=1, text=""):
+                    advance(steps, text)
+                    if "training" in label and next(calls, None) is None:
+                        raise KeyboardInterrupt
+
+                return stop
+
+            def __exit__(self, *error):
+                return inner.__exit__(*error)
+
+        return Task()
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
+    recipe, _ = load(Path("toy.toml"), installed())
+    uninterrupted = run(recipe.model_copy(update={"output": "whole"}), only="pre")
+    with pytest.raises(KeyboardInterrupt):
+        run(recipe.model_copy(update={"output": "stopped"}), only="pre", progress=Stopping())
+    step = place / "stopped/toy/default/seed-0/steps/pre"
+    assert {path.name for path in step.iterdir()} == {
+        "start.json",
+        "start.safetensors",
+        "checkpoint.safetensors",
+        "log.jsonl",
+    }
+    theirs = torch.load("bert.bin")
+    Path("bert.bin").unlink()
+    again = run(recipe.model_copy(update={"output": "stopped"}), only="pre")
+    first, second = (load_file(folder.step("pre") / "weights.safetensors") for folder in (uninterrupted, again))
+    assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+    pre = load_file(step / "weights.safetensors")
+    frozen = pre["backbone.model.bert.embeddings.word_embeddings.weight"]
+    assert torch.equal(frozen, theirs["bert.embeddings.word_embeddings.weight"])
+    assert {path.name for path in step.iterdir()} == {"start.json", "weights.safetensors", "log.jsonl"}
+
+
+@pytest.mark.slow
+def test_seeds_of_other_weights_are_no_seeds_of_a_run(place, caplog):
+    recipe, _ = load(Path("toy.toml"), installed())
+    first = run(recipe, only="pre")
+    theirs = torch.load("bert.bin")
+    torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
+    run(recipe.model_copy(update={"seed": 1}), only="pre")
+    assert [*first.seeds()] == [0]
+    assert "(step 'pre' started from different weights); left out" in caplog.text
+    torch.save(theirs, "bert.bin")
+    run(recipe.model_copy(update={"seed": 1}), only="pre", fresh=True)
+    assert [*first.seeds()] == [0, 1]
+
+
+def test_a_pooler_comes_with_pretrained_weights(published_bert, tmp_path, caplog):
+    """A folder saved by transformers, with a pooler and without one."""
+    _, model = published_bert
+    for name in ("with", "without"):
+        model.backbone.save(tmp_path / name)
+        theirs = {
+            key: tensor for key, tensor in torch.load(published_bert[0] / "bert.bin").items() if "decoder" not in key
+        }
+        if name == "without":
+            theirs = {key: tensor for key, tensor in theirs.items() if "pooler" not in key}
+        save_file(theirs, tmp_path / name / "model.safetensors", {"format": "pt"})
+    poolers = {}
+    caplog.set_level("INFO", "mmgen.learning")
+    for name in ("with", "without"):
+        poolers[name] = Bert(weights=str(tmp_path / name)).build()
+        torch.manual_seed(0)
+        poolers[name].add_pooler()
+    dense = {name: backbone.pooler.dense for name, backbone in poolers.items()}
+    theirs = torch.load(published_bert[0] / "bert.bin")
+    assert torch.equal(dense["with"].weight, theirs["bert.pooler.dense.weight"])
+    assert torch.equal(dense["with"].bias, theirs["bert.pooler.dense.bias"])
+    assert not torch.equal(dense["without"].weight, dense["with"].weight)
+    assert [r.message for r in caplog.records if "no pooler" in r.message] == [
+        f"{tmp_path / 'without'}: has no pooler; a new pooler is created and trained with the backbone"
+    ]
+    again = toys.model(Bert).backbone  # not pretrained: nothing is read
+    again.add_pooler()
