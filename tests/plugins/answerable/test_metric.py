@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from kit import toys
 from mmgen_answerable import Answerable
 from mmgen_answerable.answerer import Answered
@@ -153,49 +152,3 @@ def test_a_run_is_scored_by_another_run(tmp_path, no_page):
     assert f"answerable: answers by {KEPT}, step 'answers' (answers chosen, weights " in table
     scores = rescore(folder).rows["first"]
     assert 0 < scores.values["answer_confidence"] < 50  # one of 47, of a model of random weights
-
-
-@pytest.mark.slow
-def test_a_model_that_writes_about_a_caption_answers_nothing_by_itself(tmp_path, no_page):
-    """A questioner reads a picture and a text too; it is an answerer only if `question` says so."""
-    inputs = {"image": {"type": "regions", "extractor": toys.ROI}, "caption": {"type": "text"}}
-    steps = {"both": {"inputs": ["image", "caption"], "train": ["backbone"]}}
-    recipe = toys.recipe(output=str(tmp_path / "runs"), inputs=inputs, metrics=None, steps=steps)
-    (tmp_path / "toy.toml").write_text(recipe)
-    folder = run(load(tmp_path / "toy.toml", installed())[0]).path
-    with pytest.raises(DataError) as error:
-        Answerable(answerer=str(folder)).build().prepare(pictures, torch.device("cpu"))
-    assert str(error.value) == (
-        f"answerable: {folder}: step 'both' reads image and caption; set step to one that reads a picture and a "
-        "question, or question to the input that reads the question"
-    )
-    scores = rescore(folder, ["answerable"], [f"answerable.answerer={folder}", "answerable.question=caption"])
-    assert "(answers written, weights " in scores.rows["both"].notes[0]
-    assert 0 <= scores.rows["both"].values["answer_confidence"] <= 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"answerer": "/nowhere"}, "answerable: answerer: /nowhere: "),
-        (
-            {"step": "choices"},
-            f"answerable: {KEPT}: step 'choices' predicts choice; set step to one that answers with labels or texts",
-        ),
-        ({"step": "answer"}, f"answerable: answerer: {KEPT}: step 'answer' has no weights; trained steps: "),
-        (
-            {"step": "expressions"},
-            f"answerable: {KEPT}: step 'expressions' predicts region; set step to one that answers with labels or ",
-        ),
-        (
-            {"step": "answers", "question": "image"},
-            f"answerable: {KEPT}: step 'answers' has no input 'image' for a question; choose from: question",
-        ),
-    ],
-)
-def test_answerers_that_cannot_answer_are_named(settings, message):
-    scorer = Answerable(**{"answerer": str(KEPT), **settings}).build()
-    with pytest.raises(DataError) as error:
-        scorer.prepare(pictures, torch.device("cpu"))
-    assert str(error.value).startswith(message)
