@@ -22,6 +22,8 @@ from kit.beside import shared
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+gc.set_threshold(50_000, 20, 50)  # fewer collections than by default
+
 FROZEN = pytest.StashKey[int]()  # number of modules at the last gc.freeze
 
 if (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import logging
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 from .version import refused, written
@@ -48,13 +50,7 @@ class BrokenPlugin:
 def load(group: str) -> tuple[list[tuple[Source, ModuleType]], list[BrokenPlugin]]:
     """The modules of the entry points of a group, in order of their names, and the plugins that cannot be imported."""
     loaded, broken = [], []
-    owners: dict[int, tuple[str, str]] = {}  # metadata is read once per distribution: ours has a dozen entry points
-    for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
-        assert entry.dist is not None  # only entry points built by hand have none
-        if id(entry.dist) not in owners:
-            about = entry.dist.metadata
-            owners[id(entry.dist)] = (about["Name"], about["Version"])
-        source = Source(entry.name, *owners[id(entry.dist)])
+    for entry, source in _entries(group, tuple(map(_state, sys.path))):
         try:
             imported = entry.module in sys.modules and not entry.attr  # then loading runs no code
             with contextlib.nullcontext() if imported else calling(source.named):
@@ -64,6 +60,30 @@ def load(group: str) -> tuple[list[tuple[Source, ModuleType]], list[BrokenPlugin
         except BaseException as error:  # whatever the import of a third party does, the other plugins load
             broken.append(BrokenPlugin(source, refused(written(entry.module)) or reason(error)))
     return loaded, broken
+
+
+def _state(folder: str) -> tuple[Path, int]:
+    """A folder of `sys.path`, and when a file or folder in it was added or removed last, in nanoseconds."""
+    path = Path(folder).absolute()
+    try:
+        return path, path.stat().st_mtime_ns
+    except OSError:
+        return path, 0
+
+
+@functools.lru_cache(maxsize=4)
+def _entries(group: str, path: tuple[tuple[Path, int], ...]) -> list[tuple[importlib.metadata.EntryPoint, Source]]:
+    """The entry points of a group and their sources, in order of their names. Cached until `path` changes: a command
+    loads the plugins ten times, and the files of 100 distributions take 5 ms to read."""
+    entries = []
+    owners: dict[int, tuple[str, str]] = {}  # metadata is read once per distribution: ours has a dozen entry points
+    for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
+        assert entry.dist is not None  # only entry points built by hand have none
+        if id(entry.dist) not in owners:
+            about = entry.dist.metadata
+            owners[id(entry.dist)] = (about["Name"], about["Version"])
+        entries.append((entry, Source(entry.name, *owners[id(entry.dist)])))
+    return entries
 
 
 @contextlib.contextmanager

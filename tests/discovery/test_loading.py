@@ -37,6 +37,17 @@ def test_an_import_that_fails_or_exits_is_named_and_stops_no_other_plugin(site, 
     assert broken == [f"{NAMED} failed to load: {reason}"]
 
 
+def test_distributions_are_read_again_when_one_is_installed(site, monkeypatch):
+    reads, read = [], loading.importlib.metadata.entry_points
+    monkeypatch.setattr(
+        loading.importlib.metadata, "entry_points", lambda **group: reads.append(group) or read(**group)
+    )
+    loaded, _ = load(site, "")
+    assert [source.plugin for source, _ in loading.load("mmgen")[0]] == loaded and len(reads) == 1
+    site("mmgen-video", "mmgen_video", "")
+    assert [source.plugin for source, _ in loading.load("mmgen")[0]] == sorted([*loaded, "video"]) and len(reads) == 2
+
+
 def test_a_plugin_that_takes_long_is_named(site, monkeypatch, caplog):
     monkeypatch.setattr(loading, "SLOW", 0.05)
     loaded, broken = load(site, "import time; time.sleep(0.1)")

@@ -1,6 +1,7 @@
 """Names of the hub, and pushing to and loading from a stand-in of the hub on loopback."""
 
 import inspect
+import json
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,13 @@ from mmgen.inference.export import export
 from mmgen.inference.hub import find_folder, hub_name, uploads
 from mmgen.inference.load import load_run
 
+COMMANDS = """
+import json, sys
+from click.testing import CliRunner
+from mmgen.cli import main
+results = [CliRunner().invoke(main, arguments) for arguments in json.loads(sys.argv[1])]
+print(json.dumps([{"code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr} for done in results]))
+"""
 STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes"
 
 
@@ -99,41 +107,51 @@ def test_another_folder_is_not_pushed(tmp_path):
     reason="the installed huggingface_hub validates cards at huggingface.co alone",
 )
 def test_push_and_load(exported, tmp_path):
-    """In separate processes: huggingface_hub reads the address of the hub when it is imported."""
+    """In new processes, since huggingface_hub reads the address of the hub when it is imported: one pushes, the other
+    loads, asks for what is not there, and pushes what the hub refuses."""
     Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
     with hub.running() as (state, address):
 
-        def call(*arguments: str, token: str = "hf_secretsecret") -> subprocess.CompletedProcess:
+        def call(*commands: tuple[str, ...]) -> list[dict]:
             environment = {
                 "PATH": "/usr/bin",
                 "HOME": str(tmp_path / "home"),
                 "HF_ENDPOINT": address,
-                "HF_TOKEN": token,
+                "HF_TOKEN": "hf_secretsecret",
                 "HF_HUB_DISABLE_XET": "1",
             }
-            command = [sys.executable, "-m", "mmgen", *arguments]
-            return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+                env=environment,
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0 and "hf_secret" not in done.stderr, done.stderr
+            return json.loads(done.stdout)
 
-        pushed = call("push", str(exported), "hf:me/toy", "--private", "--yes")
-        assert pushed.returncode == 0, pushed.stderr + str(state.requests)
-        assert "model.safetensors" in pushed.stdout and "hf_secret" not in pushed.stdout + pushed.stderr
+        (pushed,) = call(("push", str(exported), "hf:me/toy", "--private", "--yes"))
+        assert pushed["code"] == 0, pushed["stderr"] + str(state.requests)
+        assert "model.safetensors" in pushed["stdout"] and "hf_secret" not in pushed["stdout"] + pushed["stderr"]
         assert state.private == {"me/toy": True} and state.tokens <= {"Bearer hf_secretsecret", None}
         assert state.requests[0] == "POST /api/validate-yaml"
         files = {str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file()}
         assert state.files["me/toy"].keys() == files
         state.files["me/toy"]["pytorch_model.bin"] = b"a pickle"
+        state.card_errors = ["license is not known"]
 
-        result = call("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog")
-        assert result.returncode == 0, result.stderr + str(state.requests)
+        result, missing, refused = call(
+            ("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog"),
+            ("info", "hf:me/other"),
+            ("push", str(exported), "hf:me/toy", "--yes"),
+        )
+        assert result["code"] == 0, result["stderr"] + str(state.requests)
         assert not any("pytorch_model" in request for request in state.requests)
         text = mmgen.load(exported).ask(tmp_path / "photo.png", caption="a red dog").texts[0]
-        assert text.text in result.stdout
+        assert text.text in result["stdout"]
 
-        missing = call("info", "hf:me/other")
-        assert missing.returncode == 1
-        assert missing.stderr.startswith("error: hf:me/other: cannot be downloaded: ")
-        assert "hf_secret" not in missing.stderr and "Traceback" not in missing.stderr
+        assert missing["code"] == 1
+        assert missing["stderr"].startswith("error: hf:me/other: cannot be downloaded: ")
+        assert "hf_secret" not in missing["stderr"] and "Traceback" not in missing["stderr"]
 
-        state.card_errors = ["license is not known"]
-        refused = call("push", str(exported), "hf:me/toy", "--yes")
-        assert refused.returncode == 1 and "license is not known" in refused.stderr
+        assert refused["code"] == 1 and "license is not known" in refused["stderr"]

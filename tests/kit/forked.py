@@ -20,11 +20,13 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 
 MMGEN = "import runpy; runpy.run_module('mmgen', run_name='__main__', alter_sys=True)"
 NO_PAGE = f"import mmgen.report; mmgen.report.try_page = lambda *_: None; {MMGEN}"  # a second less; nobody looks at it
-IMPORTED = (
+IMPORTED = (  # and every plugin
+    "PIL.JpegImagePlugin",
     "matplotlib.pyplot",
     "mmgen.cli.generate",
     "mmgen.cli.run",
@@ -35,9 +37,13 @@ IMPORTED = (
     "mmgen_encoders.loading",
     "mmgen_masked.generator",
     "mmgen_scenes.dataset",
+    "mmgen_scenes.draw",
     "mmgen_scenes.metric",
     "mmgen_text.embedder",
+    "mmgen_vl.cnn",
+    "rich._emoji_codes",
     "rich.progress",
+    "timm",
     "torchvision.transforms.v2",
     "transformers.models.bert.modeling_bert",
 )
@@ -65,9 +71,11 @@ class Process:
 
     def ended(self) -> bool:
         """Whether it has; it does not wait."""
+        if "returncode" in self.__dict__:
+            return True
         self._status_socket.setblocking(False)
         try:
-            return "returncode" in self.__dict__ or bool(self._status_socket.recv(1, socket.MSG_PEEK))
+            return bool(self._status_socket.recv(1, socket.MSG_PEEK))
         except BlockingIOError:
             return False
         finally:
@@ -164,7 +172,7 @@ def serve(ours: socket.socket) -> dict | None:
 
 def main() -> None:
     gc.disable()  # collections take a quarter of the time of imports, and find nothing
-    for name in IMPORTED:
+    for name in (*IMPORTED, *(entry.module for entry in metadata.entry_points(group="mmgen"))):
         __import__(name)
     gc.freeze()  # what is here already need not be looked through in every fork
     gc.enable()

@@ -1,6 +1,7 @@
 """The server as a process: it answers, imports nothing that it does not need, finishes on SIGTERM, and fails loudly."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -8,12 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
 import pytest
 import uvicorn
-from kit import served
+from kit import forked, served
 from mmgen_serve.server import Server, choose_threads, listen
 
 from mmgen.errors import RunError
@@ -22,35 +24,53 @@ pytestmark = pytest.mark.slow
 SERVE = """
 import sys
 sys.path[:0] = {path}
-import threading, time
+import time
 from pathlib import Path
 from kit import served
 from mmgen_serve.server import Options, listen, serve
-predictor = served.predictor(Path({folder!r}))
+predictor = served.predictor(Path())
 finish = predictor.finish
-def slowly(*values):
-    time.sleep({seconds})
+def held(*values):
+    while Path("hold").exists():
+        time.sleep(0.01)
     return finish(*values)
-predictor.finish = slowly
+predictor.finish = held
 {change}
 listening = listen("127.0.0.1", 0)
-print(listening.getsockname()[1], flush=True)
+Path("new").write_text(str(listening.getsockname()[1]))
+Path("new").rename("port")
 code = serve(predictor, listening, Options(grace={grace}))
 print(*sorted({{"matplotlib", "pycocoevalcap"}} & set(sys.modules)), "end", flush=True)
 sys.exit(code)
 """
 
 
-class Process:
-    """A service in its own process."""
+class Started:
+    """A script in a new interpreter, as `forked.Process`."""
 
-    def __init__(self, folder, seconds=0.0, grace=20, change=""):
-        script = SERVE.format(path=sys.path, folder=str(folder), seconds=seconds, grace=grace, change=change)
-        self.popen = subprocess.Popen(
-            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.port = int(self.popen.stdout.readline() or 0)
-        assert self.port, self.popen.stderr.read()
+    def __init__(self, script, folder):
+        self.popen = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=-1, stderr=-1, text=True)
+        self.pid = self.popen.pid
+
+    def ended(self):
+        return self.popen.poll() is not None
+
+    def finish(self):
+        out, err = self.popen.communicate()
+        return subprocess.CompletedProcess("serve", self.popen.returncode, out, err)
+
+
+class Process:
+    """A service in its own process. It answers no question while there is a file `hold` in its folder."""
+
+    def __init__(self, folder, grace=20, change="", anew=False):
+        script = SERVE.format(path=sys.path, grace=grace, change=change)
+        self.folder = folder
+        self.process = Started(script, folder) if anew else forked.start(script, folder=folder)
+        while not (folder / "port").exists():
+            assert not self.process.ended(), self.process.finish().stderr
+            time.sleep(0.01)
+        self.port = int((folder / "port").read_text())
 
     def ask(self, timeout=60.0):
         body = json.dumps({"inputs": {"image": served.encoded(), "caption": "a dog"}}).encode()
@@ -59,7 +79,8 @@ class Process:
             return json.load(response)
 
     def in_background(self):
-        """Ask in a thread; returns the thread and a list that gets the answer or the error."""
+        """Ask in a thread, and hold the answer; returns the thread and a list that gets the answer or the error, when
+        the question is in the engine."""
         results: list = []
 
         def ask():
@@ -68,16 +89,24 @@ class Process:
             except (urllib.error.URLError, OSError) as error:
                 results.append(error)
 
+        (self.folder / "hold").touch()
         thread = threading.Thread(target=ask)
         thread.start()
+        while not self.health()["waiting"]:
+            time.sleep(0.01)
         return thread, results
 
-    def until_waiting(self):
-        """Wait until a request is in the engine."""
-        while True:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=60) as response:
-                if json.load(response)["waiting"]:
-                    return
+    def health(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=60) as response:
+            return json.load(response)
+
+    def stop(self):
+        """Send SIGTERM, and wait until nobody new is served."""
+        os.kill(self.process.pid, signal.SIGTERM)
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            while True:
+                self.health()
+                time.sleep(0.01)
 
 
 @pytest.fixture
@@ -86,42 +115,42 @@ def process(tmp_path):
 
     def start(**options):
         started.append(Process(tmp_path, **options))
-        return started[-1]
+        return started[-1].process, started[-1]
 
     yield start
     for service in started:
-        service.popen.kill()
-        service.popen.communicate()
+        if not service.process.ended():
+            os.kill(service.process.pid, signal.SIGKILL)
 
 
 def test_sigterm_finishes_what_was_accepted(process):
-    service = process(seconds=0.5)
+    running, service = process(anew=True)
     thread, results = service.in_background()
-    service.until_waiting()
-    service.popen.send_signal(signal.SIGTERM)
-    thread.join(60)
+    service.stop()
+    assert not results
+    (service.folder / "hold").unlink()
+    thread.join()
     assert results[0]["texts"]
-    out, err = service.popen.communicate(timeout=60)
-    assert service.popen.returncode == 0, err
-    assert out.strip() == "end"  # neither matplotlib nor pycocoevalcap was imported
+    ended = running.finish()
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "end"  # neither matplotlib nor pycocoevalcap was imported
     with pytest.raises(urllib.error.URLError):
-        service.ask(timeout=5)
+        service.ask()
 
 
 def test_the_end_does_not_wait_longer_than_its_limit(process):
-    service = process(seconds=3600, grace=1, change="")
+    running, service = process(grace=1)
     thread, results = service.in_background()
-    service.until_waiting()
-    service.popen.send_signal(signal.SIGTERM)
-    assert service.popen.wait(60) == 0
-    thread.join(60)
+    service.stop()
+    ended = running.finish()
+    assert ended.returncode == 0 and "Traceback" not in ended.stderr
+    thread.join()
     assert results[0].code == 503
     assert json.load(results[0])["error"]["message"] == "the service is stopping; try again later"
-    assert "Traceback" not in service.popen.stderr.read()
 
 
 def test_what_clients_break_is_no_news(process):
-    service = process()
+    running, service = process()
     for sent in (
         b"nonsense\r\n\r\n",
         b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
@@ -135,20 +164,20 @@ def test_what_clients_break_is_no_news(process):
             while client.recv(4096):
                 pass
     service.ask()
-    service.popen.send_signal(signal.SIGTERM)
-    _, err = service.popen.communicate(timeout=60)
-    assert (service.popen.returncode, err) == (0, "")
+    service.stop()
+    ended = running.finish()
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_thread_that_dies_ends_the_process_with_an_error(process):
     die = "predictor.finish = lambda *_: (_ for _ in ()).throw(SystemError('CUDA error: gone'))"
-    service = process(change=die)
+    running, service = process(change=die)
     with pytest.raises(urllib.error.HTTPError) as error:
         service.ask()
     assert error.value.code >= 500
-    _, err = service.popen.communicate(timeout=60)
-    assert service.popen.returncode == 1
-    assert err.splitlines()[-1] == "error: the model's thread died: SystemError: CUDA error: gone"
+    ended = running.finish()
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == "error: the model's thread died: SystemError: CUDA error: gone"
 
 
 def test_an_address_in_use():
@@ -173,15 +202,15 @@ def test_answers_are_sent_at_once():
         assert listening.proto == socket.IPPROTO_TCP
 
 
-def test_a_thread_that_never_ends_does_not_keep_the_process():
+def test_a_thread_that_never_ends_does_not_keep_the_process(tmp_path):
     """Python itself would wait for the thread."""
     script = (
         "import os, signal, threading, time, uvicorn\n"
         "from mmgen_serve.server import Server\n"
-        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
         "Server(uvicorn.Config(None), 0.2).handle_exit(signal.SIGTERM, None)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50)
+    done = forked.run(script, folder=tmp_path)
     assert done.returncode == 0
     assert done.stderr == "a thread is still running; the process ends without it\n"
 
