@@ -3,6 +3,7 @@
 import ast
 import functools
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -286,7 +287,7 @@ def test_nothing_global_and_every_file_says_what_it_does():
     for path in ours:
         assert ast.get_docstring(parsed(path)), f"{path} opens with what it does"
         assert not [node for node in nodes(path) if isinstance(node, ast.Global)], path
-        assert "sys.path" not in path.read_text(encoding="utf-8"), path
+        assert not re.search(r"sys\.path *[.[=+]", path.read_text(encoding="utf-8")), path  # it may be read
         assert not {"utils", "common", "helpers", "misc", "base"} & set(path.with_suffix("").parts[-2:]), path
 
 

@@ -63,10 +63,10 @@ class Started:
 class Process:
     """A service in its own process. It answers no question while there is a file `hold` in its folder."""
 
-    def __init__(self, folder, grace=20, change="", anew=False):
+    def __init__(self, folder, grace=20, change="", fresh=False):
         script = SERVE.format(path=sys.path, grace=grace, change=change)
         self.folder = folder
-        self.process = Started(script, folder) if anew else forked.start(script, folder=folder)
+        self.process = Started(script, folder) if fresh else forked.start(script, folder=folder)
         while not (folder / "port").exists():
             assert not self.process.ended(), self.process.finish().stderr
             time.sleep(0.01)
@@ -124,7 +124,7 @@ def process(tmp_path):
 
 
 def test_sigterm_finishes_what_was_accepted(process):
-    running, service = process(anew=True)
+    running, service = process(fresh=True)
     thread, results = service.in_background()
     service.stop()
     assert not results
