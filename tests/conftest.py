@@ -22,9 +22,11 @@ from kit.beside import shared
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+sys.dont_write_bytecode = False  # where the environment says so, every process would compile all sources again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.set_threshold(50_000, 20, 50)  # fewer collections than by default
 
-FROZEN = pytest.StashKey[int]()  # number of modules at the last gc.freeze
+FROZEN = pytest.StashKey[tuple[Path | None, int]]()  # test file and number of modules at the last gc.freeze
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -69,19 +71,21 @@ def pytest_collection(session):
 
 
 def pytest_collection_finish(session):
-    _freeze(session.config)
+    _freeze(session.config, None)
 
 
 def pytest_runtest_setup(item):
-    if len(sys.modules) > item.config.stash[FROZEN] + 50:
-        _freeze(item.config)
+    path, modules = item.config.stash[FROZEN]
+    if item.path != path or len(sys.modules) > modules + 50:
+        gc.collect()
+        _freeze(item.config, item.path)
 
 
-def _freeze(config):
-    """Excludes imported modules from garbage collection, since they live to the end. Every step of a run collects at
-    its end, which takes a quarter of a second over all of torch and transformers."""
+def _freeze(config, path: Path | None):
+    """Excludes what is there, such as modules and what earlier files left in caches, from garbage collection, since it
+    lives to the end. Every step of a run collects at its end, which would take a second after some thousand tests."""
     gc.freeze()
-    config.stash[FROZEN] = len(sys.modules)
+    config.stash[FROZEN] = (path, len(sys.modules))
 
 
 def pytest_sessionfinish():
