@@ -145,7 +145,7 @@ epochs = 1
 batch_size = 8
 [inputs.image]
 type = "regions"
-extractor = {{ type = "roi" }}
+extractor = {{ type = "roi", model = "test_resnet", image_size = 64 }}
 {inputs}
 [generator]
 type = "masked"

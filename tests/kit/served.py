@@ -69,8 +69,7 @@ def predictor(folder, step: str = "both", generator: str = "masked") -> Predicto
 
 def predicts(folder, task: str) -> Predictor:
     """The predictor of one of the five tasks of `kit.asked`, with random weights."""
-    roi = ", ".join(f"{key} = {json.dumps(value)}" for key, value in ROI.items())
-    (folder / "asked.toml").write_text(asked.recipe_text().replace('type = "roi"', roi))
+    (folder / "asked.toml").write_text(asked.recipe_text().replace('"roi"', '"roi", weights = "random"'))
     recipe = load(folder / "asked.toml", asked.registry())[0]
     names = recipe.steps[task].inputs
     inputs = {name: _extracted(recipe, name) if name == "image" else recipe.inputs[name] for name in names}

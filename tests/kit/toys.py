@@ -128,7 +128,7 @@ def three_steps(**changes) -> str:
 def vlbert(**changes) -> str:
     """The toy recipe of VL-BERT, on drawn scenes: masked regions of captions' pictures, seen by drawn weights; with
     other values as in `recipe`."""
-    drawn = {"type": "roi", "weights": "random", "image_size": 64}
+    drawn = {**ROI, "weights": "random"}
     tables = {
         "backbone": {"type": "vlbert"},
         "inputs": {"caption": {"type": "text"}, "image": {"type": "vlbert_regions", "extractor": drawn}},
