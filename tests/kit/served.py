@@ -1,7 +1,6 @@
 """A small model with random weights that reads pictures and captions, and its service in this process."""
 
 import base64
-import json
 from contextlib import contextmanager
 from io import BytesIO
 
