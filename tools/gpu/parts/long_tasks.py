@@ -1,4 +1,4 @@
-"""Tasks that take long on a processor: statements about two pictures, and the profiles `long` of other recipes."""
+"""Tasks that take long on a processor: statements about two pictures, choices, and the profile `long` of matching."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..run import Figures, Part, Step
 from ..sizes import Sizes
 from . import main_job
 
-PROFILES = {"statements": (), "choices": ("--profile", "long"), "matching": ("--profile", "long")}  # by recipe
+PROFILES = {"statements": (), "choices": ("--profile", "visualbert"), "matching": ("--profile", "long")}  # by recipe
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
