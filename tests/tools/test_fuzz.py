@@ -170,7 +170,13 @@ def test_the_fuzzer_tells_what_is_wrong_with_a_message():
 
 
 def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
-    acts = {lambda: 1 / 0: 60.0, lambda: None: 60.0, lambda: os._exit(3): 60.0, lambda: time.sleep(600): 1.0}
+    acts = {
+        lambda: 1 / 0: 60.0,
+        lambda: None: 60.0,
+        lambda: os._exit(3): 60.0,
+        lambda: time.sleep(600): 0.1,
+        lambda: sum(iter(int, 1)): 0.1,
+    }
     base = replace(
         all_surfaces()["tsv"],
         spoil=lambda draw, folder, _: folder / "x",
@@ -180,7 +186,19 @@ def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
         fuzz(replace(base, read=lambda path, _, act=act: act()), 1, seconds=seconds).findings[0].outcome.kind
         for act, seconds in acts.items()
     ]
-    assert kinds == ["traceback: ZeroDivisionError", "wrong result", "crash", "hang of over 1 s"]
+    assert kinds == [
+        "traceback: ZeroDivisionError",
+        "wrong result",
+        "crash",
+        "hang of over 1 s",
+        "hang of over 0.1 s of processor time",
+    ]
+
+
+def test_a_case_that_waits_for_a_processor_does_not_hang():
+    """The limit is one of processor time."""
+    base = replace(all_surfaces()["tsv"], spoil=lambda draw, folder, _: folder / "x", check=lambda *_: None)
+    assert fuzz(replace(base, read=lambda path, _: time.sleep(0.3)), 1, seconds=0.1).counts["read"] == 1
 
 
 # --- what it found

@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--surface", action="append", help="test this surface only; may be repeated")
     parser.add_argument("--case", type=int, help="run one case of the surface by its number, in this process")
     parser.add_argument("--keep", type=Path, help="with --case: copy the files of the case to this folder")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit of a case")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of a case, of processor time")
     options = parser.parse_args()
     surfaces = all_surfaces()
     names = options.surface or list(surfaces)

@@ -30,7 +30,8 @@ from mmgen.errors import MmgenError
 from .folder import CaseFolder, in_memory
 from .watch import Watch
 
-SECONDS = 30.0  # a case
+SECONDS = 30.0  # of processor time, a case
+WAITS = 10  # a case may also wait for other processes, all in all this many times as long
 MEMORY = 3 << 29  # bytes that a case may take besides what the process has already
 LONGEST = 1000  # characters of a message's line
 MOST_SHOWN = 1000  # characters of a finding
@@ -100,7 +101,7 @@ class Tally:
 
 
 class Bench:
-    """A surface with its whole files, ready for cases. `limit`: seconds of a case."""
+    """A surface with its whole files, ready for cases. `limit`: seconds of processor time of a case."""
 
     def __init__(self, surface: Surface, place: Path, seed: int = 0, limit: float = SECONDS) -> None:
         self.surface, self.seed, self.limit = surface, seed, limit
@@ -172,8 +173,9 @@ class _Child:
         os.close(into)
 
     def join(self, tally: Tally) -> None:
-        """Wait for the end, and add what was done to the tally. A case that takes too long ends the process."""
-        limit, received, hung = self.bench.limit, b"", False
+        """Wait for the end, and add what was done to the tally. A case that takes too long ends the process: by a
+        signal after `limit` seconds of processor time, which a busy machine does not use up; by us if it waits."""
+        limit, received, hang = self.bench.limit, b"", ""
         while True:
             ready, _, _ = select.select([self.out], [], [], min(limit / 2, 1.0))
             if ready:
@@ -181,8 +183,8 @@ class _Child:
                 if not data:
                     break
                 received += data
-            elif time.monotonic() - self.counts.unpack_from(self.shared)[1] > limit:
-                hung = True
+            elif time.monotonic() - self.counts.unpack_from(self.shared)[1] > WAITS * limit:
+                hang = f"hang of over {WAITS * limit:g} s"
                 os.kill(self.process, signal.SIGKILL)
                 break
         os.close(self.out)
@@ -194,8 +196,10 @@ class _Child:
         for line in received.splitlines():
             number, kind, message = json.loads(line)
             tally.findings.append(Finding(self.bench.surface.name, number, Outcome(kind, message)))
-        if hung or status:
-            kind = f"hang of over {limit:g} s" if hung else "crash"
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
+            hang = f"hang of over {limit:g} s of processor time"
+        if hang or status:
+            kind = hang or "crash"
             tally.counts["wrong"] += 1
             tally.findings.append(Finding(self.bench.surface.name, self.first + done, Outcome(kind)))
 
@@ -212,6 +216,7 @@ class _Child:
                 began = time.monotonic()
                 numbers = counts[REFUSED], counts[READ], counts["wrong"], slowest
                 self.counts.pack_into(self.shared, 0, done, began, *numbers)
+                signal.setitimer(signal.ITIMER_PROF, self.bench.limit)  # ends this process; each case begins it again
                 outcome = self.bench.once(number)
                 slowest, done = max(slowest, time.monotonic() - began), done + 1
                 kind = outcome.kind if outcome.kind in (READ, REFUSED) else "wrong"
@@ -245,7 +250,7 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
 
 
 def fuzz(surface: Surface, cases: int, seed: int = 0, seconds: float = SECONDS, first: int = 0) -> Tally:
-    """Run cases of one surface, each of at most `seconds`."""
+    """Run cases of one surface, each of at most `seconds` of processor time."""
     with in_memory() as place:
         warm()
         return Bench(surface, Path(place), seed, seconds).run(first, first + cases)
