@@ -19,6 +19,8 @@ from .compare_intervals import differences as differences_between
 from .short_paths import tell_apart
 from .table import Values, cell, describe_seeds, spread
 
+NAMED = ("inputs", "objectives", "steps", "metrics")  # tables of a recipe whose tables have names
+
 
 @dataclass(frozen=True)
 class RunComparison:
@@ -62,7 +64,7 @@ def compare(paths: Sequence[Path]) -> RunComparison:
     first = next(iter(recipes))
     notes = [f"{label}: {_describe_seeds(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
-        changes = _without_repeats(differences(recipes[first], recipe), len(recipe["steps"]))
+        changes = _changes((first, recipes[first]), (label, recipe))
         if len({runs[run][0].fingerprint() for run in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
@@ -149,6 +151,23 @@ def _seeds(path: Path) -> list[RunFolder]:
 def _recipe(folder: RunFolder) -> dict[str, Any]:
     """The settings to compare: all but the run's name and seed."""
     return {key: value for key, value in folder.identity().items() if key not in ("seed", "name")}
+
+
+def _changes(first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]) -> list[str]:
+    """The differences between two recipes, each given with its label. A step, an input, an objective or a metric that
+    one of them lacks is named without its keys."""
+    before, now = first[1], second[1]
+    lines = []
+    for key in NAMED:
+        names = dict.fromkeys([*before.get(key, {}), *now.get(key, {})])
+        owners = {name: [run for run, recipe in (first, second) if name in recipe.get(key, {})] for name in names}
+        lines += [f"{key}.{name}: only in {runs[0]}" for name, runs in owners.items() if len(runs) == 1]
+        shared = {name for name, runs in owners.items() if len(runs) == 2}
+        before, now = (
+            {**recipe, key: {name: value for name, value in recipe.get(key, {}).items() if name in shared}}
+            for recipe in (before, now)
+        )
+    return _without_repeats(differences(before, now), len(now["steps"])) + lines
 
 
 def _without_repeats(changes: Sequence[str], steps: int) -> list[str]:

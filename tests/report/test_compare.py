@@ -1,6 +1,6 @@
 """Runs are compared in tables of the scores that they share, with the settings that differ."""
 
-from mmgen.report.compare import RunComparison, _group_steps, _without_repeats
+from mmgen.report.compare import RunComparison, _changes, _group_steps, _without_repeats
 from mmgen.storage.run_folder import differences
 
 
@@ -20,6 +20,17 @@ def test_a_changed_training_setting_is_reported_once_unless_a_step_goes_its_own_
     assert _without_repeats(differences(training(1, 1, 1), training(1, 1, 3)), 2) == [
         "steps.second.training.epochs: 1 -> 3"
     ]
+
+
+def test_what_only_one_run_has_is_named_without_its_keys():
+    first = {"seed": 1, "inputs": {"image": {"type": "grid"}}, "steps": {"both": {"inputs": ["image"]}}}
+    second = {"seed": 2, "inputs": {"image": {"type": "regions"}}, "steps": {"both": {"inputs": ["image"]}, "more": {}}}
+    assert _changes(("a", first), ("b", second)) == [
+        "seed: 1 -> 2",
+        'inputs.image.type: "grid" -> "regions"',
+        "steps.more: only in b",
+    ]
+    assert _changes(("b", second), ("a", first))[2:] == ["steps.more: only in b"]
 
 
 def test_steps_that_share_no_score_have_a_table_each():
