@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from kit import served
 
 from mmgen.files import write_text
@@ -69,6 +70,14 @@ def test_work_that_fails_after_a_kill_is_found(tmp_path):
     surface = writers.Writing(writers.Writer("text", careless), tmp_path)
     wrong = [text for number in range(8) for text in surface.case(random.Random(number)).wrong]
     assert any("the work ends with 2: " in text and "FileExistsError" in text for text in wrong)
+
+
+def test_a_fork_renews_torchs_threads_before_threads_of_its_work_compute(tmp_path, monkeypatch):
+    """Else a service in a fork answered its first requests with "Invalid thread pool!" and status 500, now and then."""
+    (tmp_path / "a").mkdir()
+    calls: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", calls.append)
+    assert forks.run(lambda: print(calls), tmp_path / "a").output == f"[{torch.get_num_threads()}]\n"
 
 
 def test_work_that_hangs_is_killed_and_reported(tmp_path):

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from mmgen.errors import MmgenError
 
 LIMIT = 120.0  # seconds; work that takes longer hangs
@@ -84,6 +86,8 @@ class Fork:
             sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
             tempfile.tempdir = str(self.temporary)
             os.chdir(self.folder)
+            # After a fork torch renews its pool of threads. If two threads began to compute at once, one found none
+            torch.set_num_threads(torch.get_num_threads())
             if kill_before:
                 sys.addaudithook(_Killer(kill_before, self.folder))
             os.write(writing, b"x")
