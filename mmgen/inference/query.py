@@ -55,9 +55,11 @@ class Query:
         for name, value in self.inputs.items():
             for text in _texts(value):
                 if len(text) > LONGEST:
-                    raise DataError(f"{self.where}: '{name}' has {len(text):,} characters; the limit is {LONGEST:,}")
+                    raise DataError(
+                        f"{self.where}: {name!r:.60} has {len(text):,} characters; the limit is {LONGEST:,}"
+                    )
                 if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-                    raise DataError(f"{self.where}: '{name}' contains a lone surrogate ({text!r:.60}); remove it")
+                    raise DataError(f"{self.where}: {name!r:.60} contains a lone surrogate ({text!r:.60}); remove it")
 
 
 def queries_of(value: Any, inputs: Mapping[str, Any]) -> list[Query | Example]:
@@ -195,7 +197,7 @@ def _queries_of_lines(
         if times[query.id] > 1 and not has_id:
             query = replace(query, id=f"{query.id}:{number}")
         elif (line_before := first.setdefault(query.id, number)) != number and not query.problem:
-            problem = f"{query.place}: duplicate id '{query.id}', also in line {line_before}; ids must be unique"
+            problem = f"{query.place}: duplicate id {query.id!r:.60}, also in line {line_before}; ids must be unique"
             query = replace(query, id=str(number), problem=problem)
         queries.append(query)
     return queries

@@ -143,7 +143,7 @@ class StepNames:
             if name not in self.known:
                 known = ", ".join(self.known)
                 raise DataError(
-                    f"{query.where}: unknown input '{name}'{did_you_mean(name, self.known)}; available: {known}"
+                    f"{query.where}: unknown input {name!r:.60}{did_you_mean(name, self.known)}; available: {known}"
                 )
 
 

@@ -62,7 +62,7 @@ def names_in_index(index: Path) -> list[str]:
         names = [*read_table(index, weight_map=dict)["weight_map"].values()]
     except RunError as error:
         raise DataError(f"{error}; download the index again from where the weights were published") from None
-    if not names or not all(isinstance(name, str) and name and Path(name).name == name for name in names):
+    if not names or not all(_is_name(name) for name in names):
         raise DataError(
             f"{index}: damaged: lists no files of its folder; download the index again from where the weights were "
             "published"
@@ -70,6 +70,11 @@ def names_in_index(index: Path) -> list[str]:
     if wrong := sorted(name for name in set(names) if Path(name).suffix not in WEIGHT_FILES):
         raise DataError(f"{index}: lists {wrong[0]}, which is not a weights file; {EXPECTED}")
     return sorted(set(names))
+
+
+def _is_name(name: object) -> bool:
+    """Whether a value is the name of a file, without a folder and without line ends."""
+    return isinstance(name, str) and bool(name) and name.isprintable() and Path(name).name == name
 
 
 def _file_in_folder(folder: Path) -> Path:

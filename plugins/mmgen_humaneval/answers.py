@@ -96,6 +96,7 @@ def _read_key(path: Path) -> dict[str, Any]:
             [question["example"] for question in key["questions"] if system in question["systems"]]
             for system in key["systems"]
         ]
+        valid = valid and isinstance(key["criteria"], list) and all(isinstance(name, str) for name in key["criteria"])
         valid = valid and len({question["id"] for question in key["questions"]}) == len(key["questions"])
         valid = valid and all(
             examples == examples_by_system[0] == list(dict.fromkeys(examples)) for examples in examples_by_system

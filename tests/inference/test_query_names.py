@@ -53,6 +53,15 @@ def seen(predictor: Predictor, **inputs) -> list:
     return [example.seen_by(name).inputs["image"] for name in ("image", "sound")]
 
 
+def test_names_of_a_query_with_line_ends_are_shown_in_one_line(predictor):
+    with pytest.raises(DataError) as error:
+        predictor.names.check_known(Query("q", {"a\nb": "x"}))
+    assert str(error.value) == "q: unknown input 'a\\nb'; available: image, sound, caption, prompt, avoid"
+    with pytest.raises(DataError) as error:
+        Query("q", {"a\nb": "x" * 2_000_000}).check()
+    assert str(error.value) == "q: 'a\\nb' has 2,000,000 characters; the limit is 1,000,000"
+
+
 def test_two_inputs_of_one_field_have_values_of_their_own(predictor):
     image, sound = seen(predictor, image=SEEN, sound="a bark", caption="a dog")
     assert image.key == "seen" and sound == "a bark"

@@ -44,6 +44,8 @@ def test_an_index_lists_files_of_its_folder(tmp_path):
     )
     write_index(tmp_path, "../a.safetensors")
     assert refused(index).startswith(f"{index}: damaged: lists no files of its folder; ")
+    write_index(tmp_path, "a\nb.safetensors")
+    assert refused(index).startswith(f"{index}: damaged: lists no files of its folder; ")
     write_index(tmp_path, "a.txt")
     assert refused(index) == f"{index}: lists a.txt, which is not a weights file; {EXPECTED}"
 

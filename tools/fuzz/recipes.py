@@ -211,7 +211,7 @@ def surfaces() -> list[Surface]:
             _read,
             _check,
             r":\d+|no such|not valid|cannot be read|is missing|must be|has no type|unknown profile|extends "
-            r"itself|at least",
+            r"itself|at least|steps: must not be empty",
             60,
             r"\.toml|no such recipe",
         ),

@@ -79,6 +79,10 @@ def test_a_bad_key_is_reported(key, tmp_path):
             {**json.loads(key.read_text()), "questions": json.loads(key.read_text())["questions"][1:]},
             "the key is damaged; create it again with the same runs, --n and --seed",
         ),
+        (
+            {**json.loads(key.read_text()), "criteria": [["relevance"]]},
+            "the key is damaged; create it again with the same runs, --n and --seed",
+        ),
         ({"format": KEY}, "the key is damaged; create it again with the same runs, --n and --seed"),
     ):
         path = write(tmp_path / "k.json", value)
