@@ -82,7 +82,8 @@ def fill(requests: Path, ratings: Path, judge: str, out: Path) -> Filled:
     if not rated:
         raise DataError(f"{ratings}: rates nothing of {requests}; give the ratings of these requests")
     if not judge and len(models) != 1:
-        named = f"ratings by {len(models)} models ({', '.join(models)})" if models else 'no "model" in the lines'
+        names = ", ".join(f"{model!r:.60}" for model in models)
+        named = f"ratings by {len(models)} models ({names})" if models else 'no "model" in the lines'
         raise DataError(f"{ratings}: {named}; give ratings by one model, and its name with --judge")
     filled: dict[str, dict[str, int]] = {}
     for _, request in entries:

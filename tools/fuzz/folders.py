@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from mmgen.storage.recipe_file import STARTED
+
 from . import mutations
 from .harness import Surface
 from .recipes import _same
 
+RUN_NAMED = r"\.json|\.safetensors|\.h5|example 'x' has no"  # the last for inputs that read other fields
 RECIPE = """\
 name = "toy"
 [backbone]
@@ -62,7 +65,7 @@ def surfaces() -> list[Surface]:
         # finite numbers of a file without a checksum may overflow in the model
         Surface("weights", _prepare, _spoil_weights, _load, _check_weights, named="weights|whose score is nan"),
         Surface("pretrained", _prepare_pretrained, _spoil_pretrained, _pretrained, _check_pretrained, named="weights"),
-        Surface("run_folder", _prepare, _spoil_kept, _load, _check_kept, lines=20, named=r"\.json|\.safetensors|\.h5"),
+        Surface("run_folder", _prepare, _spoil_kept, _load, _check_kept, lines=20, named=RUN_NAMED),
         Surface(
             "results",
             _prepare,
@@ -277,6 +280,7 @@ def _check_kept(path: Path, content: Any, prepared: Any) -> None:
     loaded, text = content
     if path.name == "recipe.json":
         said = json.loads(path.read_text(encoding="utf-8"))
+        said.pop(STARTED, None)
         image = said["inputs"]["image"]
         said["inputs"]["image"] = {
             name: value for name, value in image.items() if value is not None

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import MmgenError
+from mmgen.errors import JOINERS, MmgenError
 
 from .folder import CaseFolder, in_memory
 from .watch import Watch
@@ -240,7 +240,7 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
         return f"message of {len(text.splitlines())} lines"
     if any(len(line) > LONGEST for line in text.split("\n")):
         return "message without end"
-    if not all(line.isprintable() for line in text.split("\n")):
+    if not all(line.isprintable() for line in text.translate(dict.fromkeys(map(ord, JOINERS))).split("\n")):
         return "message with control characters"
     if not re.search(named or re.escape(path.name), text):
         return "message that does not name the file"

@@ -51,7 +51,7 @@ ASKED = ("references", "questions", "targets", "captions", "texts", "reference",
 
 
 def surfaces() -> list[Surface]:
-    placed = r":\d+|entry|contains no|no such|cannot be|over \d+"
+    placed = r":\d+|entry|contains no|no such|cannot be|over \d+|unpack it first"
     return [
         Surface("predictions", _prepare, _spoil, _predictions, _check_predictions, placed),
         Surface("references", _prepare, _spoil, _references, _check_references, placed),
@@ -62,7 +62,7 @@ def surfaces() -> list[Surface]:
             _spoil_requests,
             _requests,
             _check_requests,
-            r":\d+|no queries|cannot be|over \d+",
+            r":\d+|no queries|cannot be|over \d+|unpack it first",
         ),
         Surface("commands", _commands, _command, _run_command, _check_command, lines=80),
     ]

@@ -53,7 +53,10 @@ JSONL = "".join(
         {"id": "nine", "questions": ["Où?"], "tags": ["sea", "sky"], "caption": ""},
     )
 )
-PLACED = r":\d+|\[\d+\]|not a file of|no examples remain|cannot be unpacked|cannot be read|over \d+ GiB|no column"
+PLACED = (
+    r":\d+|\[\d+\]|not a file of|no examples remain|cannot be unpacked|cannot be read|over \d+ GiB|no column|"
+    r"unpack it first"
+)
 
 
 def surfaces() -> list[Surface]:

@@ -142,9 +142,11 @@ def test_ratings_that_cannot_be_used_are_named(rated, tmp_path, text, message):
 
 def test_two_models_and_other_files_are_named(rated, tmp_path):
     keys = [line["key"] for line in lines_of(rated / "s.jsonl") if "key" in line][:2]
-    lines = [json.dumps({"key": key, "rating": 3, "model": f"m{number}"}) for number, key in enumerate(keys)]
+    lines = [json.dumps({"key": key, "rating": 3, "model": f"m\n{number}"}) for number, key in enumerate(keys)]
     ratings = write(tmp_path / "r.jsonl", "\n".join(lines))
-    with pytest.raises(DataError, match=r"ratings by 2 models \(m0, m1\); give ratings by one model, and its name"):
+    with pytest.raises(
+        DataError, match=r"ratings by 2 models \('m\\n0', 'm\\n1'\); give ratings by one model, and its name"
+    ):
         fill(rated / "s.jsonl", ratings, "", tmp_path / "o.json")
     with pytest.raises(DataError, match="not a file of requests; give the file from `mmgen judge requests`"):
         fill(ratings, ratings, "", tmp_path / "o.json")
