@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 SPARE_BYTES = 1 << 20  # by which a store may be larger than its journal
 
 
+def remove_leftovers(path: Path) -> None:
+    """Delete the journal and the lock that are left beside a store if its writer was killed after the store had got its
+    name. A journal with further records stays, and so does one that another process writes."""
+    if any(Path(f"{path}.{kind}").exists() for kind in ("partial", "lock")):
+        with contextlib.closing(FeatureStore(path)) as store:
+            fingerprint, dtype = store.fingerprint, store.describe()["dtype"]
+        with contextlib.suppress(DataError, RunError), StoreWriter(path, fingerprint, dtype):
+            pass
+
+
 class StoreWriter:
     """Writes the store at `path`. A context manager: `finish` creates the file; without `finish`, the journal stays.
 
@@ -88,8 +98,9 @@ class StoreWriter:
 
     @property
     def waiting(self) -> int:
-        """The number of records in the journal, which `finish` moves into the store."""
-        return len(self._journal.entries)
+        """The number of records in the journal that are not in the store, into which `finish` moves them."""
+        stored = self._finished or ()
+        return sum(entry.key not in stored for entry in self._journal.entries)
 
     def add(self, record: Record) -> bool:
         """Add a record; False if its image is already in the store. Raises DataError for an invalid record: NaN or
@@ -117,7 +128,7 @@ class StoreWriter:
         if not self.keys:
             self.partial.unlink()
             raise DataError(f"{self.path}: not created: no features to store")
-        if self._journal.entries:
+        if self.waiting:
             assembling = self.path.with_name(f".{self.path.name}.assembling")
             try:
                 self._check_disk_space()
@@ -164,7 +175,7 @@ class StoreWriter:
 
     def _close_journal(self) -> None:
         self._journal.close()
-        if not self._journal.entries:
+        if not self.waiting:
             self.partial.unlink(missing_ok=True)
 
     def _check_purpose(self, stored: Mapping[str, Any], path: Path) -> None:

@@ -69,6 +69,8 @@ def _from_mapping(value: Mapping[str, Any], name: str, folder: Path) -> Picture:
         raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes" and "region_names"')
     if value.get("region_names") is not None and value.get("boxes") is None:
         raise ValueError("region names without boxes; give one box per region name, or leave out the region names")
+    if isinstance(value["picture"], Mapping):
+        raise ValueError('"picture" holds another object; write one "picture" with "boxes" and "region_names"')
     image = as_picture(value["picture"], name, folder)
     if image is None:
         raise ValueError(f"{value['picture']}: no such file")

@@ -16,6 +16,7 @@ from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
 from ..features.random_features import random_features
 from ..features.store import FeatureStore
+from ..features.writer import remove_leftovers
 from ..model import Model
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
@@ -116,9 +117,9 @@ def fill_stores(
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.features is not None:
             continue
         path = features_file(config.extractor, recipe, folder)
-        if accelerator.is_main_process and not has_all_pictures(
-            path, pictures := list(datasets.pictures())
-        ):  # broken pictures may have been repaired
+        if accelerator.is_main_process and has_all_pictures(path, pictures := list(datasets.pictures())):
+            remove_leftovers(path)
+        elif accelerator.is_main_process:  # broken pictures may have been repaired
             summary = extract.extract(
                 built(config.extractor, config.extractor.build), pictures, path, progress=progress, wait=True
             )  # another seed may be extracting

@@ -182,9 +182,14 @@ def _pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
         return _pictures(decode_picture(value, place), place, pictures)
     if isinstance(value, list) and value and not any(isinstance(element, list) for element in value):
         return All(tuple(_pictures(element, place, pictures) for element in value))
-    if isinstance(value, dict) and "picture" in value:
+    if isinstance(value, dict) and "picture" in value and not _is_nested(value["picture"]):
         return {**value, "picture": _pictures(value["picture"], f"{place}.picture", pictures)}
     raise Refusal(400, f'{place}: must be a picture in base64, or {{"picture": ..., "boxes": [...]}}', place)
+
+
+def _is_nested(picture: Any) -> bool:
+    """Whether a picture that stands beside boxes is an object, or a list of some, with boxes of its own."""
+    return any(isinstance(element, dict) for element in (picture if isinstance(picture, list) else [picture]))
 
 
 def decode_picture(text: str, place: str) -> bytes:

@@ -161,4 +161,4 @@ def _number(text: str, name: str) -> float:
             return number
     except ValueError:
         pass
-    raise DataError(f"{name} must be a number, not '{text:.40}'")
+    raise DataError(f"{name} must be a number, not {text!r:.40}")

@@ -16,7 +16,7 @@ from kit.stores import FINGERPRINT, SLOW_WRITER, assert_same_record, names, reco
 from mmgen.errors import DataError, RunError
 from mmgen.features.journal import Journal
 from mmgen.features.store import FeatureStore
-from mmgen.features.writer import StoreWriter
+from mmgen.features.writer import StoreWriter, remove_leftovers
 
 
 def test_duplicates_and_boxes_outside_are_counted(tmp_path):
@@ -52,6 +52,30 @@ def test_goes_on_with_a_partial_store_and_a_finished_one(tmp_path):
     assert list(store) == ["a", "b", "c"]
     assert_same_record(store.read("a"), record("a", seed=1))
     assert_same_record(store.read("c"), record("c", seed=ord("c")))
+
+
+def test_what_a_writer_leaves_that_is_killed_after_its_store_has_its_name_is_removed(tmp_path):
+    path, partial, lock = (tmp_path / name for name in ("s.h5", "s.h5.partial", "s.h5.lock"))
+    with StoreWriter(path, FINGERPRINT, "float32") as writer:
+        writer.add(record("a"))
+        journal = partial.read_bytes()
+        writer.finish()
+    number = path.stat().st_ino
+    partial.write_bytes(journal)
+    lock.write_text("process 1 on here")
+    remove_leftovers(path)
+    assert names(tmp_path) == ["s.h5"]
+    partial.write_bytes(journal)
+    with StoreWriter(path, FINGERPRINT, "float32") as writer:  # the next writer does not write the store again
+        assert writer.waiting == 0
+        writer.finish()
+    assert names(tmp_path) == ["s.h5"] and path.stat().st_ino == number
+    with StoreWriter(path, FINGERPRINT, "float32") as writer:
+        writer.add(record("b"))
+        remove_leftovers(path)  # another process writes
+        assert names(tmp_path) == ["s.h5", "s.h5.lock", "s.h5.partial"]
+    remove_leftovers(path)  # the journal has more than the store
+    assert names(tmp_path) == ["s.h5", "s.h5.partial"]
 
 
 def test_another_extractor_or_dtype_is_refused(tmp_path):

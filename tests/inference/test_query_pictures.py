@@ -66,6 +66,10 @@ def test_what_is_no_picture_is_none():
         (io.BytesIO(), "the picture's file has no more bytes; call seek(0) if the file was read before"),
         (io.StringIO("text"), "open the picture's file in binary mode: open(path, 'rb')"),
         ({"picture": "gone.jpg"}, "gone.jpg: no such file"),
+        (
+            {"picture": {"picture": PIXELS, "boxes": [[0, 0, 1, 1]]}},
+            '"picture" holds another object; write one "picture" with "boxes" and "region_names"',
+        ),
         ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes" and "region_names"'),
     ],
 )

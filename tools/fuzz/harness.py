@@ -159,12 +159,12 @@ class _Child:
 
     Its counts are in memory that both processes see, so that nothing is said for each case: only findings are sent."""
 
-    counts = struct.Struct("=qdqqqd")  # number of cases done, begin of the present one, refused, read, wrong, slowest
+    counts = struct.Struct("=qqqqd")  # number of cases done, refused, read, wrong, seconds of the slowest
 
     def __init__(self, bench: Bench, first: int, last: int, budget: float) -> None:
         self.bench, self.first, self.last, self.budget = bench, first, last, budget
         self.shared = mmap.mmap(-1, self.counts.size)
-        self.counts.pack_into(self.shared, 0, 0, time.monotonic(), 0, 0, 0, 0.0)
+        self.counts.pack_into(self.shared, 0, 0, 0, 0, 0, 0.0)
         self.out, into = os.pipe()
         self.process = os.fork()
         if not self.process:
@@ -176,6 +176,7 @@ class _Child:
         """Wait for the end, and add what was done to the tally. A case that takes too long ends the process: by a
         signal after `limit` seconds of processor time, which a busy machine does not use up; by us if it waits."""
         limit, received, hang = self.bench.limit, b"", ""
+        done, since = -1, time.monotonic()
         while True:
             ready, _, _ = select.select([self.out], [], [], min(limit / 2, 1.0))
             if ready:
@@ -183,13 +184,15 @@ class _Child:
                 if not data:
                     break
                 received += data
-            elif time.monotonic() - self.counts.unpack_from(self.shared)[1] > WAITS * limit:
+            elif done != (done := self.counts.unpack_from(self.shared)[0]):  # it may be half written
+                since = time.monotonic()
+            elif time.monotonic() - since > WAITS * limit:
                 hang = f"hang of over {WAITS * limit:g} s"
                 os.kill(self.process, signal.SIGKILL)
                 break
         os.close(self.out)
         _, status, usage = os.wait4(self.process, 0)
-        done, _, refused, read, wrong, slowest = self.counts.unpack_from(self.shared)
+        done, refused, read, wrong, slowest = self.counts.unpack_from(self.shared)
         tally.counts.update({REFUSED: refused, READ: read, "wrong": wrong})
         tally.seconds += usage.ru_utime + usage.ru_stime
         tally.slowest = max(tally.slowest, slowest)
@@ -215,7 +218,7 @@ class _Child:
             for number in range(self.first, self.last):
                 began = time.monotonic()
                 numbers = counts[REFUSED], counts[READ], counts["wrong"], slowest
-                self.counts.pack_into(self.shared, 0, done, began, *numbers)
+                self.counts.pack_into(self.shared, 0, done, *numbers)
                 signal.setitimer(signal.ITIMER_PROF, self.bench.limit)  # ends this process; each case begins it again
                 outcome = self.bench.once(number)
                 slowest, done = max(slowest, time.monotonic() - began), done + 1
@@ -227,7 +230,7 @@ class _Child:
                 if time.process_time() > self.budget:
                     break
             numbers = counts[REFUSED], counts[READ], counts["wrong"], slowest
-            self.counts.pack_into(self.shared, 0, done, time.monotonic(), *numbers)
+            self.counts.pack_into(self.shared, 0, done, *numbers)
         except BaseException:  # a mistake of the fuzzer itself, never to run on as a second parent
             traceback.print_exc()
             os._exit(2)

@@ -99,7 +99,7 @@ def _answer(path: Path, prepared: Any) -> Any:
         numbers = [value for value in options.values() if isinstance(value, int | float) and value == value]
         if any(abs(value) > MOST_ASKED for value in numbers):
             raise DataError("more than is asked here")
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise DataError("no query") from None
     predictor = prepared["predictor"]
     fields = type(predictor.recipe.decoding).model_fields
@@ -112,7 +112,7 @@ def _check_filled(path: Path, content: Any, prepared: Any) -> None:
     """The tokens of the given words are where they were, and each gap has one token."""
     predictor, query, answer = content
     tokenizer = predictor.model.backbone.tokenizer
-    assert query.get("caption") and {*query} <= {"caption", "text"}, f"{query} was answered"
+    assert isinstance(query.get("caption"), str) and {*query} <= {"caption", "text"}, f"{query} was answered"
     if (text := query.get("text")) is None:
         return
     expected: list[int | None] = []
@@ -130,7 +130,7 @@ def _check_filled(path: Path, content: Any, prepared: Any) -> None:
 def _check_prompts(path: Path, content: Any, prepared: Any) -> None:
     """Every prompt has its texts, in their order."""
     _, query, answer = content
-    assert query.get("caption") and {*query} <= {"caption", "prompt", "avoid"}, f"{query} was answered"
+    assert isinstance(query.get("caption"), str) and {*query} <= {"caption", "prompt", "avoid"}, f"{query} was answered"
     prompts = query.get("prompt")
     prompts = [prompts] if isinstance(prompts, str) else prompts or []
     written = list(dict.fromkeys(text.prompt for text in answer.texts if text.prompt))

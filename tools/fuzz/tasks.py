@@ -269,7 +269,7 @@ def _naive_vqa(path: Path) -> Any:
     for row in json.loads(_text(path))["annotations"]:
         key = _id_text(row["question_id"])
         assert key not in known
-        known[key] = [_plain(answer["answer"]) for answer in row["answers"]]
+        known[key] = [re.sub(r"[\n\t]", " ", answer["answer"]).strip() for answer in row["answers"]]  # as officially
         first = row.get("multiple_choice_answer")
         common[key] = max(known[key], key=known[key].count) if first is None else _plain(first)
     examples = {}

@@ -85,6 +85,10 @@ def large(width: int, height: int) -> bytes:
             {"image": [[served.encoded()]]},
             'inputs.image: must be a picture in base64, or {"picture": ..., "boxes": [...]}',
         ),
+        (
+            {"image": {"picture": {"picture": served.encoded(), "boxes": [[0, 0, 1, 1]]}}},
+            'inputs.image: must be a picture in base64, or {"picture": ..., "boxes": [...]}',
+        ),
         ({"image": 7}, 'inputs.image: must be a picture in base64, or {"picture": ..., "boxes": [...]}'),
         (
             {"image": {"features": [[1.0]]}},

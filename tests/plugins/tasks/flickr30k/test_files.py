@@ -87,6 +87,11 @@ def test_files_that_are_missing(tmp_path):
             published.FLICKR_BOXES.replace("<xmin>61</xmin>", "<xmin>nan</xmin>"),
             ":7: xmin must be a number, not 'nan'",
         ),
+        (
+            "Annotations/1000.xml",
+            published.FLICKR_BOXES.replace("<xmin>61</xmin>", "<xmin>6\n1</xmin>"),
+            ":8: xmin must be a number, not '6\\n1'",
+        ),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, file, text, message):
