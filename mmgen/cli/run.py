@@ -49,11 +49,12 @@ def run(
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
+    from ..runs.run import refresh_page
     from ..runs.run import run as run_recipe
     from ..training.threads import AUTO
 
     for run_seed in range(loaded_recipe.seed, loaded_recipe.seed + seeds):
-        run_recipe(
+        folder = run_recipe(
             loaded_recipe.model_copy(update={"seed": run_seed}),
             only=step,
             fresh=fresh,
@@ -62,3 +63,5 @@ def run(
             jobs=jobs,
             layers=layers,
         )
+    if seeds > 1:
+        refresh_page(folder.path.parent, Bars())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from .. import report
-from ..data.datasets import Datasets
+from ..data.datasets import Datasets, ScoredOn
 from ..data.unread_text import warn_of_unread_text
 from ..errors import DataError
 from ..inference.load import load_run
@@ -24,6 +24,7 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
+from ..report.table import Table
 from ..storage import scored_examples
 from ..storage.data_cache import DataCache
 from ..storage.model_files import keep_parts
@@ -223,10 +224,21 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     """Write `report.html` of a run, which may still be running; of the first seed if `path` has several. Raises
     RunError if no step is finished."""
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
+    return report.write_page(*_page(folder), progress, shown)
+
+
+def refresh_page(path: Path, progress: Progress) -> None:
+    """Write the page of the first seed in a folder again, whose tables are over all its seeds now. An error is reported
+    in a line."""
+    folders = RunFolder.found_in(path)
+    if distributed.start().is_main_process and folders and (page := _page(folders[0]))[3]:
+        report.try_page(*page, progress)
+
+
+def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[Table], Callable[[str], Model]]:
+    """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
-    return report.write_page(
-        recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device), progress, shown
-    )
+    return recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device)
