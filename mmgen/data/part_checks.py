@@ -136,7 +136,7 @@ def check_texts(
                 problem = problem or f"a text with the id '{text.id}' for '{id_}'"
             elif not _finite(text.score):
                 wrong = f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a"
-                problem = problem or f"{wrong} {_scores_of(generator)}"
+                problem = problem or f"{wrong} {_scores_of(generator)}{_cause(text.score)}"
     if problem:
         raise PluginError(f"{Qualified('generator', 'generator', generator)}: generate returns {problem}")
     kind = generator.score_kind
@@ -210,7 +210,7 @@ def check_predictions(
         if not _finite(prediction.score):
             raise PluginError(
                 f"{place}: predict returns the score {prediction.score!r:.60} for '{id_}'; a score must be a finite "
-                "number"
+                f"number{_cause(prediction.score)}"
             )
         try:
             json.dumps(prediction.value, allow_nan=False)
@@ -269,6 +269,12 @@ def _scores_problem(scores: Scores, count: int, method: str) -> str:
 
 def _finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _cause(score: Any) -> str:
+    """The likeliest cause of a score that is NaN, for errors."""
+    is_nan = isinstance(score, float) and math.isnan(score)
+    return "; the weights of the model may be damaged: far too large weights give nan" if is_nan else ""
 
 
 def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExample], width: int) -> None:

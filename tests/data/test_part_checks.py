@@ -220,7 +220,8 @@ def test_a_reader_that_cannot_collate():
         ),
         (
             lambda texts: [[replace(text, score=math.nan) for text in some] for some in texts],
-            "generate returns a text for 'red-cat' whose score is nan; a score must be a mean log-probability",
+            "generate returns a text for 'red-cat' whose score is nan; a score must be a mean log-probability; the "
+            "weights of the model may be damaged: far too large weights give nan",
         ),
     ],
 )

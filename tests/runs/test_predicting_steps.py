@@ -339,7 +339,11 @@ def test_what_an_objective_predicts_is_checked():
         ([], "predict returns 0 for 1 examples"),
         (["red"], "predict returns 'red' for 'e'; expected a mmgen.tensors.Prediction"),
         ([Prediction("x", 1, 0.5)], "predict returns a prediction with the id 'x' for 'e'"),
-        ([Prediction("e", 1, float("nan"))], "predict returns the score nan for 'e'; a score must be a finite number"),
+        (
+            [Prediction("e", 1, float("nan"))],
+            "predict returns the score nan for 'e'; a score must be a finite number; the weights of the model may be "
+            "damaged: far too large weights give nan",
+        ),
         ([Prediction("e", {1, 2}, 0.5)], "predict returns a value for 'e' that is not JSON"),
     ):
         head.predict = lambda *_, wrong=wrong: wrong

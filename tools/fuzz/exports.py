@@ -35,7 +35,7 @@ ODD = [
 
 
 def surfaces() -> list[Surface]:
-    named = r"config\.json|vocabularies\.json|\.safetensors|tokenizer|/case"
+    named = r"config\.json|vocabularies\.json|\.safetensors|tokenizer|/case|far too large weights"
     return [
         Surface("export", _prepare, _spoil, _load, _check, lines=20, named=named),
         Surface("export_tables", _prepare, _spoil_table, _read_tables, _check_tables, named=named),

@@ -22,7 +22,7 @@ from . import mutations
 from .harness import Surface
 from .recipes import _same
 
-RUN_NAMED = r"\.json|\.safetensors|\.h5|example 'x' has no"  # the last for inputs that read other fields
+RUN_NAMED = r"\.json|\.safetensors|\.h5|example 'x' has no|far too large weights"  # an input may read another field
 RECIPE = """\
 name = "toy"
 [backbone]
