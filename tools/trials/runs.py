@@ -157,6 +157,8 @@ class Runs:
             ending = process.wait()
             wrong += [message] if message else []
             wrong += [f"{len(rest)} processes are left over"] if (rest := forks.survivors(self.place)) else []
+            if not killed and not kills:  # the whole work, while the machine was busy with less
+                self.seconds = min(self.seconds, ending.seconds)
             kills += killed
             if not killed or not ending.status:
                 break
@@ -192,13 +194,17 @@ def kill_at_random(process: forks.Fork, draw: random.Random, seconds: float) -> 
 
 
 def kill_child(process: forks.Fork, draw: random.Random, seconds: float) -> tuple[bool, str]:
-    """Kill a process that trains a step for the run."""
-    _sleep(process, draw.uniform(0, seconds))
-    while not process.ended():
-        if children := [pid for pid in forks.processes_in(process.folder) if pid != process.pid]:
-            return _kill(process, draw.choice(children)), ""
+    """Kill a process that trains a step for the run, some time after the first of them has begun."""
+    while not process.ended() and not children(process):
         time.sleep(0.002)
-    return False, ""
+    _sleep(process, draw.uniform(0, seconds / 2))
+    alive = children(process)
+    return bool(alive) and _kill(process, draw.choice(alive)), ""
+
+
+def children(process: forks.Fork) -> list[int]:
+    """The processes that train steps for a run."""
+    return [pid for pid in forks.processes_in(process.folder) if pid != process.pid]
 
 
 def kill_parent(process: forks.Fork, draw: random.Random, seconds: float) -> tuple[bool, str]:

@@ -87,6 +87,7 @@ class Writing:
             else:
                 ending = forks.Fork(work, self.place, kill_before=draw.randint(1, self.calls)).wait()
             if not ending.killed:
+                self.seconds = min(self.seconds, ending.seconds)
                 wrong += _error(ending)
                 break
             kills += 1
