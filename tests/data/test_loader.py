@@ -22,7 +22,7 @@ def pools(model, examples):
     return [DataStream(Source(examples), Collator(model, ["caption"]))]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_loader_workers_change_nothing(workers):
     model, examples = toys.model(), toys.examples(20)
     loaded = list(updates(MicroBatches(pools(model, examples), plan(examples)), workers=workers))

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -47,6 +48,23 @@ IMPORTED = (  # and every plugin
     "torchvision.transforms.v2",
     "transformers.models.bert.modeling_bert",
 )
+HELD = """
+    import sys, time
+    from pathlib import Path
+    from mmgen import files
+    from mmgen.cli import main
+    moment, sync = Path(sys.argv.pop(1)), files.sync
+
+    def held(path):  # called last when a file has its name
+        sync(path)
+        if moment.exists() and not Path("held").exists():
+            Path("held").touch()
+            while not Path("go").exists():
+                time.sleep(0.01)
+
+    files.sync = held
+    main()
+"""
 LONG = 1 << 20  # bytes; no request is longer
 
 
@@ -100,6 +118,20 @@ def start(script: str, *arguments: str, folder: Path, **variables: str) -> Proce
 
 def run(script: str, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
     return start(script, *arguments, folder=folder, **variables).finish()
+
+
+def stop_at(
+    moment: Path, how: signal.Signals, *arguments: str, folder: Path, before: str = ""
+) -> subprocess.CompletedProcess:
+    """`mmgen` with these arguments gets a signal when it has written the file `moment`, and waits there for it: it
+    cannot end before, however busy the machine is. `before`: code to run first."""
+    process = start(before + textwrap.dedent(HELD), str(moment), *arguments, folder=folder)
+    while not (folder / "held").exists() and not process.ended():
+        time.sleep(0.01)
+    assert not process.ended(), process.finish().stderr
+    os.kill(process.pid, how)
+    (folder / "go").touch()
+    return process.finish()
 
 
 def run_together(

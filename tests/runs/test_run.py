@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -149,11 +148,7 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(finished_run, tmp_path, moment, how):
     """`python -m tools.trials kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
-    process = forked.start(forked.MMGEN, "run", "toy.toml", folder=tmp_path)
-    while not (tmp_path / PLACE / moment).exists() and not process.ended():
-        time.sleep(0.005)
-    os.kill(process.pid, how)
-    stopped = process.finish()
+    stopped = forked.stop_at(PLACE / moment, how, "run", "toy.toml", folder=tmp_path)
     said = stopped.stderr
     assert (tmp_path / PLACE / moment).exists() and not (tmp_path / PLACE / "steps/second/scores.json").exists()
     if how is not signal.SIGKILL:

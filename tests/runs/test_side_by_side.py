@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import os
 import signal
-import threading
 import time
 from multiprocessing import forkserver
 from pathlib import Path
@@ -92,36 +91,43 @@ def test_a_step_that_fails_is_reported_in_one_line_and_stops_the_others(sequenti
 
 # Processes are forked from the run's own: one that starts anew imports torch, which is seconds.
 FORKING = """
-    import multiprocessing
-    from mmgen.cli import main
-    multiprocessing.get_context = lambda *_, get=multiprocessing.get_context: get("fork")
-    main()
+import multiprocessing
+multiprocessing.get_context = lambda *_, get=multiprocessing.get_context: get("fork")
 """
 
 
 @slow
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
-def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(sequential, tmp_path, how):
-    """However the run is stopped, its processes end soon."""
-    script = FORKING if how == signal.SIGINT else forked.MMGEN  # a fork would hear of no kill
-    for attempt in range(10):  # on a busy machine, the run may end before it is stopped
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(sequential, tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    moment = PLACE / "steps/first/checkpoint.safetensors"
+    arguments = ("run", "toy.toml", "--jobs", "2")
+    stopped = forked.stop_at(moment, signal.SIGINT, *arguments, folder=tmp_path, before=FORKING)
+    assert stopped.returncode == 1 and "Traceback" not in stopped.stderr
+    assert stopped.stderr.endswith("error: stopped; run the same command again to resume from the last checkpoint\n")
+    assert_resumes(sequential, tmp_path)
+
+
+@pytest.mark.exhaustive
+@slow
+def test_the_processes_of_a_killed_run_end_soon(sequential, tmp_path):
+    """Not forks of the run, which would hear of no kill."""
+    for attempt in range(10):  # on a busy machine, the run may end before it is killed
         folder = tmp_path / str(attempt)
         folder.mkdir()
         (folder / "toy.toml").write_text(RECIPE)
-        run = forked.start(script, "run", "toy.toml", "--jobs", "2", folder=folder)
+        run = forked.start(forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=folder)
         while not list(folder.rglob("checkpoint.safetensors")) and not run.ended():
             time.sleep(0.005)
-        os.kill(run.pid, how)
-        stopped = run.finish()
-        if stopped.returncode:
+        os.kill(run.pid, signal.SIGKILL)
+        killed = run.finish()
+        if killed.returncode:
             break
-    tmp_path = folder
-    assert stopped.returncode == (1 if how == signal.SIGINT else -how)
-    if how == signal.SIGINT:
-        assert stopped.stderr.endswith(
-            "error: stopped; run the same command again to resume from the last checkpoint\n"
-        )
-        assert "Traceback" not in stopped.stderr
+    assert killed.returncode == -signal.SIGKILL
+    assert_resumes(sequential, folder)
+
+
+def assert_resumes(sequential, tmp_path):
+    """Nothing works in the folder of the stopped run any more, and the same command finishes it."""
     while any(str(tmp_path) in path for path in working_folders()):
         time.sleep(0.01)
     assert not (tmp_path / PLACE / "steps/second/weights.safetensors").exists()
@@ -198,22 +204,19 @@ def test_a_process_that_trained_a_step_trains_the_next(monkeypatch):
     assert running.training.keys() == {"fourth"} and not running.resting
 
 
-def killed_while_it_starts(order):
-    """The fork server is killed after it was asked for a process, and before it has answered."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload([])
-    forkserver.ensure_running()
-    server = forkserver._forkserver._forkserver_pid
-    os.kill(server, signal.SIGSTOP)
-    threading.Timer(0.2, os.kill, (server, signal.SIGKILL)).start()
-    return Started(order)
-
-
-Started = side_by_side.Process
-
-
 @slow
 def test_a_fork_server_that_is_killed_is_a_line_with_the_step(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_by_side, "Process", killed_while_it_starts)
+    """It is killed after it was asked for a process, and before it has answered."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload([])
+    forkserver.ensure_running()
+    server, read = forkserver._forkserver._forkserver_pid, forkserver.read_signed
+    os.kill(server, signal.SIGSTOP)
+
+    def killed(answers):
+        os.kill(server, signal.SIGKILL)
+        return read(answers)
+
+    monkeypatch.setattr(forkserver, "read_signed", killed)
     with pytest.raises(RunError) as error:
         side_by_side.Running().train("both", Order("{}", tmp_path, None, 1, 2))
     assert str(error.value) == (

@@ -62,12 +62,12 @@ class TestGrid(Stored):
 
 class TestRoi(ExtractorSuite):
     def config(self):
-        return Roi(image_size=64, spread=2, pool=1)
+        return Roi(model="test_resnet", image_size=64, spread=2, pool=1)
 
 
 class TestTimmGrid(ExtractorSuite):
     def config(self):
-        return TimmGrid(image_size=64, grid=2, pool=1)
+        return TimmGrid(model="test_resnet", image_size=64, grid=2, pool=1)
 
 
 @pytest.fixture(scope="module")

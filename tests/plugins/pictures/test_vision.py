@@ -66,6 +66,7 @@ def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
     assert {id(p) for part in (base.vision_model, base.connector) for p in part.parameters()} <= reached
 
 
+@pytest.mark.slow
 @seeing.every_backbone
 def test_cached_writing_is_encoding_again(family):
     model = seeing.model(family)

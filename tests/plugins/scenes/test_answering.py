@@ -77,6 +77,7 @@ def test_reasons(question, form, reason):
     assert verdict.answerable is (None if reason == "in doubt" else False)
 
 
+@pytest.mark.slow
 def test_the_answers_are_those_of_the_data_set():
     forms = set()
     for example in SceneAnswers(train_size=150, val_size=1, test_size=1).build().split("train"):
