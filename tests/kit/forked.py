@@ -20,7 +20,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -139,23 +139,31 @@ def run_together(
 ) -> subprocess.CompletedProcess:
     """Processes that train together, started as by `torchrun`; returns the first exit status other than 0 and all
     output, process by process."""
-    with socket.socket() as free_socket:
-        free_socket.bind(("127.0.0.1", 0))
-        port = free_socket.getsockname()[1]
-    shared = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    processes = [
-        start(
-            script,
-            *arguments,
-            folder=folder,
-            **{name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()},
-            **variables,
-        )
-        for rank in range(count)
-    ]
-    results = [process.finish() for process in processes]
+    with reserved_port() as port:
+        shared = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        processes = [
+            start(
+                script,
+                *arguments,
+                folder=folder,
+                **{name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()},
+                **variables,
+            )
+            for rank in range(count)
+        ]
+        results = [process.finish() for process in processes]
     outputs = "".join(process.stdout for process in results), "".join(process.stderr for process in results)
     return subprocess.CompletedProcess(script, next((e.returncode for e in results if e.returncode), 0), *outputs)
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of loopback that no other process is given meanwhile; torch's store, which shares addresses, can use
+    it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @functools.cache

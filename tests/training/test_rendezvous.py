@@ -1,10 +1,10 @@
 """Processes that cannot connect report it in one line and in bounded time; their process groups are destroyed."""
 
 import os
-import socket
 
 import pytest
 import torch
+from kit import forked
 
 from mmgen.errors import RunError
 from mmgen.training import distributed, rendezvous
@@ -52,10 +52,8 @@ def test_what_a_launcher_left_behind(start):
 def test_waiting_ends(start, caplog, monkeypatch):
     monkeypatch.setattr(rendezvous, "SAID_AFTER", 0.0)
     caplog.set_level("WARNING", logger="mmgen")  # other tests may have silenced it
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port = server.getsockname()[1]
-    said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{rendezvous.WAIT: 1})
+    with forked.reserved_port() as port:
+        said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{rendezvous.WAIT: 1})
     place = f"127.0.0.1:{port}"
     assert said == (
         f"process 0 of 2: the others did not connect to {place} within 1 s; {rendezvous.HOW}; to wait longer, set "
