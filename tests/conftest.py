@@ -1,6 +1,7 @@
 """Tests run offline and on few threads; tests with real data and weights run where these are available (see
 `kit.beside`)."""
 
+import atexit
 import gc
 import os
 import signal
@@ -24,6 +25,7 @@ settings.load_profile("patient")
 
 sys.dont_write_bytecode = False  # where the environment says so, every process would compile all sources again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+atexit.register(gc.unfreeze)  # Triton prints leftovers of the interpreter on stderr
 gc.set_threshold(50_000, 20, 50)  # fewer collections than by default
 
 FROZEN = pytest.StashKey[tuple[Path | None, int]]()  # test file and number of modules at the last gc.freeze
@@ -89,8 +91,7 @@ def _freeze(config, path: Path | None):
 
 
 def pytest_sessionfinish():
-    """Ends the process that tests fork from. gc.unfreeze: Triton prints leftovers of the interpreter on stderr."""
-    gc.unfreeze()
+    """Ends the process that tests fork from."""
     if "kit.forked" in sys.modules:
         sys.modules["kit.forked"].stop()
 
