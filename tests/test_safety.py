@@ -522,7 +522,7 @@ def title(page: Path, place: Path) -> str:
         "--virtual-time-budget=2000",
         "--dump-dom",
     ]
-    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=600)
     return re.search(r"<title>(.*?)</title>", done.stdout)[1]
 
 

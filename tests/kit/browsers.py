@@ -19,6 +19,6 @@ def browse(page: str, script: str, folder: Path) -> dict:
         [CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     return json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])

@@ -94,4 +94,4 @@ def client(served: Predictor, limits=None, headers=None, window: float = 0.0, **
             opened.engine = service.engine
             yield opened
     finally:
-        service.engine.stop(10)
+        service.engine.stop(300)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def running(predictor, limits=None, window: float = 0.005, most_seconds: float = 10.0):
+def running(predictor, limits=None, window: float = 0.005, most_seconds: float = 300.0):
     """Serve a predictor as "served/both"; yields its address."""
     import uvicorn
     from mmgen_serve.app import Service, application

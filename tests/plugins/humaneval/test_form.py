@@ -230,7 +230,7 @@ def browse(page: str, script: str, folder: Path) -> dict[str, str]:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert 'id="trouble-seen"' not in dumped.stdout
     return {

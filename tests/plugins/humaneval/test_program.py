@@ -86,12 +86,12 @@ def test_the_example_judges_and_asks_nothing_twice(rated, endpoint, tmp_path):
     requests, ratings = rated / "s.jsonl", tmp_path / "ratings.jsonl"
     address = f"http://127.0.0.1:{endpoint.server_port}/v1"
     call = [sys.executable, str(EXAMPLE), str(requests), str(ratings), address, "stand-in"]
-    subprocess.run(call, check=True, timeout=60)
+    subprocess.run(call, check=True, timeout=600)
     keys = {line["key"] for line in lines_of(requests) if "key" in line}
     assert len(endpoint.calls) == len(keys) <= 35  # what is asked of two pictures alike is asked once
     assert {path for path, _, _ in endpoint.calls} == {"/v1/chat/completions"}
     assert {pictures for _, _, pictures in endpoint.calls} == {0, 1}
-    subprocess.run(call, check=True, timeout=60)
+    subprocess.run(call, check=True, timeout=600)
     assert len(endpoint.calls) == len(keys)
     result = command("fill", requests, ratings)
     assert result.output == f"{tmp_path / 'ratings.sheet.json'}: 35 ratings by stand-in\n"
