@@ -11,6 +11,10 @@ import mmgen
 from mmgen.configs import RelativeTo
 
 SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
+By = Field(
+    (),
+    description='facts of examples, such as "form" of drawn data: every value of these facts has a column of accuracy',
+)
 Dropout = Field(0.1, ge=0, lt=1, description="dropout on the input of the head's last layer during training")
 
 

@@ -5,12 +5,11 @@ The recipe keys of its data sets, its objective and its metric."""
 from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Drawn
-from mmgen_vl.configs import Dropout, FileEach
+from mmgen_vl.configs import By, Dropout, FileEach
 from pydantic import Field
 
 import mmgen
 
-from ..score_columns_config import By
 from .drawn_forms import FORMS, SINGLE_FORMS
 
 Arrangement = Annotated[

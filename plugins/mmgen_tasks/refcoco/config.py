@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Proposals
-from mmgen_vl.configs import Dropout, Published, without_regions
+from mmgen_vl.configs import By, Dropout, Published, without_regions
 from pydantic import Field, model_validator
 
 import mmgen
 from mmgen.configs import RelativeTo
-
-from ..score_columns_config import By
 
 
 class Refcoco(Published):

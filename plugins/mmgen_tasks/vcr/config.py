@@ -5,13 +5,12 @@ The recipe keys of its data sets, its objective and its metric."""
 from typing import ClassVar, Literal
 
 from mmgen_scenes import Drawn
-from mmgen_vl.configs import Dropout, FileEach
+from mmgen_vl.configs import By, Dropout, FileEach
 from pydantic import Field
 
 import mmgen
 
-from ..score_columns_config import By
-from .drawn_forms import FORM_NAMES
+FORMS = ("looking", "going", "next to", "color", "side")  # of drawn questions
 
 
 class Vcr(FileEach):
@@ -135,7 +134,7 @@ class SceneChoices(Drawn):
         description="texts name things by their kinds; or, as for people in VCR, by arbitrary names, so that only the "
         "mentions identify the thing",
     )
-    forms: tuple[Literal[FORM_NAMES], ...] = Field(  # type: ignore[valid-type]
+    forms: tuple[Literal[FORMS], ...] = Field(  # type: ignore[valid-type]
         (),
         description="questions of these forms only, about the same pictures, at most num_questions per scene; empty "
         "for all five",

@@ -68,12 +68,6 @@ def test_gaps_are_found_without_opening_pictures():
         opens_nothing.read(ResolvedExample("e", {"caption": "a dog"}))
 
 
-def test_images_of_a_folder_in_place_of_those_of_the_data(tmp_path):
-    image().save(tmp_path / "COCO_val2014_000000000042.png")
-    from_folder = reader(images=tmp_path)
-    assert list(from_folder.pictures) == ["42"] and len(from_folder.read(example("42"))[1]) == 1
-
-
 def test_boxes_of_a_store_in_place_of_those_of_the_data(tmp_path):
     extract(ROI.build(), [Picture("p", image, BOXES, ["cat", "dog"])], tmp_path / "boxes.h5")
     with_boxes = reader([Picture("q", image)], boxes=tmp_path / "boxes.h5")

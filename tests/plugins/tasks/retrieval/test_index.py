@@ -1,53 +1,15 @@
-"""The index of vectors and its command: pictures are encoded once, changed ones again; the most similar come first."""
+"""The index of vectors: pictures are encoded once, changed ones again; the most similar come first."""
 
-import json
 import os
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
-from kit import toys
-from kit.pixels import PIXELS
-from mmgen_tasks.retrieval.command import find
 from mmgen_tasks.retrieval.index import VectorIndex
-from PIL import Image
 
 from mmgen.errors import DataError, RunError
 from mmgen.inference.load import load_run
 from mmgen.inference.query import Query, read_sources
-from mmgen.recipe.load import load
-from mmgen.registry import installed
-from mmgen.runs.run import run
 
 QUERY = "a red ball"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    return tmp_path_factory.mktemp("retrieval")
-
-
-@pytest.fixture
-def trained(site, shared, no_page):
-    """A run that compares pixels with captions, and a folder of three pictures."""
-    site("mmgen-pixels", "mmgen_pixels", PIXELS)
-    contrast = {"type": "contrastive", "projection_dim": 8}
-    steps = {
-        "contrast": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "objectives": ["contrast"]},
-        "words": {"inputs": ["caption"], "train": ["backbone"]},
-    }
-    text = toys.recipe(
-        output=str(shared / "runs"),
-        inputs={"image": {"type": "pixels"}, "caption": {"type": "text"}},
-        objectives={"contrast": contrast},
-        steps=steps,
-        metrics={},
-    )
-    (shared / "toy.toml").write_text(text)
-    for number in range(3):
-        (shared / "photos").mkdir(exist_ok=True)
-        Image.fromarray(np.full((8, 6, 3), 100 * number, np.uint8)).save(shared / f"photos/{number}.png")
-    return run(load(shared / "toy.toml", installed())[0]).path
 
 
 def photos(shared):
@@ -113,27 +75,4 @@ def test_a_picture_that_cannot_be_read_is_left_out_and_other_files_are_refused(t
         VectorIndex(load_run(trained, "words"))
     assert str(error.value) == (
         f"{trained}: step 'words' predicts text, not a vector for every input; choose a step that trains 'contrastive'"
-    )
-
-
-def test_the_command_finds_pictures_for_a_text_and_texts_for_a_picture(trained, shared, tmp_path):
-    index = VectorIndex(load_run(trained, "contrast"))
-    index.add(photos(shared))
-    expected = [f"{similarity:7.4f}  {id_}" for id_, similarity in index.rank({"caption": QUERY})]
-    arguments = [str(trained), str(shared / "photos"), "--input", f"caption={QUERY}", "--index", str(tmp_path / "v")]
-    first, second = (CliRunner().invoke(find, [*arguments, "--n", "2"]) for _ in range(2))
-    assert first.exit_code == 0 and first.stdout.splitlines() == second.stdout.splitlines() == expected[:2]
-    assert f"{tmp_path / 'v'}: 3 vectors, 3 of them new" in first.stderr and "3 vectors, 0 of them new" in second.stderr
-    lines = [json.dumps({"id": text, "caption": text}) for text in ("a red ball", "the dog")]
-    (tmp_path / "texts.jsonl").write_text("\n".join(lines))
-    result = CliRunner().invoke(
-        find, [str(trained), str(tmp_path / "texts.jsonl"), "--input", f"image={shared / 'photos/0.png'}"]
-    )
-    assert result.exit_code == 0 and sorted(line[9:] for line in result.stdout.splitlines()) == [
-        "a red ball",
-        "the dog",
-    ]
-    result = CliRunner().invoke(find, [str(trained), str(shared / "photos")])
-    assert str(result.exception) == (
-        'give what to search, and the query: mmgen find RUN photos/ --input caption="a red ball"'
     )
