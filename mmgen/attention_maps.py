@@ -185,7 +185,7 @@ def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[st
     letters = 0  # letters so far, without spaces, since a later token may remove a space ("it 's" to "it's")
     for place in places:
         now = text(place + 1)
-        piece = _rest(now, letters)
+        piece = drop_first_letters(now, letters)
         letters += len("".join(piece.split()))
         if not piece:
             continue  # the end token, or part of a character
@@ -196,7 +196,7 @@ def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[st
     return words
 
 
-def _rest(text: str, letters: int) -> str:
+def drop_first_letters(text: str, letters: int) -> str:
     """The text after its first `letters` letters."""
     place = 0
     while letters and place < len(text):

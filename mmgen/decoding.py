@@ -86,14 +86,14 @@ class Decoding(DecodingConfig):
     def model_post_init(self, context: Any) -> None:
         if self.candidates:
             why = "not used with candidates, which has its own beams; remove it"
-            self._refuse(("num_beams", "do_sample", "num_beam_groups", "early_stopping"), why)
+            self._refuse_options(("num_beams", "do_sample", "num_beam_groups", "early_stopping"), why)
             if self.num_return_sequences > self.candidates:
                 raise ValueError(
                     f"num_return_sequences: {self.num_return_sequences} texts need at least as many candidates, not "
                     f"{self.candidates}"
                 )
         else:
-            self._refuse(("difference",), "has an effect only with candidates")
+            self._refuse_options(("difference",), "has an effect only with candidates")
         if self.num_beams % self.num_beam_groups:
             raise ValueError(
                 f"num_beams: must be a multiple of num_beam_groups ({self.num_beam_groups}), not {self.num_beams}"
@@ -101,14 +101,14 @@ class Decoding(DecodingConfig):
         if self.num_beam_groups > 1 and self.do_sample:
             raise ValueError("do_sample: diverse beam search (num_beam_groups > 1) does not sample; remove do_sample")
         if self.num_beam_groups > 1:
-            self._refuse(
+            self._refuse_options(
                 ("no_repeat_ngram_size", "min_new_tokens", "repetition_penalty", "early_stopping"),
                 "not supported by diverse beam search (num_beam_groups > 1)",
             )
         elif self.diversity_penalty:
             raise ValueError("diversity_penalty: needs num_beam_groups > 1")
         if not self.do_sample:
-            self._refuse(SAMPLING, "has an effect only with do_sample = true")
+            self._refuse_options(SAMPLING, "has an effect only with do_sample = true")
         searched = not self.candidates and (self.num_beams > 1 or not self.do_sample)
         if searched and self.num_return_sequences > self.num_beams:
             alternative = "num_beams = 1, so that each text is sampled" if self.do_sample else "do_sample = true"
@@ -133,7 +133,7 @@ class Decoding(DecodingConfig):
         yield Decoding(num_beams=n, num_return_sequences=n)
         yield Decoding(do_sample=True, num_return_sequences=n)
 
-    def _refuse(self, options: tuple[str, ...], why: str) -> None:
+    def _refuse_options(self, options: tuple[str, ...], why: str) -> None:
         for name in options:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name}: {why}")

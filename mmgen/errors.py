@@ -24,7 +24,7 @@ class MmgenError(Exception):
 
 def shown(text: str) -> str:
     """A text from outside, safe for a terminal: printable lines of limited length."""
-    return "\n".join(map(_cut, printable(text).split("\n")))
+    return "\n".join(map(_shorten, printable(text).split("\n")))
 
 
 def printable(text: str) -> str:
@@ -36,10 +36,10 @@ def printable(text: str) -> str:
 def _printable(line: str) -> str:
     if line.isprintable():
         return line
-    return "".join(letter if _harmless(letter) else ascii(letter)[1:-1] for letter in line)
+    return "".join(letter if _is_harmless(letter) else ascii(letter)[1:-1] for letter in line)
 
 
-def _harmless(letter: str) -> bool:
+def _is_harmless(letter: str) -> bool:
     return letter.isprintable() or letter in JOINERS or unicodedata.category(letter) == "Zs"
 
 
@@ -51,7 +51,7 @@ def regular(path: Path) -> Path:
     return path
 
 
-def _cut(line: str) -> str:
+def _shorten(line: str) -> str:
     half = LONGEST_LINE // 2
     return line if len(line) <= LONGEST_LINE else f"{line[:half]} [...] {line[-half:]}"
 

@@ -86,7 +86,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file beside `path`, which is then renamed to `path`, with the permissions of a new
     file. Raises RunError if writing fails, or if `path` is not a regular file."""
     refuse_special(path)
-    partial = _partial(path, os.getpid())
+    partial = _partial_path(path, os.getpid())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         clear_killed(path)
@@ -114,7 +114,7 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
     not a folder."""
     refuse_special(path, stat.S_IFDIR)
-    partial, spent = _partial(path, os.getpid()), _partial(path, os.getpid(), SPENT)
+    partial, spent = _partial_path(path, os.getpid()), _partial_path(path, os.getpid(), SPENT)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         clear_killed(path)
@@ -129,24 +129,24 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     except OSError as error:
         raise _write_error(path, error) from None
     finally:
-        _clear(path, os.getpid(), [partial])
+        _delete_partials(path, os.getpid(), [partial])
 
 
 def clear_killed(path: Path) -> None:
     """Delete the temporary files that killed writers of `path` left beside it. A folder that one of them was replacing
     gets its name back. Files of processes that run, or of other machines, stay."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.{_machine()}\.(\d+)\..*partial")
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.{_machine_id()}\.(\d+)\..*partial")
     with contextlib.suppress(OSError):
         names = [match for file in path.parent.iterdir() if (match := pattern.fullmatch(file.name))]
         for pid in {int(match[1]) for match in names}:
-            if not _runs(pid):
-                _clear(path, pid, [path.with_name(match[0]) for match in names if int(match[1]) == pid])
+            if not _is_running(pid):
+                _delete_partials(path, pid, [path.with_name(match[0]) for match in names if int(match[1]) == pid])
 
 
-def _clear(path: Path, pid: int, partials: Iterable[Path]) -> None:
+def _delete_partials(path: Path, pid: int, partials: Iterable[Path]) -> None:
     """Delete the temporary files of a process. A folder that it was replacing gets its name back if that is free, and
     is deleted under another name, so that no incomplete folder gets its name back."""
-    spent = _partial(path, pid, SPENT)
+    spent = _partial_path(path, pid, SPENT)
     with contextlib.suppress(OSError):
         if not path.exists() and spent.exists():
             spent.replace(path)
@@ -155,19 +155,19 @@ def _clear(path: Path, pid: int, partials: Iterable[Path]) -> None:
             _delete(file)
     with contextlib.suppress(OSError):
         if spent.exists():
-            _delete(spent.replace(_partial(path, pid)))
+            _delete(spent.replace(_partial_path(path, pid)))
 
 
-def _partial(path: Path, pid: int, end: str = "partial") -> Path:
+def _partial_path(path: Path, pid: int, end: str = "partial") -> Path:
     """The temporary file of a process beside `path`."""
-    return path.with_name(f".{path.name}.{_machine()}.{pid}.{end}")
+    return path.with_name(f".{path.name}.{_machine_id()}.{pid}.{end}")
 
 
-def _machine() -> str:
+def _machine_id() -> str:
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     """Whether another process with this number runs on this machine."""
     try:
         os.kill(pid, 0)

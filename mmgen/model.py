@@ -94,7 +94,7 @@ class Model(nn.Module):
                 "positions for inputs and text together; lower max_tokens"
             )
         for name, embedder in embedders.items():
-            _check(name, embedder, sharing_problem(embedder, backbone))
+            _raise_problem(name, embedder, sharing_problem(embedder, backbone))
         self.backbone, self.sequence = backbone, sequence or SequenceConfig()
         if generator is not None:
             self.generator = generator
@@ -149,18 +149,20 @@ class Model(nn.Module):
         weights: dict[str, float] = {}
         slots = None
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
-        features = self._features(cached, batch)  # first, so that random draws do not depend on other objectives
+        features = self._batch_features(cached, batch)  # first, so that random draws do not depend on other objectives
         for name, targets in batch.targets.items():
             objective, part = self.objective(name), self._qualified(name)
             if through is not None and name in features:
-                if name not in self._traced and (floating := _floating(features[name])):
+                if name not in self._traced and (floating := _with_gradient(features[name])):
                     if problem := gradient_problem(objective, floating, self.parameters()):
                         raise PluginError(f"{part}: {problem}")
                     self._traced.add(name)
                 continue
             with part_calls(part, "forward"):
                 loss = (
-                    self._compare(objective, features[name]) if name in features else objective(cached, batch, targets)
+                    self._compare_features(objective, features[name])
+                    if name in features
+                    else objective(cached, batch, targets)
                 )
             if problem := loss_problem(loss, objective.reader.losses):
                 raise PluginError(f"{part}: {problem}")
@@ -174,23 +176,23 @@ class Model(nn.Module):
         for name in batch.targets:
             losses = self.objective(name).reader.losses
             weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in losses}
-        return Loss(sums, slots, batch.counts, weights, None if through is None else _through(features, through))
+        return Loss(sums, slots, batch.counts, weights, None if through is None else _pass_gradients(features, through))
 
     def features(self, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
         """The features of the batch's objectives that compare rows: objective -> name -> (B, ...). Random draws are
         those of `forward`."""
-        return self._features(_EncodeOnce(self) if len(batch.targets) > 1 else self, batch)
+        return self._batch_features(_EncodeOnce(self) if len(batch.targets) > 1 else self, batch)
 
     def compare(self, name: str, features: Mapping[str, Tensor]) -> Loss:
         """The losses of an objective that compares rows, over these features. `sums` have the reader's names."""
         objective, part = self.objective(name), self._qualified(name)
         with part_calls(part, "compare"):
-            loss = self._compare(objective, features)
+            loss = self._compare_features(objective, features)
         if problem := loss_problem(loss, objective.reader.losses):
             raise PluginError(f"{part}: {problem}")
         return loss
 
-    def _features(self, model: Sequencer, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
+    def _batch_features(self, model: Sequencer, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
         features: dict[str, Mapping[str, Tensor]] = {}
         for name, targets in batch.targets.items():
             if isinstance(objective := self.objective(name), BatchObjective):
@@ -203,7 +205,7 @@ class Model(nn.Module):
         return features
 
     @staticmethod
-    def _compare(objective: Objective, features: Mapping[str, Tensor]) -> Loss:
+    def _compare_features(objective: Objective, features: Mapping[str, Tensor]) -> Loss:
         assert isinstance(objective, BatchObjective)  # the only ones with features
         return Loss(objective.compare(features))
 
@@ -229,30 +231,30 @@ class Model(nn.Module):
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""
         prompts = prompts_in(batch)
         room = (self.generator.max_tokens if self.has_generator else 0) + (0 if prompts is None else prompts.shape[-1])
-        return self._prefix(self._parts(batch), batch, room)
+        return self._lay_out_prefix(self._prefix_segments(batch), batch, room)
 
     def encode(self, batch: Batch) -> EncodedInputs:
         """Encode the prefixes: states (B, P, H), and the states of each input. No text follows, so the inputs may use
         all positions."""
-        parts = self._parts(batch)
-        states = self.backbone.encode(self._prefix(parts, batch, room=0).slots).last
+        parts = self._prefix_segments(batch)
+        states = self.backbone.encode(self._lay_out_prefix(parts, batch, room=0).slots).last
         segments = states.split([segment.mask.shape[1] for _, segment in parts], 1)
         return EncodedInputs(states, {name: part for (name, _), part in zip(parts, segments, strict=True) if name})
 
-    def _parts(self, batch: Batch) -> list[Part]:
+    def _prefix_segments(self, batch: Batch) -> list[Part]:
         """The segments of the prefix in order: the start token, the inputs with an end token between them, and an end
         token, as `[sequence]` says. Their states have one dtype."""
-        segments = [(name, self._segment(name, collated, batch.size)) for name, collated in batch.inputs.items()]
-        start = self._special(self.backbone.start_id, batch.size)
+        segments = [(name, self._embed_input(name, collated, batch.size)) for name, collated in batch.inputs.items()]
+        start = self._special_token(self.backbone.start_id, batch.size)
         parts: list[Part] = [("", start)] if self.sequence.open else []
         for number, segment in enumerate(segments):
-            parts += [("", self._special(self.backbone.end_id, batch.size))] if number else []
+            parts += [("", self._special_token(self.backbone.end_id, batch.size))] if number else []
             parts.append(segment)
-        parts += [("", self._special(self.backbone.end_id, batch.size))] if self.sequence.close else []
+        parts += [("", self._special_token(self.backbone.end_id, batch.size))] if self.sequence.close else []
         dtype = start.states.dtype  # the dtype of word embeddings; a projection may have half precision
         return [(name, replace(part, states=part.states.to(dtype))) for name, part in parts]
 
-    def _prefix(self, parts: Sequence[Part], batch: Batch, room: int) -> Prefix:
+    def _lay_out_prefix(self, parts: Sequence[Part], batch: Batch, room: int) -> Prefix:
         """Lay out parts in rows, and add the terms of inputs to all slots. `room`: positions to reserve for the
         text."""
         slots, free = lay_out(parts)
@@ -260,27 +262,27 @@ class Model(nn.Module):
         states, behind = slots.states, None
         for name, embedder in self.embedders.items():
             collated = batch.inputs.get(name)
-            with part_calls(_input(name, embedder), "add"):
+            with part_calls(_qualify_input(name, embedder), "add"):
                 added = embedder.add(slots, collated, name)
-            with part_calls(_input(name, embedder), "tail_term"):
+            with part_calls(_qualify_input(name, embedder), "tail_term"):
                 term = embedder.tail_term(slots, collated)
-            _check(name, embedder, terms_problem(added, term, slots))
+            _raise_problem(name, embedder, terms_problem(added, term, slots))
             states = states if added is None else states + added.to(states.dtype)
             if term is not None:
                 behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
         return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
 
-    def _segment(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
+    def _embed_input(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
         """The segment of one input for B rows. Raises PluginError if the embedder's result violates the contract."""
         embedder = self.embedders[name]
         in_dtype = {
             key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
         }
-        with part_calls(_input(name, embedder), "forward"):
+        with part_calls(_qualify_input(name, embedder), "forward"):
             segment = embedder(**in_dtype)
-        _check(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
+        _raise_problem(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
         if unsupported := unmet(segment, self.backbone):
-            _check(name, embedder, f"{unsupported}; give the backbone more, or use another input")
+            _raise_problem(name, embedder, f"{unsupported}; give the backbone more, or use another input")
         return segment
 
     def _check_positions(self, slots: Slots, free: Tensor, custom_positions: bool, room: int) -> None:
@@ -313,7 +315,7 @@ class Model(nn.Module):
             states = states + prefix.term.unsqueeze(1)
         return Slots(states, prefix.free + offsets, torch.full_like(ids, self.sequence.target_token_type), layout)
 
-    def _special(self, token: int, rows: int) -> Segment:
+    def _special_token(self, token: int, rows: int) -> Segment:
         ids = torch.full((rows, 1), token, device=self.device)
         return Segment(self.backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool))
 
@@ -385,12 +387,12 @@ def compose(
     return model
 
 
-def _floating(features: Mapping[str, Tensor]) -> list[Tensor]:
+def _with_gradient(features: Mapping[str, Tensor]) -> list[Tensor]:
     """Those of the features that may have a gradient."""
     return [value for value in features.values() if value.is_floating_point()]
 
 
-def _through(features: Mapping[str, Mapping[str, Tensor]], gradients: Gradients) -> Tensor:
+def _pass_gradients(features: Mapping[str, Mapping[str, Tensor]], gradients: Gradients) -> Tensor:
     """() a term whose gradient is that of the losses whose gradients by these features are given."""
     products = [
         (features[name][key] * gradient).sum() for name, by_key in gradients.items() for key, gradient in by_key.items()
@@ -414,11 +416,11 @@ class _EncodeOnce:
         return self._encoded[1]
 
 
-def _check(name: str, embedder: Embedder, problem: str) -> None:
+def _raise_problem(name: str, embedder: Embedder, problem: str) -> None:
     """Raises PluginError if there is a problem with an embedder's result."""
     if problem:
-        raise PluginError(f"{_input(name, embedder)}: {problem}")
+        raise PluginError(f"{_qualify_input(name, embedder)}: {problem}")
 
 
-def _input(name: str, embedder: Embedder) -> Qualified:
+def _qualify_input(name: str, embedder: Embedder) -> Qualified:
     return Qualified(f"input '{name}'", "embedder", embedder)

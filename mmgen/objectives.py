@@ -76,7 +76,7 @@ class Draw(Protocol):
     def __call__(self, place: int, /, *more: str) -> random.Random: ...
 
 
-def _draw(place: int, /, *more: str) -> random.Random:
+def _random_at(place: int, /, *more: str) -> random.Random:
     return random.Random("/".join([str(place), *more]) if more else place)
 
 
@@ -95,7 +95,7 @@ class Rows:
     """
 
     examples: Sequence[ResolvedExample]
-    draw: Draw = _draw
+    draw: Draw = _random_at
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     readers: Mapping[str, Reader] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class TextTargets(TargetReader):
 
     def collate(self, rows: Rows) -> Targets:
         tail, labels = self.lay_out([self.targets(example) for example in rows.examples]), dict[str, Tensor]()
-        if any(prompts := [self._tokens(prompts_of(example)) for example in rows.examples]):
+        if any(prompts := [self._tokenise(prompts_of(example)) for example in rows.examples]):
             labels = {PROMPT: padded(prompts)}
             tail = behind_prompts(tail, labels[PROMPT], self.pad_id)
         return Targets({"loss": int((tail.labels != -100).sum())}, labels, tail)
@@ -226,11 +226,11 @@ class TextTargets(TargetReader):
         labels: dict[str, Tensor] = {}
         texts = [list(dict.fromkeys(prompts_of(example))) for example in rows.examples] if self.reads_prompts else []
         if any(texts):
-            labels[PROMPT] = padded([self._tokens(prompts) for prompts in texts])
+            labels[PROMPT] = padded([self._tokenise(prompts) for prompts in texts])
             labels[PROMPT_COUNTS] = torch.tensor([max(1, len(prompts)) for prompts in texts])
         avoided = [texts_to_avoid(example) for example in rows.examples] if self.reads_prompts else []
         if any(avoided):
-            labels[AVOID] = padded([self._tokens(some) for some in avoided])
+            labels[AVOID] = padded([self._tokenise(some) for some in avoided])
         return Targets({}, labels)
 
     def pairs(self, example: Example) -> int:
@@ -248,16 +248,16 @@ class TextTargets(TargetReader):
                 f"example '{example.id}' has a prompt, which this generator does not read; use a generator that does, "
                 "such as masked, or leave the prompts out"
             )
-        return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
+        return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokenise(example.targets)]
 
     def lengths(self, examples: Sequence[Example]) -> list[float]:
         counts: list[float] = []
         for first in range(0, len(examples), MEASURED):
             some = examples[first : first + MEASURED]
-            tokens = iter(self._tokens([text for example in some for text in example.targets]))
+            tokens = iter(self._tokenise([text for example in some for text in example.targets]))
             counts += [
                 sum(self.slots(min(len(next(tokens)) + 1, self.max_tokens)) for _ in example.targets)
-                + sum(map(len, self._tokens(prompts_of(example))))
+                + sum(map(len, self._tokenise(prompts_of(example))))
                 for example in some
             ]
         return counts
@@ -265,9 +265,9 @@ class TextTargets(TargetReader):
     def cut(self, examples: Sequence[Example]) -> int:
         """How many targets are longer than the limit."""
         texts = [text for example in examples for text in example.targets]
-        return sum(len(tokens) >= self.max_tokens for tokens in self._tokens(texts)) if texts else 0
+        return sum(len(tokens) >= self.max_tokens for tokens in self._tokenise(texts)) if texts else 0
 
-    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+    def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
             if len(self._known) > REMEMBERED:
@@ -459,7 +459,7 @@ def gradient_problem(objective: Objective, losses: Sequence[Tensor], parameters:
     reachable = any(trains) or all(p.requires_grad for p in owned.values())
     if reachable and not all(loss.requires_grad for loss in losses):
         return "forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)"
-    if strange := [tensor for tensor in _leaves(losses) if id(tensor) not in owned]:
+    if strange := [tensor for tensor in _leaf_tensors(losses) if id(tensor) not in owned]:
         return (
             f"the loss reaches {describe_value(strange[0])} that is not trained, because no module owns it; keep "
             "layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter"
@@ -467,7 +467,7 @@ def gradient_problem(objective: Objective, losses: Sequence[Tensor], parameters:
     return ""
 
 
-def _leaves(losses: Iterable[Tensor]) -> Iterator[Tensor]:
+def _leaf_tensors(losses: Iterable[Tensor]) -> Iterator[Tensor]:
     """The tensors at which the gradients of losses are added up."""
     nodes = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
     seen = set(nodes)

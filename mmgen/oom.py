@@ -115,7 +115,7 @@ class OomRetry:
                 del left[: len(piece)]
                 break
             else:
-                left[: len(piece)] = [item for half in self._cut(piece) for item in half]
+                left[: len(piece)] = [item for half in self._split_piece(piece) for item in half]
 
     def _attempt(self, piece: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> list[Result]:
         """The result in a list; an empty list if memory ran out, so that smaller pieces follow."""
@@ -128,7 +128,7 @@ class OomRetry:
         clear_device_cache(garbage_collection=True)
         return []
 
-    def _cut(self, piece: Sequence[Item]) -> list[list[Item]]:
+    def _split_piece(self, piece: Sequence[Item]) -> list[list[Item]]:
         """Split a piece that did not fit. Raises RunError if it cannot be split."""
         smaller = halves(piece, self.part)
         if len(smaller) == 1:

@@ -47,16 +47,16 @@ class Output:
         self.lost = False
 
     def write(self, text: str) -> int:
-        self._do(self._write, text)
+        self._unless_lost(self._write_escaped, text)
         return len(text)
 
     def flush(self) -> None:
-        self._do(lambda: sys.stdout.flush())
+        self._unless_lost(lambda: sys.stdout.flush())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stdout, name)
 
-    def _do(self, act: Callable[..., object], *values: str) -> None:
+    def _unless_lost(self, act: Callable[..., object], *values: str) -> None:
         if self.lost or sys.stdout is None:  # None: the process started without one
             return
         try:
@@ -65,7 +65,7 @@ class Output:
             self.lost = True
             tell(f"cannot write to standard output any more ({error.strerror}); the work continues", err=True)
 
-    def _write(self, text: str) -> None:
+    def _write_escaped(self, text: str) -> None:
         try:
             sys.stdout.write(text)
         except UnicodeEncodeError as error:
@@ -90,15 +90,15 @@ class Bars(Progress):
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-        shown = self._bar if self.console.is_terminal else self._lines
+        shown = self._terminal_task if self.console.is_terminal else self._lines
         with shown(printable(label), total, unit, done) as advance:
             yield advance
 
     @contextlib.contextmanager
-    def _bar(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
+    def _terminal_task(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
         from rich.progress import Progress
 
-        shown = _columns(unit, self.console.width)
+        shown = _bar_columns(unit, self.console.width)
         with Progress(*shown, console=self.console, transient=self.transient, speed_estimate_period=300.0) as bars:
             task = bars.add_task(label, total=total, completed=done, text="")
 
@@ -116,9 +116,9 @@ class Bars(Progress):
         def say() -> None:
             seconds = time.monotonic() - began
             speed = (done - before) / seconds if seconds > 0 else 0.0
-            rate = f"{_rate(speed):>6} {unit}/s" if unit and seconds > 0 else ""
+            rate = f"{_format_rate(speed):>6} {unit}/s" if unit and seconds > 0 else ""
             left = f", {clock((total - done) / speed)} left" if total is not None and done < total and speed else ""
-            self.say(f"{label:<26} {_count(done, total):>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
+            self.say(f"{label:<26} {_format_count(done, total):>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
 
         def advance(steps: int = 1, text: str = "") -> None:
             nonlocal done, last, last_line
@@ -132,7 +132,7 @@ class Bars(Progress):
             say()
 
 
-def _columns(unit: str, width: int) -> list[ProgressColumn]:
+def _bar_columns(unit: str, width: int) -> list[ProgressColumn]:
     """The columns of a task's line in a terminal: label, count, times and text, and from 100 columns on the speed, from
     120 on a bar. Without room, the label and the text are cut."""
     from rich.progress import BarColumn, ProgressColumn, Task
@@ -153,17 +153,17 @@ def _columns(unit: str, width: int) -> list[ProgressColumn]:
 
     def speed(task: Task) -> str:
         steps = task.finished_speed or task.speed
-        return f"{_rate(steps)} {unit}/s" if unit and steps else ""
+        return f"{_format_rate(steps)} {unit}/s" if unit and steps else ""
 
     def count(task: Task) -> str:
-        return _count(int(task.completed), None if task.total is None else int(task.total))
+        return _format_count(int(task.completed), None if task.total is None else int(task.total))
 
     columns = [Cell(lambda task: task.description), Cell(count, keep=True), Cell(times, keep=True)]
     columns += [Cell(lambda task: task.fields["text"]), *[Cell(speed, keep=True)] * (width >= 100)]
     return [*columns, *[BarColumn(16)] * (width >= 120)]
 
 
-def _count(done: int, total: int | None) -> str:
+def _format_count(done: int, total: int | None) -> str:
     return str(done) if total is None else f"{done}/{total}"
 
 
@@ -174,7 +174,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _rate(speed: float) -> str:
+def _format_rate(speed: float) -> str:
     """Steps per second; slow rates with one or two decimals."""
     return f"{speed:.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2f}"
 
@@ -209,14 +209,14 @@ def fitted(text: str, width: int | None, wrap: bool = True) -> str:
     parts: list[str] = []
     for of_table, some in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
         lines = list(some)
-        if of_table and _aligned(lines):
-            parts += _pieces(lines, width)
+        if of_table and _is_aligned_table(lines):
+            parts += _split_table(lines, width)
         else:
-            parts += [part for line in lines for part in (_broken(line, width) if wrap else [line])]
+            parts += [part for line in lines for part in (_wrap_line(line, width) if wrap else [line])]
     return "\n".join(parts)
 
 
-def _broken(line: str, width: int) -> list[str]:
+def _wrap_line(line: str, width: int) -> list[str]:
     """A wrapped line; all but the first line are indented."""
     further = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.wrap(
@@ -224,12 +224,12 @@ def _broken(line: str, width: int) -> list[str]:
     ) or [line]
 
 
-def _aligned(lines: list[str]) -> bool:
+def _is_aligned_table(lines: list[str]) -> bool:
     """Whether these lines are a table with aligned columns."""
     return len(lines) > 1 and set(lines[1]) <= set("|-:") and len(set(map(columns, lines))) == 1
 
 
-def _pieces(lines: list[str], width: int) -> Iterator[str]:
+def _split_table(lines: list[str], width: int) -> Iterator[str]:
     """A table split into several, each with the leading columns of words, with blank lines between them."""
     rows = [CELL_ENDS.split(line)[1:-1] for line in lines]
     rules = rows[1]

@@ -26,7 +26,7 @@ import pluggy
 from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
 from .discovery.loading import BrokenPlugin, Source, calling, load, reason
-from .discovery.version import refused
+from .discovery.version import version_problem
 from .errors import MmgenError, PluginError, did_you_mean
 
 Built = TypeVar("Built")
@@ -34,7 +34,7 @@ SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
 
-def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
+def _kinds_of_hooks() -> dict[str, tuple[str, type[PartConfig]]]:
     """Every hook of `hookspecs`, by the kind of the configs that it returns."""
     hooks = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("register_")}
     classes = {name: classes_in(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
@@ -144,7 +144,7 @@ def part_calls(part: Qualified, method: str) -> Iterator[None]:
             traceback.print_exception(error)
         text = " ".join(str(error).split())
         if "before Module.__init__() call" in text:
-            text = f"{_raising(error)}.__init__ must call super().__init__() first"
+            text = f"{_failing_module_class(error)}.__init__ must call super().__init__() first"
         wrong = PluginError(f"{part}: {method} raises {type(error).__name__}{f': {text}' * bool(text)}")
         if place := _place_in_plugin(error, part):
             wrong.add_note(f"at {place} ({SHOW_TRACEBACK}=1 prints the traceback)")
@@ -158,7 +158,7 @@ def built(config: PartConfig, build: Callable[[], Built], name: str = "") -> Bui
         return build()
 
 
-def _raising(error: Exception) -> str:
+def _failing_module_class(error: Exception) -> str:
     """The class of the object that a method of torch's Module was called on last."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return type(frames[-1].f_locals.get("self")).__name__
@@ -184,7 +184,7 @@ def conflict(parts: list[Part]) -> str:
     return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
 
 
-KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
+KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_hooks())
 """Kind -> (hook that registers it, base class of its configs)."""
 
 
@@ -215,7 +215,7 @@ def _cached_parts(source: Source, module: ModuleType) -> tuple[Part | BrokenPlug
 
 def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. Each plugin gets a separate manager, so that a mistake affects only this plugin."""
-    if wrong := _not_a_plugin(source, module) or refused(getattr(module, "MMGEN_API", API_VERSION)):
+    if wrong := _not_a_plugin(source, module) or version_problem(getattr(module, "MMGEN_API", API_VERSION)):
         yield BrokenPlugin(source, wrong)
         return
     manager = pluggy.PluginManager(hookspecs.GROUP)

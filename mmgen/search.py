@@ -79,7 +79,7 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     tokens = out.sequences[:, start.shape[1] :]
     ends = tokens == limits.end_id
     after = ends.cumsum(1) - ends.long() > 0  # slots after the end
-    scores = _scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(after, 0)
+    scores = _token_scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(after, 0)
     lengths = (~after).sum(1)
     means = scores.sum(1) / lengths
     return [
@@ -150,7 +150,7 @@ class _StepperCache:
         return 0
 
 
-def _scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
+def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
     """Log-probabilities (R, T) of tokens under the logits of the steps, (R', V) each; `beams` (R, T): the rows in which
     the tokens were chosen, by default the same rows. Computed step by step to save memory."""
     identity = torch.arange(len(tokens), device=tokens.device)

@@ -76,10 +76,10 @@ def lay_out(parts: Sequence[Part]) -> tuple[Slots, Tensor]:
     type of the preceding slot, 0 at the beginning."""
     segments = [segment for _, segment in parts]
     mask = torch.cat([segment.mask for segment in segments], 1)  # (B, P)
-    positions, free = _positions(segments, mask)
-    types = torch.zeros_like(positions) if all(segment.types is None for segment in segments) else _types(parts)
+    positions, free = _lay_out_positions(segments, mask)
+    types = torch.zeros_like(positions) if all(segment.types is None for segment in segments) else _lay_out_types(parts)
     names = tuple(name for name, _ in parts if name)
-    source, index = (column.expand(len(mask), -1) for column in _origins(parts, names))
+    source, index = (column.expand(len(mask), -1) for column in _sources_and_indices(parts, names))
     states = torch.cat([segment.states for segment in segments], 1)  # (B, P, E)
     return Slots(states, positions, types, prefix_layout(mask), names, source, index), free
 
@@ -264,12 +264,12 @@ def unmet(segment: Segment, backbone: Backbone) -> str:
     """The token type or extra position of a segment that the backbone does not have; empty if it has all. Segments with
     default types and positions are not checked, since reading values waits for the device."""
     if segment.types is not None and backbone.types:
-        lowest, highest = _ends(segment.types, segment.mask)
+        lowest, highest = _range_of_real(segment.types, segment.mask)
         if lowest < 0 or highest >= backbone.types:
             kind = lowest if lowest < 0 else highest
             return f"uses token type {kind}, but the backbone {types_of(backbone)}"
     if segment.positions is not None:
-        lowest, _ = _ends(segment.positions, segment.mask)
+        lowest, _ = _range_of_real(segment.positions, segment.mask)
         if -lowest > backbone.extra_positions:
             return f"uses extra position {lowest}, but the backbone has {backbone.extra_positions or 'none'}"
     return ""
@@ -279,31 +279,31 @@ def types_of(backbone: Backbone) -> str:
     return f"has token types 0 to {backbone.types - 1}" if backbone.types else "has no token types"
 
 
-def _ends(column: Tensor, mask: Tensor) -> list[int]:
+def _range_of_real(column: Tensor, mask: Tensor) -> list[int]:
     """The lowest and the highest number (B, N) of real slots."""
     ends: list[int] = torch.stack(torch.aminmax(column.masked_fill(~mask, 0))).tolist() if mask.numel() else [0, 0]
     return ends
 
 
-def _positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:
+def _lay_out_positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:
     """The positions (B, P), and the first free position (B, 1)."""
     if all(segment.positions is None for segment in segments):
-        return _counted(mask), mask.sum(1, keepdim=True)
+        return _count_positions(mask), mask.sum(1, keepdim=True)
     positions, free = [], mask.new_zeros(len(mask), 1, dtype=torch.long)
     for segment in segments:
         offsets = segment.positions  # (B, N)
-        offsets = _counted(segment.mask) if offsets is None else offsets.masked_fill(~segment.mask, 0)
+        offsets = _count_positions(segment.mask) if offsets is None else offsets.masked_fill(~segment.mask, 0)
         positions.append(torch.where(offsets < 0, offsets, free + offsets))
         free = free + F.pad((offsets + 1) * segment.mask, (0, 1)).amax(1, keepdim=True)  # at least 0, from the padding
     return torch.cat(positions, 1), free
 
 
-def _counted(mask: Tensor) -> Tensor:
+def _count_positions(mask: Tensor) -> Tensor:
     """Positions counted over real slots, so that padding does not change the positions of a row."""
     return (mask.cumsum(1) - 1).clamp(min=0)
 
 
-def _types(parts: Sequence[Part]) -> Tensor:
+def _lay_out_types(parts: Sequence[Part]) -> Tensor:
     """The token types (B, P)."""
     last = torch.zeros_like(parts[0][1].mask[:, :1], dtype=torch.long)  # (B, 1)
     columns = []
@@ -318,7 +318,7 @@ def _types(parts: Sequence[Part]) -> Tensor:
     return torch.cat(columns, 1)
 
 
-def _origins(parts: Sequence[Part], names: Sequence[str]) -> tuple[Tensor, Tensor]:
+def _sources_and_indices(parts: Sequence[Part], names: Sequence[str]) -> tuple[Tensor, Tensor]:
     """`Slots.source` and `Slots.index`, (P,), the same in every row."""
     source, index = [], []
     for name, segment in parts:

@@ -367,10 +367,12 @@ def apply(value: Value, change: Callable[[Tensor], Tensor]) -> Value:
 
 def join(first: Rows, second: Rows) -> Rows:
     """Concatenate two dataclasses of (B, L, ...) tensors along their slots."""
-    return replace(first, **{f.name: _joined(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)})
+    return replace(
+        first, **{f.name: _join_values(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)}
+    )
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _join_values(first: Any, second: Any) -> Any:
     if isinstance(first, Tensor):
         return torch.cat([first, second], 1)
     return join(first, second) if is_dataclass(first) else first or second  # names

@@ -309,7 +309,7 @@ def ended_process() -> int:
 
 
 def partial_of(pid: int, path: Path, end: str = "partial") -> Path:
-    return path.with_name(f".{path.name}.{files._machine()}.{pid}.{end}")
+    return path.with_name(f".{path.name}.{files._machine_id()}.{pid}.{end}")
 
 
 def test_temporary_files_of_a_killed_writer_are_deleted_by_the_next_one(tmp_path, ended_process):

@@ -51,7 +51,7 @@ MOST_TOP_LEVEL, MOST_PARAMETERS = 22, 7
 ANY_WORDS = {"causal", "regions", "text"}  # an attention, a count in a store, a key of files; and parts of ours
 BY_NAME = {"importlib.import_module", "import_module", "__import__", "exec", "eval"}  # import what a text says
 HANDED_ON = {  # functions that take **names and hand them on, since the names are another's
-    "mmgen.features.row_writer._dataset",  # h5py's
+    "mmgen.features.row_writer._create_dataset",  # h5py's
     "mmgen.search._check_early_stop_heuristic",  # an override of a method of transformers
     "mmgen.testing.suite.__init_subclass__",  # Python's
     "mmgen.testing.suite.seeded",  # those of any function that builds

@@ -103,7 +103,9 @@ def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(mo
     needs = {"mmgen-boxes": ["torch-boxes>=1", 'pytest; extra == "test"'], "mmgen-framework": ["click>=8"]}
     monkeypatch.setattr(environment, "requires", lambda name: needs[name])
     monkeypatch.setattr(environment, "version", lambda name: f"1 of {name}")
-    monkeypatch.setattr(environment, "_versions", environment._versions.__wrapped__)  # nothing is remembered
+    monkeypatch.setattr(
+        environment, "_versions_with_requirements", environment._versions_with_requirements.__wrapped__
+    )  # nothing is remembered
     assert environment.environment(["mmgen-boxes"])["versions"] == {
         name: f"1 of {name}" for name in ("mmgen-framework", "click", "mmgen-boxes", "torch-boxes")
     }

@@ -30,7 +30,7 @@ def main() -> None:
                 spoilt[draw.randrange(len(spoilt))] ^= 1 << draw.randrange(8)
             path = Path(place, f"{number}.h5")
             path.write_bytes(spoilt)
-            trouble = hdf5._walk(path, NAMES, len(spoilt), path.stat().st_mtime_ns)
+            trouble = hdf5._walk_in_process(path, NAMES, len(spoilt), path.stat().st_mtime_ns)
             counts[trouble or "libhdf5 came back"] += 1
             path.unlink()
             if trouble:

@@ -43,7 +43,7 @@ class Commands(Lookup):
 @contextlib.contextmanager
 def _errors_in_a_line(context: click.Context) -> Iterator[None]:
     try:
-        with _stoppable():
+        with _stop_signals_as_ctrl_c():
             yield
     except KeyboardInterrupt as stop:
         how = context.meta.get(GOES_ON)
@@ -129,7 +129,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
+def _stop_signals_as_ctrl_c() -> Iterator[None]:
     """A stop signal (see `training.signals`) ends the block as Ctrl-C does."""
     stop_requested = threading.Event()
 

@@ -93,7 +93,7 @@ def export_(
 
     writer = find_exporter(form, installed())
     summary = export(
-        loaded_recipe, _data(loaded_recipe, step, writer.required_labels), writer, folder, features, Bars()
+        loaded_recipe, choose_data_set(loaded_recipe, step, writer.required_labels), writer, folder, features, Bars()
     )
     counts = ", ".join(f"{count:,} in {split}" for split, count in summary.examples.items())
     tell(f"{folder}: examples: {counts}; {summary.pictures:,} pictures")
@@ -111,7 +111,7 @@ def data_table(summary: Summary, folder: Path) -> str:
     return "\n".join(["[data]", *(f"{toml_key(key)} = {toml_value(value)}" for key, value in data.items())])
 
 
-def _data(recipe: Recipe, step: str | None, labels: Sequence[str]) -> DatasetConfig:
+def choose_data_set(recipe: Recipe, step: str | None, labels: Sequence[str]) -> DatasetConfig:
     """The data set of the recipe, or of a step; of several, the first with these labels."""
     if step is None:
         return recipe.data

@@ -41,12 +41,12 @@ def import_(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
     your own features. Queries about other pictures need the extractor that made the features: --set
     inputs.image.extractor.type=NAME.
     """
-    config = _extractor(kind, sets)
+    config = _extractor_config(kind, sets)
     if getattr(config, "source", "pictures") != "file":
         raise MmgenError(f"--type {kind}: reads raw images; use `mmgen features extract`")
     if not Path(source).exists():
         raise DataError(f"{source}: no such file or folder")
-    _fill(config, Path(source), store, float32)
+    _fill_store(config, Path(source), store, float32)
 
 
 @features.command()
@@ -62,7 +62,7 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
     from ..features.extract import NoFeatures, pictures_of
     from ..features.shards import Shard
 
-    config = _extractor(kind, sets)
+    config = _extractor_config(kind, sets)
     if getattr(config, "source", "pictures") == "file":
         raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
     chosen = Shard.parse(shard) if shard else None
@@ -70,7 +70,7 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
     store = chosen.path(store) if chosen else store
     try:
         if pictures or not chosen:
-            _fill(config, pictures, store, float32)
+            _fill_store(config, pictures, store, float32)
             return
     except NoFeatures as error:  # archives are listed as they are read
         if error.broken or not chosen:
@@ -120,7 +120,7 @@ def _format_value(name: str, value: Any) -> list[str]:
     return [f"{value:,}" if isinstance(value, int) else str(value)]
 
 
-def _extractor(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
+def _extractor_config(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
     """The checked config of an extractor, from its name and settings."""
     from ..configs import ExtractorConfig
     from ..recipe.load import part_from
@@ -129,7 +129,7 @@ def _extractor(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
     return part_from(ExtractorConfig, kind, sets, installed())
 
 
-def _fill(config, source, store: Path, float32: bool) -> None:
+def _fill_store(config, source, store: Path, float32: bool) -> None:
     quiet()
     from ..features.extract import extract
     from ..progress import Bars

@@ -25,7 +25,11 @@ NAMES = 22  # columns for names
 def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
     """List all installed parts and the plugins that failed to load, or show the keys of the parts named NAME."""
     registry = installed()
-    lines = [line for name in names for line in _keys(registry, name, paths)] if names else _list(registry, paths)
+    lines = (
+        [line for name in names for line in _describe_keys(registry, name, paths)]
+        if names
+        else _list_parts(registry, paths)
+    )
     for line in lines:
         tell(line, wrap=False)  # wrapped already
     plugin_errors = dict.fromkeys([*problems(registry), *registry.conflicts()])
@@ -35,7 +39,7 @@ def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _list(registry: Registry, paths: bool) -> Iterator[str]:
+def _list_parts(registry: Registry, paths: bool) -> Iterator[str]:
     """Lines that list the parts by kind. Parts of other packages are shown with their package."""
     from ..recipe.reference import place
 
@@ -45,7 +49,7 @@ def _list(registry: Registry, paths: bool) -> Iterator[str]:
             yield f"{kind}s: {place(kind)}"
         for part in parts:
             package = "" if part.source.distribution == OURS else f" ({part.source})"
-            yield from _under(part.name, f"{part.summary}{package}", NAMES)
+            yield from _beside_name(part.name, f"{part.summary}{package}", NAMES)
             if paths:
                 yield f"{'':<{NAMES + 2}}{part.place}"
         if parts:
@@ -53,7 +57,7 @@ def _list(registry: Registry, paths: bool) -> Iterator[str]:
     yield "`mmgen plugins NAME` shows the keys of a part."
 
 
-def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
+def _describe_keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
     """Lines that describe the parts of this name, with keys, values and defaults. Raises PluginError for an unknown
     name."""
     from ..recipe.reference import about, keys, place
@@ -66,7 +70,7 @@ def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
         )
     for part in parts:
         yield f"{part.name}: {part.kind}, {place(part.kind)}"
-        yield from _under("", about(part.config), 0)
+        yield from _beside_name("", about(part.config), 0)
         yield f"  From {part.source}."
         yield from [f"  {part.place}"] if paths else []
         yield ""
@@ -75,7 +79,7 @@ def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
         if decoding is not Decoding:
             yield f"  [decoding] with this {part.kind}: {about(decoding)}"
             yield ""
-            yield from _rows(keys(decoding))
+            yield from _format_keys(keys(decoding))
             yield ""
 
 
@@ -84,17 +88,17 @@ def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]
         yield f"  {part.config.usage.format(name=part.name)}"
     elif not keys:
         yield "  This part has no keys."
-    yield from _rows(keys)
+    yield from _format_keys(keys)
     yield ""
 
 
-def _rows(keys: list[tuple[str, str, str, str]]) -> Iterator[str]:
+def _format_keys(keys: list[tuple[str, str, str, str]]) -> Iterator[str]:
     for name, value, default, description in keys:
-        yield from _under(name + (f" = {default}" if default else ""), value.replace("`", ""), NAMES)
-        yield from _under("", description, 4)
+        yield from _beside_name(name + (f" = {default}" if default else ""), value.replace("`", ""), NAMES)
+        yield from _beside_name("", description, 4)
 
 
-def _under(name: str, text: str, columns: int) -> list[str]:
+def _beside_name(name: str, text: str, columns: int) -> list[str]:
     """Lines with a name and, in a column beside it, a text wrapped to the width of the terminal."""
     begin = f"  {name:<{columns}}" if len(name) < columns or not name else f"  {name}  "
     terminal_width = width(sys.stdout)

@@ -157,7 +157,7 @@ def _score_files(request: ScoreRequest) -> None:
         scoring.pair(file_predictions, expected, file, request.partial)
         for file_predictions, file in zip(predictions, files, strict=True)
     ]
-    systems, examples = _systems(files, pairs)
+    systems, examples = _read_systems(files, pairs)
     uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
     comparison = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
     if request.out:  # before anything is printed: standard output may be closed
@@ -249,7 +249,7 @@ def _option_beside(known: Sequence[str], context: click.Context) -> str:
     )
 
 
-def _systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
+def _read_systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
     """The systems, one per file, with texts for the examples that all files have; and these examples."""
     from ..scoring import System
 

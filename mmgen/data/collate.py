@@ -86,30 +86,30 @@ class Collator:
 
     def read(self, example: Example, epoch: object = None) -> ReadExample:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
-        rows = self._rows(example if epoch is not None else resolve(example), epoch)
-        resolved = [self._augmented(self.place.resolve(row, epoch), epoch) for row in rows]
-        read = [{name: self._item(name, row) for name in self.readers} for row in resolved]
+        rows = self._make_rows(example if epoch is not None else resolve(example), epoch)
+        resolved = [self._augment(self.place.resolve(row, epoch), epoch) for row in rows]
+        read = [{name: self._read_input(name, row) for name in self.readers} for row in resolved]
         numbered = enumerate(zip(resolved, read, strict=True))
         return ReadExample(example.id, [ReadRow(row, items, epoch, number) for number, (row, items) in numbered])
 
-    def _augmented(self, example: ResolvedExample, epoch: object) -> ResolvedExample:
+    def _augment(self, example: ResolvedExample, epoch: object) -> ResolvedExample:
         """The example, in training as its readers augment it. Inputs that read one field get equal draws."""
         for name, reader in self.readers.items() if epoch is not None else ():
             if type(reader).augment is not Reader.augment:
                 draw = self.place.draw(example, epoch, "augment")
-                with part_calls(self._input(name), "augment"):
+                with part_calls(self._qualify_input(name), "augment"):
                     example = reader.augment(example, name, draw)
         return example
 
-    def _item(self, name: str, row: ResolvedExample) -> Any:
+    def _read_input(self, name: str, row: ResolvedExample) -> Any:
         """What the reader of an input reads of a row."""
-        with part_calls(self._input(name), "read"):
+        with part_calls(self._qualify_input(name), "read"):
             return self.readers[name].read(row.seen_by(name))
 
-    def _input(self, name: str) -> Qualified:
+    def _qualify_input(self, name: str) -> Qualified:
         return Qualified(f"input '{name}'", "embedder", self.readers[name])
 
-    def _objective(self, name: str) -> Qualified:
+    def _qualify_objective(self, name: str) -> Qualified:
         return Qualified(name, "generator" if name == GENERATOR else "objective", self.targets[name])
 
     def batch(self, examples: Sequence[ReadExample]) -> Batch:
@@ -121,36 +121,36 @@ class Collator:
             items = [row.items[name] for row in rows]
             if name in self.hiding:
                 owner, how = self.hiding[name]
-                draws = [self._draw(rows, owner, place, name) for place in range(len(rows))]
-                with part_calls(self._input(name), "hide"):
-                    items, hidden[owner][name] = _hide(reader, items, draws, how)
-            with part_calls(self._input(name), "collate"):
+                draws = [self._random_of(rows, owner, place, name) for place in range(len(rows))]
+                with part_calls(self._qualify_input(name), "hide"):
+                    items, hidden[owner][name] = _hide_and_label(reader, items, draws, how)
+            with part_calls(self._qualify_input(name), "collate"):
                 inputs[name] = reader.collate(items)
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
-            draw = partial(self._draw, rows, name)
+            draw = partial(self._random_of, rows, name)
             candidates = NoExamples(name) if self.candidates is None else self.candidates
             objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, candidates)
-            with part_calls(self._objective(name), "ask" if self.predicting else "collate"):
+            with part_calls(self._qualify_objective(name), "ask" if self.predicting else "collate"):
                 collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
             targets[name] = check_targets(collated, name, objective, self.predicting)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
         return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
 
-    def _draw(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
+    def _random_of(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
         row = rows[place]
         number = [str(row.number)] * bool(
             row.number
         )  # rows of an example have separate draws, so that its choices are not all hidden alike
         return self.place.draw(row.example, row.epoch, name, *more, *number)
 
-    def _rows(self, example: Example, epoch: object) -> Sequence[Example]:
+    def _make_rows(self, example: Example, epoch: object) -> Sequence[Example]:
         for name, reader in self.targets.items():
             if reader.makes_rows:
                 draw = self.place.draw(example, epoch, name, "rows")
-                with part_calls(self._objective(name), "rows"):
+                with part_calls(self._qualify_objective(name), "rows"):
                     return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
         return [example]
 
@@ -204,7 +204,7 @@ class Collator:
         return [sum(row_lengths) for row_lengths in zip(*lengths, strict=True)] if lengths else [0.0] * len(examples)
 
 
-def _hide(
+def _hide_and_label(
     reader: Reader, items: Sequence[Any], draws: Sequence[random.Random], how: Hiding
 ) -> tuple[list[Any], Tensor]:
     """Items with parts hidden, and the labels of these parts, padded with -100: (B, N) or (B, N, C)."""

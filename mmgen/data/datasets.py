@@ -18,7 +18,7 @@ from ..registry import built, part_calls
 from ..tensors import Example
 from .example_copies import Copy
 from .example_sizes import CHUNK, Measures, chunks
-from .part_checks import Examples, overlaps
+from .part_checks import Examples, has_duplicate_hash
 from .sources import Source, check_ids
 
 
@@ -36,11 +36,11 @@ class Datasets:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self.main = built(recipe.data, recipe.data.build, "data")
-        self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_key(recipe.data): (recipe.data, self.main)}
-        scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
+        self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_dataset_key(recipe.data): (recipe.data, self.main)}
+        scored = {_dataset_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
         for name, step in recipe.steps.items():
             for config in step.data_sets:
-                if (key := _key(config)) not in self._built:
+                if (key := _dataset_key(config)) not in self._built:
                     self._built[key] = config, _build_step_data(config, name, key in scored)
         self._scored = [self.main, *(self._built[key][1] for key in scored)]
         self._checks = {id(dataset): Examples(config) for config, dataset in self._built.values()}
@@ -57,26 +57,26 @@ class Datasets:
             recipe_sources = self.recipe.sources(step).items()
             sources = {
                 name: Source(
-                    self._split(self._built[_key(source.data)][1], source.data.train_split),
+                    self._checked_split(self._built[_dataset_key(source.data)][1], source.data.train_split),
                     self._validation_examples(source.data),
                     source.share,
                     source.inputs,
                     source.objectives,
                     name,
-                    stream=self._stream(source.data),
+                    stream=self._open_stream(source.data),
                 )
                 for name, source in recipe_sources
             }
-            hashes = [self._hashes(source.data) for _, source in recipe_sources]
-            if len(sources) > 1 and not self.trusted and overlaps(hashes):
+            hashes = [self._id_hashes(source.data) for _, source in recipe_sources]
+            if len(sources) > 1 and not self.trusted and has_duplicate_hash(hashes):
                 check_ids(step, sources)
             self._sources[step] = sources
         return self._sources[step]
 
-    def _stream(self, config: DatasetConfig) -> Stream | None:
+    def _open_stream(self, config: DatasetConfig) -> Stream | None:
         """The stream of a data set's training examples. Raises DataError if they are scored too."""
         if (
-            stream := self._built[_key(config)][1].stream(config.train_split)
+            stream := self._built[_dataset_key(config)][1].stream(config.train_split)
         ) and config.test_split == config.train_split:
             raise DataError(
                 f"data ({config.type}): split '{config.test_split}' is a stream and cannot be scored; name "
@@ -88,9 +88,9 @@ class Datasets:
         """The validation examples of the data that a step is scored on; empty if there are none."""
         return self._validation_examples(self.recipe.scored_data(step) or self.recipe.data)
 
-    def _hashes(self, config: DatasetConfig) -> array[int]:
+    def _id_hashes(self, config: DatasetConfig) -> array[int]:
         """The hashes of the ids of a data set's training examples."""
-        return self._checks[id(self._built[_key(config)][1])].hashes.get(config.train_split, array("q"))
+        return self._checks[id(self._built[_dataset_key(config)][1])].hashes.get(config.train_split, array("q"))
 
     def set_measures(self, step: str, measures: Mapping[str, Measures]) -> None:
         """Note the sizes of the training examples of a step's sources."""
@@ -112,15 +112,15 @@ class Datasets:
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
-        dataset = self._built[_key(config)][1]
+        dataset = self._built[_dataset_key(config)][1]
         has_split = config.validation_split in dataset.splits() and config.validation_split != config.train_split
-        return self._split(dataset, config.validation_split) if has_split else ()
+        return self._checked_split(dataset, config.validation_split) if has_split else ()
 
     @property
     def scored(self) -> Sequence[Example]:
         """The examples that every row of the table is scored on. Raises DataError if there are none."""
         config = self.recipe.data
-        if not (examples := self._split(self.main, config.test_split)):
+        if not (examples := self._checked_split(self.main, config.test_split)):
             raise DataError(f"data.test_split: split '{config.test_split}' has no examples, so nothing can be scored")
         return examples
 
@@ -129,7 +129,7 @@ class Datasets:
         there are none."""
         if (step_data := self.recipe.scored_data(step)) is None:
             return self.scored
-        if not (examples := self._split(self.dataset_of(step), step_data.test_split)):
+        if not (examples := self._checked_split(self.dataset_of(step), step_data.test_split)):
             raise DataError(
                 f"steps.{step}.data.test_split: split '{step_data.test_split}' has no examples, so nothing can be "
                 "scored"
@@ -139,13 +139,13 @@ class Datasets:
     def dataset_of(self, step: str) -> Dataset:
         """The data set that a step is scored on."""
         step_data = self.recipe.scored_data(step)
-        return self.main if step_data is None else self._built[_key(step_data)][1]
+        return self.main if step_data is None else self._built[_dataset_key(step_data)][1]
 
     def texts(self) -> Iterator[str]:
         """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
         first."""
         for config, dataset in self._built.values():
-            for example in itertools.chain.from_iterable(self.chunks(self._split(dataset, config.train_split))):
+            for example in itertools.chain.from_iterable(self.chunks(self._checked_split(dataset, config.train_split))):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
@@ -201,7 +201,7 @@ class Datasets:
                 is_scored = any(dataset is scored for scored in self._scored)
                 for split in (config.train_split, config.validation_split, *([config.test_split] if is_scored else [])):
                     if split in dataset.splits():
-                        self._split(dataset, split, partial(_add_to_digest, digest))
+                        self._checked_split(dataset, split, partial(_add_to_digest, digest))
                     if stream := dataset.stream(split):
                         digest.update(stream.fingerprint().encode())
             self._digest = digest.hexdigest()
@@ -216,7 +216,7 @@ class Datasets:
                 fingerprint = dataset.fingerprint()
             if fingerprint is None:
                 return None
-            identities.append((_key(config), fingerprint))
+            identities.append((_dataset_key(config), fingerprint))
         return identities
 
     @property
@@ -228,7 +228,7 @@ class Datasets:
         """Take the examples for those that had this fingerprint and were checked then."""
         self._digest, self.trusted = fingerprint, True
 
-    def _split(
+    def _checked_split(
         self, dataset: Dataset, name: str, visit: Callable[[Sequence[Example]], object] | None = None
     ) -> Sequence[Example]:
         """A split, read and checked on first use; `visit` is called with some examples at a time. Raises
@@ -259,20 +259,20 @@ class PicturesByKey(Mapping[str, Picture]):
         self._datasets = datasets
 
     @cached_property
-    def _pictures(self) -> dict[str, Picture]:
+    def _load(self) -> dict[str, Picture]:
         return {picture.key: picture for picture in self._datasets().pictures()}
 
     def __getitem__(self, key: str) -> Picture:
-        return self._pictures[key]
+        return self._load[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._pictures)
+        return iter(self._load)
 
     def __len__(self) -> int:
-        return len(self._pictures)
+        return len(self._load)
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Picture]]]:  # loader workers need no data sets
-        return dict, (self._pictures,)
+        return dict, (self._load,)
 
     def __deepcopy__(self, memo: object) -> PicturesByKey:
         return self
@@ -285,7 +285,7 @@ def _add_to_digest(digest: hashlib._Hash, examples: Sequence[Example]) -> None:
         digest.update(repr((*content, labels) if labels else content).encode())
 
 
-def _key(config: DatasetConfig) -> str:
+def _dataset_key(config: DatasetConfig) -> str:
     """The key of a data set: equal configs share one."""
     return config.model_dump_json()
 

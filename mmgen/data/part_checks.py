@@ -54,11 +54,11 @@ class Examples:
         for chunk in chunks(examples):
             for example in chunk:
                 if problem := example_problem(example):
-                    raise self._error(split, example, problem)
+                    raise self._example_error(split, example, problem)
             hashes.extend([hash(example.id) for example in chunk])
             if visit:
                 visit(chunk)
-        if overlaps([*self.hashes.values(), hashes]):
+        if has_duplicate_hash([*self.hashes.values(), hashes]):
             self._check_ids(split, examples)
         self.checked[split], self.hashes[split] = examples, hashes
         return examples
@@ -68,24 +68,26 @@ class Examples:
         owners = {example.id: name for name, checked in self.checked.items() for example in checked}
         for example in examples:
             if owner := owners.get(example.id):
-                raise self._error(
+                raise self._example_error(
                     split, example, f"the same id is in '{owner}'; give every example of all splits its own id"
                 )
         seen: set[str] = set()
         for example in examples:
             if example.id in seen:
-                raise self._error(split, example, "duplicate id; ids must be unique because output files use them")
+                raise self._example_error(
+                    split, example, "duplicate id; ids must be unique because output files use them"
+                )
             seen.add(example.id)
 
     def calls(self, split: str) -> contextlib.AbstractContextManager[None]:
         """Wraps the reading of a split: any error names the data set."""
         return part_calls(self.place, f"split('{split}')")
 
-    def _error(self, split: str, example: Example, problem: str) -> PluginError:
+    def _example_error(self, split: str, example: Example, problem: str) -> PluginError:
         return PluginError(f"{self.place}: example '{getattr(example, 'id', example)}' of '{split}': {problem}")
 
 
-def overlaps(hashes: Sequence[array[int]]) -> bool:
+def has_duplicate_hash(hashes: Sequence[array[int]]) -> bool:
     """Whether a number is in these arrays twice: then texts with these hashes may be equal."""
     numbers = np.concatenate([np.frombuffer(column, np.int64) for column in hashes])
     numbers.sort()
@@ -134,7 +136,7 @@ def check_texts(
                 problem = problem or f"{text!r:.60} for '{id_}'; expected a mmgen.tensors.Generation"
             elif text.id != id_:
                 problem = problem or f"a text with the id '{text.id}' for '{id_}'"
-            elif not _finite(text.score):
+            elif not _is_finite(text.score):
                 wrong = f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a"
                 problem = problem or f"{wrong} {_scores_of(generator)}{_cause(text.score)}"
     if problem:
@@ -207,7 +209,7 @@ def check_predictions(
             )
         if prediction.id != id_:
             raise PluginError(f"{place}: predict returns a prediction with the id '{prediction.id}' for '{id_}'")
-        if not _finite(prediction.score):
+        if not _is_finite(prediction.score):
             raise PluginError(
                 f"{place}: predict returns the score {prediction.score!r:.60} for '{id_}'; a score must be a finite "
                 f"number{_cause(prediction.score)}"
@@ -255,19 +257,19 @@ def _scores_problem(scores: Scores, count: int, method: str) -> str:
         if not isinstance(name, str):
             return f"{method} returns a score named {name!r:.60}; names must be texts"
     for name, value in scores.values.items():
-        if value is not None and not _finite(value):
+        if value is not None and not _is_finite(value):
             return f"{name} is {value!r:.60}; values must be finite numbers, or None with a note"
     for name, values in scores.per_example.items():
         if not isinstance(values, Collection) or isinstance(values, str | Mapping):
             return f"{name} has {values!r:.60} for its examples; expected a list of numbers"
         if len(values) != count:
             return f"{name} has {len(values)} values for {count} examples"
-        if (bad := next((value for value in values if value is not None and not _finite(value)), None)) is not None:
+        if (bad := next((value for value in values if value is not None and not _is_finite(value)), None)) is not None:
             return f"{name} of an example is {bad!r:.60}; values must be finite numbers, or None"
     return ""
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 

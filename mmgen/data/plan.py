@@ -175,7 +175,7 @@ class Plan:
         groups: list[array[int]] = []
         ends = []
         for epoch in itertools.count() if options.epochs is None else range(options.epochs):
-            groups += map(_compact, _bucket_by_length(first, epoch, options.length_bucket))
+            groups += map(_as_array, _bucket_by_length(first, epoch, options.length_bucket))
             ends.append(len(groups))
             if options.updates is not None and len(groups) >= options.updates:
                 break
@@ -186,7 +186,7 @@ class Plan:
         for visits in rest:
             required_pairs = [count * visits.limit / first.limit for count in pairs]
             spread = _spread_over_updates(visits, required_pairs, options.length_bucket)
-            parts.append((visits, [*map(_compact, spread)]))
+            parts.append((visits, [*map(_as_array, spread)]))
         updates = Updates.empty()
         for number in range(len(groups)):
             for visits, of_updates in parts:
@@ -214,7 +214,7 @@ class Plan:
         return RngKey(self.seed, self.step)
 
 
-def _compact(samples: Sequence[int]) -> array[int]:
+def _as_array(samples: Sequence[int]) -> array[int]:
     return array("Q", samples)
 
 
@@ -247,19 +247,21 @@ class _Visits:
         if self.options.shuffle_files is None:
             draw.shuffle(order)
             return order
-        files = list(self._files)
+        files = list(self._examples_by_file)
         draw.shuffle(files)
         shuffled: list[int] = []
         for first in range(0, len(files), self.options.shuffle_files):
             window = [
-                index for file in files[first : first + self.options.shuffle_files] for index in self._files[file]
+                index
+                for file in files[first : first + self.options.shuffle_files]
+                for index in self._examples_by_file[file]
             ]
             draw.shuffle(window)
             shuffled += [order[index] for index in window]
         return shuffled
 
     @cached_property
-    def _files(self) -> dict[int, array[int]]:
+    def _examples_by_file(self) -> dict[int, array[int]]:
         """The examples of each file."""
         files: dict[int, array[int]] = {}
         for index, example in enumerate(self.pool.source.examples):
@@ -358,20 +360,20 @@ def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[l
 def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[int]]:
     """Cuts a source that repeats without end into its part of every update, with the required number of pairs. Every
     `length_bucket` updates redistribute these parts by length."""
-    groups = _deal(visits.endless(), visits, required_pairs)
+    groups = _deal_into_groups(visits.endless(), visits, required_pairs)
     length_bucket = min(length_bucket, len(groups) // 4)
     for first in range(0, len(groups), length_bucket) if length_bucket > 1 else ():
         places = [*range(first, min(first + length_bucket, len(groups)))]
         remaining = iter(sorted((visit for place in places for visit in groups[place]), key=visits.slots))
         visits.draw("shared", first).shuffle(places)
-        cut = _deal(remaining, visits, [required_pairs[place] for place in places])
+        cut = _deal_into_groups(remaining, visits, [required_pairs[place] for place in places])
         cut[-1] += remaining
         for place, group in zip(places, cut, strict=True):
             groups[place] = group
     return groups
 
 
-def _deal(order: Iterator[int], visits: _Visits, required_pairs: Sequence[float]) -> list[list[int]]:
+def _deal_into_groups(order: Iterator[int], visits: _Visits, required_pairs: Sequence[float]) -> list[list[int]]:
     """Cuts `order` into one group per number of `required_pairs`. A group ends once the pairs of all groups so far
     reach the sum required so far."""
     groups: list[list[int]] = []

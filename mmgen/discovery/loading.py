@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from .version import refused, written
+from .version import declared_version, version_problem
 
 SLOW = 3.0  # seconds of a plugin's code after which a line names the plugin
 log = logging.getLogger("mmgen")
@@ -58,7 +58,7 @@ def load(group: str) -> tuple[list[tuple[Source, ModuleType]], list[BrokenPlugin
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever the import of a third party does, the other plugins load
-            broken.append(BrokenPlugin(source, refused(written(entry.module)) or reason(error)))
+            broken.append(BrokenPlugin(source, version_problem(declared_version(entry.module)) or reason(error)))
     return loaded, broken
 
 

@@ -11,7 +11,7 @@ from .. import API_VERSION
 CHANGED = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
 
 
-def refused(requested: object) -> str:
+def version_problem(requested: object) -> str:
     """Why a plugin that requires this version of the contract (its `MMGEN_API`) cannot be used; empty if it can."""
     if not isinstance(requested, int) or isinstance(requested, bool) or requested < 1:
         return (
@@ -24,7 +24,7 @@ def refused(requested: object) -> str:
     return f"requires version {requested} of the plugin contract, but this mmgen has version {API_VERSION}; {cure}"
 
 
-def written(module: str) -> object:
+def declared_version(module: str) -> object:
     """The `MMGEN_API` in the source of a module that could not be imported: another contract may be the cause."""
     try:
         spec = importlib.util.find_spec(module)

@@ -41,7 +41,7 @@ def generate(
     not fit. `retry`: shared by successive calls, so that they do not retry batch sizes that were too large."""
     if batch_size < 1:
         raise DataError(f"batch_size must be at least 1, but is {batch_size}")
-    collate = _collator(model, inputs or model.inputs)
+    collate = _build_collator(model, inputs or model.inputs)
     retry = retry or OomRetry("writing", ADVICE_FEWER_TEXTS)
 
     def texts(piece: Sequence[Example]) -> list[list[Generation]]:
@@ -84,7 +84,7 @@ def split_texts(
     the same texts then; samples differ, since each piece has its own seed (the same splits give the same samples)."""
     accelerator, step = context.accelerator, context.step
     check_prompts(examples)
-    collate = _collator(model, step.inputs)
+    collate = _build_collator(model, step.inputs)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     retry = context.retry("writing", ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id)
 
@@ -114,7 +114,7 @@ def check_prompts(examples: Sequence[Example]) -> None:
             )
 
 
-def _collator(model: Model, inputs: Sequence[str]) -> Collator:
+def _build_collator(model: Model, inputs: Sequence[str]) -> Collator:
     """Reads these inputs, and prompts if the generator reads any."""
     objectives = (GENERATOR,) if model.generator.reader.reads_prompts else ()
     return Collator(model, inputs, objectives, predicting=True)

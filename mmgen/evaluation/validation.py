@@ -43,11 +43,11 @@ class ShownPredictions:
         predictions = predict_examples(self.recipe, self.context, model, self.examples)
         resolved = map(resolve, self.examples if predictions else ())
         return [
-            ShownExample(example, prediction, self._pictures(example))
+            ShownExample(example, prediction, self._pictures_of(example))
             for example, prediction in zip(resolved, predictions, strict=True)
         ]
 
-    def _pictures(self, example: Example) -> tuple[Picture, ...]:
+    def _pictures_of(self, example: Example) -> tuple[Picture, ...]:
         keys = (value for field in example.inputs for value in example.shown(field) if isinstance(value, str))
         return tuple(self.pictures[key] for key in keys if key in self.pictures)
 

@@ -22,12 +22,12 @@ SMALL = (
 
 
 def main(path: str, seconds: str, *names: str) -> None:
-    _limit(resource.RLIMIT_CORE, 0)
-    if used := _memory("VmSize"):
-        _limit(resource.RLIMIT_AS, used + MEMORY)
-    _limit(resource.RLIMIT_CPU, int(seconds))
+    _limit_resource(resource.RLIMIT_CORE, 0)
+    if used := _memory_used("VmSize"):
+        _limit_resource(resource.RLIMIT_AS, used + MEMORY)
+    _limit_resource(resource.RLIMIT_CPU, int(seconds))
     with contextlib.suppress(Exception), h5py.File(path, "r", locking="best-effort") as file:
-        for look in (_attribute, _dataset):
+        for look in (_read_attribute, _count_chunks):
             for name in names:
                 with contextlib.suppress(Exception):
                     look(file, name)
@@ -35,11 +35,11 @@ def main(path: str, seconds: str, *names: str) -> None:
     _stop_if_too_much()
 
 
-def _attribute(file: h5py.File, name: str) -> None:
+def _read_attribute(file: h5py.File, name: str) -> None:
     file.attrs.get(name)
 
 
-def _dataset(file: h5py.File, name: str) -> None:
+def _count_chunks(file: h5py.File, name: str) -> None:
     """Counting the chunks visits their whole index, which every later read uses."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         return
@@ -50,7 +50,7 @@ def _dataset(file: h5py.File, name: str) -> None:
         dataset[()]
 
 
-def _limit(what: int, most: int) -> None:
+def _limit_resource(what: int, most: int) -> None:
     _, hard = resource.getrlimit(what)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     with contextlib.suppress(ValueError, OSError):  # some systems lack some limits
@@ -58,11 +58,11 @@ def _limit(what: int, most: int) -> None:
 
 
 def _stop_if_too_much() -> None:
-    if _memory("VmHWM") > TOO_MUCH:
+    if _memory_used("VmHWM") > TOO_MUCH:
         sys.exit("libhdf5 used too much memory while reading the file")
 
 
-def _memory(kind: str) -> int:
+def _memory_used(kind: str) -> int:
     """Bytes of this process: addresses (VmSize) or the peak in use (VmHWM); 0 if the system does not report them.
     (getrusage would include the memory of the parent process.)"""
     size = STATUS.read_text().partition(f"{kind}:")[2] if STATUS.exists() else ""

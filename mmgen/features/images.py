@@ -46,7 +46,7 @@ def image_files(folder: Path) -> Iterator[Path]:
     """Image files of a folder and its subfolders, recognised and sorted by name, as they are listed: of a folder with
     more than LISTED names, every LISTED names are sorted. Logs how many photos of unsupported formats are skipped."""
     suffixes, count, first = set[str](), 0, ""
-    for path in _files(folder):
+    for path in _files_below(folder):
         suffix = path.suffix.lower()
         if suffix in SUFFIXES:
             yield path
@@ -59,7 +59,7 @@ def image_files(folder: Path) -> Iterator[Path]:
         log.warning(f"{folder}: skipped {photos}: {kinds} files are not supported; convert them to JPEG or PNG")
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     """All files of a folder and its subfolders, which come after them."""
     subfolders = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:  # as os.walk, which leaves out such folders
@@ -68,7 +68,7 @@ def _files(folder: Path) -> Iterator[Path]:
             subfolders += [entry.name for entry in chunk if is_folder[entry.name] and not entry.is_symlink()]
             yield from (folder / name for name in sorted(is_folder) if not is_folder[name])
     for name in sorted(subfolders):
-        yield from _files(folder / name)
+        yield from _files_below(folder / name)
 
 
 def images_by_key(folder: Path) -> dict[str, Path]:
@@ -102,7 +102,7 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
             with Image.open(regular(source) if isinstance(source, Path) else source, formats=FORMATS) as image:
                 return upright(image)
     except UnidentifiedImageError:
-        if what := foreign(source if isinstance(source, Path) else _start(source), "picture"):
+        if what := foreign(source if isinstance(source, Path) else _first_bytes(source), "picture"):
             raise DataError(f"{path}: {what}") from None
         raise DataError(
             f"{path}: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these "
@@ -126,7 +126,7 @@ def image_size(source: BinaryIO) -> tuple[int, int] | None:
         return None
 
 
-def _start(file: BinaryIO) -> bytes:
+def _first_bytes(file: BinaryIO) -> bytes:
     file.seek(0)
     return file.read(512)
 

@@ -72,7 +72,7 @@ def write_index(path: Path) -> int:
     if duplicates := np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
         raise DataError(f"{path}: image '{ordered[duplicates[0]].decode()}' is in two files; each must be in one")
     header = {
-        "files": [[file.name, *_state(file)] for file in files],
+        "files": [[file.name, *_size_and_time(file)] for file in files],
         "counts": [len(part) for part in keys],
         "key": all_keys.dtype.itemsize,
         "width": first.width,
@@ -93,7 +93,7 @@ def write_index(path: Path) -> int:
     return len(all_keys)
 
 
-def _state(file: Path) -> tuple[int, int]:
+def _size_and_time(file: Path) -> tuple[int, int]:
     """What changes when a file is written again."""
     state = file.stat()
     return state.st_size, state.st_mtime_ns
@@ -132,19 +132,19 @@ class IndexedStore(MultiFileStore):
                 self._starts.append(self._starts[-1] + count)
             self._width, self._fingerprint = int(header["width"]), dict(header["fingerprint"])
             self._class_names = tuple(map(str, header["class_names"]))
-            self._keys, self._ends, self._order = self._arrays(len(line), self._starts[-1], int(header["key"]))
+            self._keys, self._ends, self._order = self._map_arrays(len(line), self._starts[-1], int(header["key"]))
         except (ValueError, LookupError, TypeError, OSError, RecursionError):
             raise DataError(f"{self._file}: damaged; write it again with `mmgen features index {path}`") from None
-        if self.files != files_of(path) or self._states != [_state(file) for file in self.files]:
-            raise self._outdated()
+        if self.files != files_of(path) or self._states != [_size_and_time(file) for file in self.files]:
+            raise self._outdated_error()
 
-    def _outdated(self) -> DataError:
+    def _outdated_error(self) -> DataError:
         return DataError(
             f"{self._file}: is older than the files; delete it, or write it again with `mmgen features index "
             f"{self.path}`"
         )
 
-    def _arrays(self, offset: int, count: int, key: int) -> list[np.ndarray]:
+    def _map_arrays(self, offset: int, count: int, key: int) -> list[np.ndarray]:
         import numpy as np
 
         arrays = []
@@ -163,7 +163,7 @@ class IndexedStore(MultiFileStore):
         return len(self._keys)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._place(key) is not None
+        return isinstance(key, str) and self._place_of_key(key) is not None
 
     def __iter__(self) -> Iterator[str]:
         return (key.decode() for key in self._keys)
@@ -181,23 +181,23 @@ class IndexedStore(MultiFileStore):
         return self._class_names
 
     def read(self, key: str, limit: int | None = None) -> Record:
-        place = self._place(key)
+        place = self._place_of_key(key)
         if place is None:
             raise self._unknown(key, len(self.files))
-        number = self._number(place)
-        first, last = self._rows(place, number)
-        return self._opened(number).record(key, first, last, limit)
+        number = self._file_number(place)
+        first, last = self._rows_in_file(place, number)
+        return self._open_file(number).record(key, first, last, limit)
 
     def count(self, key: str) -> int:
-        place = self._place(key)
+        place = self._place_of_key(key)
         if place is None:
             return 0
-        first, last = self._rows(place, self._number(place))
+        first, last = self._rows_in_file(place, self._file_number(place))
         return last - first
 
     def file_of(self, key: str) -> int:
-        place = self._place(key)
-        return 0 if place is None else self._number(place)
+        place = self._place_of_key(key)
+        return 0 if place is None else self._file_number(place)
 
     def records(self) -> Iterator[Record]:
         for file in self.files:
@@ -212,7 +212,7 @@ class IndexedStore(MultiFileStore):
         described = MultiFileStore(self.path, self.files).describe()
         return {**described, "index": f"{self._file.stat().st_size:,} bytes in {self._file}"}
 
-    def _place(self, key: str) -> int | None:
+    def _place_of_key(self, key: str) -> int | None:
         """The place of an image among all."""
         import numpy as np
 
@@ -224,15 +224,15 @@ class IndexedStore(MultiFileStore):
             return None
         return place
 
-    def _number(self, place: int) -> int:
+    def _file_number(self, place: int) -> int:
         """The number of an image's file."""
         return bisect.bisect_right(self._starts, place) - 1
 
-    def _rows(self, place: int, number: int) -> tuple[int, int]:
+    def _rows_in_file(self, place: int, number: int) -> tuple[int, int]:
         first = int(self._ends[place - 1]) if place > self._starts[number] else 0
         return first, int(self._ends[place])
 
-    def _opened(self, number: int) -> IndexedFile:
+    def _open_file(self, number: int) -> IndexedFile:
         """A file, opened; the one that has not been used for longest is closed."""
         if number in self._open_files:
             self._open_files.move_to_end(number)
@@ -240,8 +240,8 @@ class IndexedStore(MultiFileStore):
         while len(self._open_files) >= max(self.window + 1, 0 if self.window else OPEN):
             self._open_files.popitem(last=False)[1].close()
         store = IndexedFile(self.files[number], IN_MEMORY if self.window else 0)
-        if _state(self.files[number]) != self._states[number]:  # written again since the index was opened
+        if _size_and_time(self.files[number]) != self._states[number]:  # written again since the index was opened
             store.close()
-            raise self._outdated()
+            raise self._outdated_error()
         self._open_files[number] = store
         return store

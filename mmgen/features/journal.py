@@ -54,28 +54,28 @@ class Journal:
     def __init__(self, path: Path, purpose: dict[str, Any]) -> None:
         self.path, self.entries = path, []
         self.classes: tuple[tuple[str, ...], int] | None = None
-        with self._writing():
+        with self._write_errors():
             self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
         self._synced = time.monotonic()
         line = self._file.readline(LONGEST_LINE)
         if line.startswith(MAGIC) and line.endswith(b"\n"):
-            self.purpose = self._purpose(line)
-            self.entries = list(self._scan())
+            self.purpose = self._read_purpose(line)
+            self.entries = list(self._scan_entries())
         elif line[: len(MAGIC)] == MAGIC[: len(line)] and not self._file.read(
             1
         ):  # new, or killed while writing its header
             self.purpose = purpose
-            with self._writing():
+            with self._write_errors():
                 self._file.truncate(0)
                 self._file.seek(0)
                 self._file.write(MAGIC + json.dumps(purpose).encode() + b"\n")
-                self._sync()
+                self._sync_to_disk()
         else:
             raise DataError(
                 f"{path}: not a partial feature store; move or rename this file, because its name is needed"
             )
 
-    def _purpose(self, line: bytes) -> dict[str, Any]:
+    def _read_purpose(self, line: bytes) -> dict[str, Any]:
         try:
             purpose = json.loads(line.removeprefix(MAGIC))
         except (ValueError, RecursionError):
@@ -97,12 +97,12 @@ class Journal:
                 classes = record.classes.names, record.classes.ids.shape[1]
                 metadata["class_names"] = json.dumps(classes[0])
         frame = save({name: array for name, array in arrays.items() if array is not None}, metadata)
-        with self._writing():
+        with self._write_errors():
             offset = self._file.seek(0, os.SEEK_END)
             self._file.write(FRAME.pack(len(frame), zlib.crc32(frame)) + frame)
             self._file.flush()
             if time.monotonic() - self._synced > SYNC_SECONDS:
-                self._sync()
+                self._sync_to_disk()
         self.classes = classes
         self.entries.append(Entry(offset, record.key, len(record.features)))
 
@@ -118,7 +118,7 @@ class Journal:
         frame = self._file.read(length)
         if zlib.crc32(frame) != checksum:
             raise DataError(f"{self.path}: damaged at byte {entry.offset}; delete the file and start over")
-        metadata = _header(frame[8 : 8 + int.from_bytes(frame[:8], "little")])["__metadata__"]
+        metadata = _parse_header(frame[8 : 8 + int.from_bytes(frame[:8], "little")])["__metadata__"]
         arrays, names = load(frame), json.loads(metadata["labels"])
         boxes, scores = arrays.get("boxes"), arrays.get("scores")
         classes = None
@@ -128,7 +128,7 @@ class Journal:
         return Record(metadata["key"], arrays["features"], boxes, region_names, scores, classes)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -137,7 +137,7 @@ class Journal:
                 "re-run the same command to continue"
             ) from None
 
-    def _sync(self) -> None:
+    def _sync_to_disk(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
@@ -146,7 +146,7 @@ class Journal:
         with contextlib.suppress(OSError):  # a full disk has already been reported
             self._file.close()
 
-    def _scan(self) -> Iterator[Entry]:
+    def _scan_entries(self) -> Iterator[Entry]:
         """Entries of all complete frames, from their headers; everything after the last complete frame is cut off."""
         offset = self._file.tell()
         size = self._file.seek(0, os.SEEK_END)
@@ -158,7 +158,7 @@ class Journal:
             if end > size or header_length + 8 > length:
                 break
             try:
-                tables = _header(self._file.read(header_length))
+                tables = _parse_header(self._file.read(header_length))
                 metadata = tables["__metadata__"]
                 entry = Entry(offset, metadata["key"], tables["features"]["shape"][0])
                 if "class_names" in metadata and self.classes is None:
@@ -173,5 +173,5 @@ class Journal:
         self._file.truncate(offset)
 
 
-def _header(text: bytes) -> dict[str, Any]:
+def _parse_header(text: bytes) -> dict[str, Any]:
     return json.loads(text)

@@ -62,7 +62,7 @@ class MultiFileStore:
         small = sum(file.stat().st_size for file in files) <= IN_MEMORY
         self.path, self.stores = path, [FeatureStore(file, IN_MEMORY if small else 0) for file in files]
         self._check_match()
-        self._index()
+        self._index_keys()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "files": [store.path for store in self.stores]}
@@ -158,7 +158,7 @@ class MultiFileStore:
         for store in self.stores[1:]:
             check_match(store, self.stores[0], self.class_names)
 
-    def _index(self) -> None:
+    def _index_keys(self) -> None:
         """Sort all keys, and remember the file of each key."""
         import numpy as np
 

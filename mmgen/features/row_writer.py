@@ -29,12 +29,12 @@ class RowWriter:
         self.buffer: list[dict[str, np.ndarray]] = []
         self.buffered_rows = self.written = 0
         self.known: set[str] = set()
-        self._dataset("features", (layout.width,), layout.dtype, rows=layout.rows, **layout.compression)
+        self._create_dataset("features", (layout.width,), layout.dtype, rows=layout.rows, **layout.compression)
         columns = dict(PER_REGION)
         if classes is not None:
             columns |= {name: (kind, (classes[1],)) for name, kind in CLASSES.items()}
         for name, (kind, row) in columns.items():
-            self._dataset(name, row, f"{kind}4", rows=1024, compression="gzip", compression_opts=1, shuffle=True)
+            self._create_dataset(name, row, f"{kind}4", rows=1024, compression="gzip", compression_opts=1, shuffle=True)
 
     def add(self, record: Record) -> None:
         import numpy as np
@@ -63,13 +63,13 @@ class RowWriter:
         self.keys.append(record.key.encode())
         self.ends.append((self.ends[-1] if self.ends else 0) + count)
         if self.buffered_rows * self.layout.width * 4 > BUFFER_BYTES:
-            self._write(self.buffered_rows - self.buffered_rows % self.layout.rows)
+            self._write_rows(self.buffered_rows - self.buffered_rows % self.layout.rows)
 
     def close(self) -> None:
         import h5py
         import numpy as np
 
-        self._write(self.buffered_rows)
+        self._write_rows(self.buffered_rows)
         for name in PER_REGION:
             if name not in self.known:
                 del self.file[name]
@@ -87,12 +87,12 @@ class RowWriter:
             "ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True, fletcher32=True
         )
 
-    def _dataset(self, name: str, row: tuple[int, ...], dtype: str, rows: int, **filters: Any) -> None:
+    def _create_dataset(self, name: str, row: tuple[int, ...], dtype: str, rows: int, **filters: Any) -> None:
         self.file.create_dataset(
             name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), fletcher32=True, **filters
         )
 
-    def _write(self, rows: int) -> None:
+    def _write_rows(self, rows: int) -> None:
         """Write the first `rows` buffered rows; the rest stays in the buffer."""
         import numpy as np
 

@@ -71,7 +71,7 @@ class FeatureStore:
         self.path, self.in_memory = Path(path), in_memory
         self._pid: int | None = None
         self._memory: dict[str, np.ndarray] | None = None
-        self._open()
+        self._open_file()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "in_memory": self.in_memory}
@@ -83,7 +83,7 @@ class FeatureStore:
         return len(self.encoded_keys)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._find(key) is not None
+        return isinstance(key, str) and self._find_place(key) is not None
 
     def __iter__(self) -> Iterator[str]:
         return (key.decode() for key in self.encoded_keys)
@@ -94,7 +94,7 @@ class FeatureStore:
 
     def read(self, key: str, limit: int | None = None) -> Record:
         """The record of an image, with at most the first `limit` regions. Raises DataError for an unknown key."""
-        place = self._find(key)
+        place = self._find_place(key)
         if place is None:
             example = f" (for example '{self.encoded_keys[0].decode()}')" if len(self) else ""
             raise DataError(
@@ -109,7 +109,7 @@ class FeatureStore:
 
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
-        place = self._find(key)
+        place = self._find_place(key)
         return 0 if place is None else int(self.ends[place] - (self.ends[place - 1] if place else 0))
 
     def records(self) -> Iterator[Record]:
@@ -157,7 +157,7 @@ class FeatureStore:
         if (last - first) * max(self.width, self.top_classes) * 4 > MOST_BYTES:
             raise DataError(f"{self.path}: image '{key}' would have {last - first} regions; the file is damaged")
         try:
-            rows = {name: dataset[first:last] for name, dataset in self._rows().items()}
+            rows = {name: dataset[first:last] for name, dataset in self._row_arrays().items()}
         except OSError as error:
             raise DataError(
                 f"{self.path}: image '{key}' cannot be read: {first_line(error)}; the file is damaged; create it again"
@@ -166,13 +166,13 @@ class FeatureStore:
         return Record(
             key,
             rows["features"],
-            None if boxes is None or _unknown(boxes) else boxes,
+            None if boxes is None or _has_nan(boxes) else boxes,
             None if name_ids is None or (name_ids < 0).any() else self._region_names(key, name_ids),
-            None if scores is None or _unknown(scores) else scores,
-            self._classes(key, rows) if self.class_names else None,
+            None if scores is None or _has_nan(scores) else scores,
+            self._read_classes(key, rows) if self.class_names else None,
         )
 
-    def _classes(self, key: str, rows: Mapping[str, np.ndarray]) -> Classes | None:
+    def _read_classes(self, key: str, rows: Mapping[str, np.ndarray]) -> Classes | None:
         """The classes of an image's regions; None if no class is known."""
         from .classes import Classes
 
@@ -189,7 +189,7 @@ class FeatureStore:
             )
         return tuple(self._label_names[name_id] for name_id in name_ids)
 
-    def _find(self, key: str) -> int | None:
+    def _find_place(self, key: str) -> int | None:
         import numpy as np
 
         encoded_key = np.bytes_(key.encode())
@@ -201,10 +201,10 @@ class FeatureStore:
     def _datasets(self) -> dict[str, h5py.Dataset]:
         """The datasets of the file, opened by this process, since a handle does not survive a fork."""
         if self._pid != os.getpid():
-            self._open()
+            self._open_file()
         return self._handles
 
-    def _rows(self) -> Mapping[str, h5py.Dataset | np.ndarray]:
+    def _row_arrays(self) -> Mapping[str, h5py.Dataset | np.ndarray]:
         """Arrays by name to slice rows from: in memory for a small file, the datasets of the file for a large one."""
         if self._memory is None:
             datasets = self._datasets()
@@ -214,7 +214,7 @@ class FeatureStore:
                     self._memory = {name: dataset[:] for name, dataset in datasets.items()}
         return self._memory or self._datasets()
 
-    def _open(self) -> None:
+    def _open_file(self) -> None:
         if not self.path.is_file():
             raise DataError(
                 f"{self.path}: no such file; create features with `mmgen features extract` or `mmgen features import`"
@@ -224,10 +224,12 @@ class FeatureStore:
                 raise DataError(f"{self.path}: {what}")
             self._file = open_hdf5(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
-            self.fingerprint = self._attributes()
+            self.fingerprint = self._read_attributes()
             self._dataset_names = ["features", *(name for name in (*PER_REGION, *CLASSES) if name in self._file)]
             self._label_names = (
-                [name.decode() for name in self._index("label_names", "S")] if "labels" in self._dataset_names else []
+                [name.decode() for name in self._read_small_dataset("label_names", "S")]
+                if "labels" in self._dataset_names
+                else []
             )
             self._check_rows()
             self._read_index()
@@ -241,7 +243,7 @@ class FeatureStore:
         """Read the keys, and where the rows of each image end. Raises ValueError."""
         import numpy as np
 
-        self.encoded_keys, self.ends = self._index("keys", "S"), self._index("ends", "i")
+        self.encoded_keys, self.ends = self._read_small_dataset("keys", "S"), self._read_small_dataset("ends", "i")
         ends = np.concatenate([[0], self.ends])
         if len(self.encoded_keys) != len(self.ends) or (np.diff(ends) < 0).any() or ends[-1] != self._row_count:
             raise ValueError("the sizes of 'keys', 'ends' and 'features' do not match")
@@ -259,7 +261,7 @@ class FeatureStore:
         if len(duplicates):
             raise ValueError(f"duplicate key '{duplicates[0].decode()}'")
 
-    def _attributes(self) -> dict[str, Any]:
+    def _read_attributes(self) -> dict[str, Any]:
         """The fingerprint, after a check of the format and the version."""
         attributes = self._file.attrs
         if not isinstance(form := attributes.get("format"), str | bytes) or form not in (FORMAT, FORMAT.encode()):
@@ -279,13 +281,13 @@ class FeatureStore:
             raise ValueError("'fingerprint' must be a JSON object")
         return fingerprint
 
-    def _index(self, name: str, kind: str) -> np.ndarray:
+    def _read_small_dataset(self, name: str, kind: str) -> np.ndarray:
         """A small dataset as an array; its size is checked before memory is allocated."""
-        if (dataset := self._dataset(name, kind, ())).nbytes > MOST_BYTES:
+        if (dataset := self._check_dataset(name, kind, ())).nbytes > MOST_BYTES:
             raise ValueError(f"'{name}' needs {dataset.nbytes} bytes, more than {MOST_BYTES}")
         return dataset[:]
 
-    def _dataset(self, name: str, kind: str, row: tuple[int, ...]) -> h5py.Dataset:
+    def _check_dataset(self, name: str, kind: str, row: tuple[int, ...]) -> h5py.Dataset:
         dataset = local_dataset(self._file, name)
         if dataset.dtype.kind != kind or dataset.ndim != 1 + len(row) or dataset.shape[1:] != row:
             raise ValueError(f"'{name}' is {dataset.dtype} of shape {dataset.shape}")
@@ -296,11 +298,11 @@ class FeatureStore:
         if not (shape := local_dataset(self._file, "features").shape) or not shape[-1]:
             raise ValueError(f"'features' has shape {shape}; expected (rows, width)")
         self.width = int(shape[-1])
-        self._row_count = rows = len(self._dataset("features", "f", (self.width,)))
+        self._row_count = rows = len(self._check_dataset("features", "f", (self.width,)))
         for name in (name for name in PER_REGION if name in self._dataset_names):
-            if len(self._dataset(name, *PER_REGION[name])) != rows:
+            if len(self._check_dataset(name, *PER_REGION[name])) != rows:
                 raise ValueError(f"'{name}' and 'features' differ in length")
 
 
-def _unknown(values: np.ndarray) -> bool:
+def _has_nan(values: np.ndarray) -> bool:
     return bool((values != values).any())  # NaN

@@ -35,7 +35,7 @@ def open_hdf5(path: Path, names: Sequence[str], seal: str = "") -> h5py.File:
 
     if not (seal and _has_checksums(path, seal.encode())):
         status = path.stat()
-        if problem := _walk(path.absolute(), tuple(names), status.st_size, status.st_mtime_ns):
+        if problem := _walk_in_process(path.absolute(), tuple(names), status.st_size, status.st_mtime_ns):
             raise DataError(
                 f"{path}: not opened: {problem}; the file is damaged or malicious; download or create it again"
             )
@@ -51,7 +51,7 @@ def _has_checksums(path: Path, seal: bytes) -> bool:
 
 
 @functools.cache
-def _walk(path: Path, names: tuple[str, ...], size: int, changed: int) -> str:
+def _walk_in_process(path: Path, names: tuple[str, ...], size: int, changed: int) -> str:
     """Why a walk through the file failed; "" if it succeeded. Raises RunError if the process cannot be started.
     (`changed` is for the cache: a changed file is walked through again.)"""
     seconds = SECONDS + SECONDS_PER_GIB * (size >> 30)

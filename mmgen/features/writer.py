@@ -108,7 +108,7 @@ class StoreWriter:
         if record.key in self.keys:
             self.duplicates += 1
             return False
-        checked, clipped = check(record, self.purpose["dtype"], self.width, self._classes)
+        checked, clipped = check(record, self.purpose["dtype"], self.width, self._class_names_and_count)
         self._journal.append(checked)
         self.width = checked.features.shape[1]
         self.keys.add(record.key)
@@ -116,7 +116,7 @@ class StoreWriter:
         return True
 
     @property
-    def _classes(self) -> tuple[tuple[str, ...], int] | None:
+    def _class_names_and_count(self) -> tuple[tuple[str, ...], int] | None:
         """Class names, and the number of classes per region; None while no record has classes."""
         if self._finished and self._finished.class_names:
             return self._finished.class_names, self._finished.top_classes
@@ -132,7 +132,7 @@ class StoreWriter:
             assembling = self.path.with_name(f".{self.path.name}.assembling")
             try:
                 self._check_disk_space()
-                self._assemble(assembling, progress)
+                self._assemble_file(assembling, progress)
                 take_name(assembling, self.path)
             except (OSError, RuntimeError) as error:  # h5py raises both
                 reason = str(error).partition("\n")[0]
@@ -186,7 +186,7 @@ class StoreWriter:
                     "the file, or write elsewhere"
                 )
 
-    def _sources(self) -> Iterator[Record]:
+    def _records_to_store(self) -> Iterator[Record]:
         stored_keys: set[str] = set()
         if self._finished:
             stored_keys.update(self._finished)
@@ -204,11 +204,11 @@ class StoreWriter:
         if free < needed:
             raise OSError(f"not enough disk space: up to {needed / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free")
 
-    def _assemble(self, path: Path, progress: Callable[[], None]) -> None:
+    def _assemble_file(self, path: Path, progress: Callable[[], None]) -> None:
         import h5py
         import numpy as np
 
-        first = [record for record, _ in zip(self._sources(), range(SAMPLE), strict=False)]
+        first = [record for record, _ in zip(self._records_to_store(), range(SAMPLE), strict=False)]
         with h5py.File(
             path, "w", libver="v110"
         ) as file:  # older layouts have no checksums, and libhdf5 may loop on damaged ones
@@ -216,8 +216,8 @@ class StoreWriter:
             file.attrs.update({name: np.bytes_(text) for name, text in attributes.items()}, version=VERSION)
             assert self.width is not None  # there are records
             layout = Layout.choose(first, self.width, self.purpose["dtype"])
-            rows = RowWriter(file, layout, self._classes)
-            for record in self._sources():
+            rows = RowWriter(file, layout, self._class_names_and_count)
+            for record in self._records_to_store():
                 rows.add(record)
                 progress()
             rows.close()

@@ -104,7 +104,7 @@ class AnswersFile:
     def add(self, line: Mapping[str, Any]) -> None:
         """Append a line. Raises RunError if it cannot be written."""
         with _as_run_error(self.path):
-            _append(self.partial, json.dumps(line, ensure_ascii=False) + "\n")
+            _append_line(self.partial, json.dumps(line, ensure_ascii=False) + "\n")
         self.lines += 1
 
 
@@ -123,7 +123,7 @@ def answers_file(path: Path, resume: bool = False) -> Iterator[AnswersFile]:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab")
     with file:
-        _claim(file, partial, path)
+        _lock_for_writing(file, partial, path)
         size, answers.earlier = _complete_lines(partial) if resume else (0, [])
         file.truncate(size)
         try:
@@ -154,7 +154,7 @@ def _complete_lines(path: Path) -> tuple[int, list[dict[str, Any]]]:
     return size, lines
 
 
-def _claim(file: BinaryIO, partial: Path, path: Path) -> None:
+def _lock_for_writing(file: BinaryIO, partial: Path, path: Path) -> None:
     """Lock the file for this process. Raises RunError if another process writes it."""
     # `files.locked` writes the holder of the lock into a separate lock file, which would stay beside the answers;
     # here the file of answers itself is locked
@@ -168,7 +168,7 @@ def _claim(file: BinaryIO, partial: Path, path: Path) -> None:
         pass  # a file system without locks
 
 
-def _append(path: Path, line: str) -> None:
+def _append_line(path: Path, line: str) -> None:
     """Append a complete line or nothing. Lone surrogates are written as \\uXXXX escapes."""
     before = path.stat().st_size
     try:

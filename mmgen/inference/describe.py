@@ -14,10 +14,10 @@ from ..storage.run_folder import RunFolder
 
 def describe(folder: Path) -> str:
     """What a folder holds: an export, or a run with its steps. Raises RunError."""
-    return "\n".join(_export(folder) if is_export(folder) else _run(RunFolder(folder)))
+    return "\n".join(_describe_export(folder) if is_export(folder) else _describe_run(RunFolder(folder)))
 
 
-def _export(folder: Path) -> Iterator[str]:
+def _describe_export(folder: Path) -> Iterator[str]:
     config = read_config(folder)
     weights = sum(prod(shape) for shape in shapes(folder, config["encoder_prefix"]).values())
     yield f"{folder}: an export of step '{config['step']}' of '{config['name']}', by mmgen {config['mmgen_version']}"
@@ -32,7 +32,7 @@ def _export(folder: Path) -> Iterator[str]:
         yield f"  needs {distribution} {entry['version']}: {', '.join(entry['parts'])}"
 
 
-def _run(folder: RunFolder) -> Iterator[str]:
+def _describe_run(folder: RunFolder) -> Iterator[str]:
     recipe = folder.recipe(installed())
     yield f"{folder.path}: a run of '{recipe.name}', profile {recipe.profile or 'default'}, seed {recipe.seed}"
     rows = [["step", "reads", "gives", "state"]]

@@ -57,10 +57,10 @@ def export(
     if path.exists() and not (path.is_dir() and (is_export(path) or not any(path.iterdir()))):
         raise RunError(f"{path}: already exists and is not an export; choose another folder or delete it")
     existing_card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else None
-    extra_files = [file for file in path.iterdir() if not _belongs(file.name)] if path.is_dir() else []
+    extra_files = [file for file in path.iterdir() if not _is_export_file(file.name)] if path.is_dir() else []
 
     def write(partial: Path) -> None:
-        model, config = predictor.model, _config(predictor, extractor)
+        model, config = predictor.model, _config_table(predictor, extractor)
         (partial / BACKBONE).mkdir()
         model.backbone.save(partial / BACKBONE)
         written = {f"embedders.{name}.": name in config["inputs"] for name in model.embedders}
@@ -88,13 +88,13 @@ def export(
     return path
 
 
-def _belongs(name: str) -> bool:
+def _is_export_file(name: str) -> bool:
     """Whether a name at the top of a folder is one of an export's files, which a second export replaces."""
     known = (CONFIG, VOCABULARIES, CARD, BACKBONE, EXTRACTORS, EXAMPLES, f"{WEIGHTS}.index.json")
     return name in known or SHARD.fullmatch(name) is not None
 
 
-def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
+def _config_table(predictor: Predictor, extractor: bool) -> dict[str, Any]:
     """The content of config.json: the tables of the recipe that the step needs, and who provides their parts."""
     recipe, step = predictor.recipe, predictor.recipe.steps[predictor.step]
     objectives = {
@@ -125,7 +125,7 @@ def _config(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         "step_inputs": list(step.inputs),
         "step_objectives": list(step.objectives),
         **without_local_paths(tables),
-        "plugins": _plugins(parts_in((exported.backbone, inputs, exported.generator, objectives))),
+        "plugins": _plugins_needed(parts_in((exported.backbone, inputs, exported.generator, objectives))),
         "licenses": {
             **{name: text for name, text in predictor.licenses.items() if name in ("backbone", *inputs)},
             **{name: text for name in inputs if (text := predictor.model.embedders[name].license) is not None},
@@ -146,7 +146,7 @@ def _adds_terms(embedder: Embedder) -> bool:
     return type(embedder).add is not Embedder.add or type(embedder).tail_term is not Embedder.tail_term
 
 
-def _plugins(configs: Iterable[PartConfig]) -> dict[str, dict[str, Any]]:
+def _plugins_needed(configs: Iterable[PartConfig]) -> dict[str, dict[str, Any]]:
     """Distribution -> its version and the parts that it provides."""
     used: dict[str, dict[str, Any]] = {}
     registry = installed()

@@ -94,10 +94,10 @@ def uploads(folder: Path) -> list[Upload]:
     """The files of an export that `push` uploads. Raises RunError for a folder that is not an export."""
     if not folder.is_dir() or not is_export(folder):
         raise RunError(f"{folder}: not an export; write one with `mmgen export RUN FOLDER`")
-    return sorted(_uploads(folder), key=lambda upload: upload.path)
+    return sorted(_files_to_upload(folder), key=lambda upload: upload.path)
 
 
-def _uploads(folder: Path) -> Iterator[Upload]:
+def _files_to_upload(folder: Path) -> Iterator[Upload]:
     known = {CONFIG, VOCABULARIES, CARD, "model.safetensors.index.json"}
     for path in folder.rglob("*"):
         relative = path.relative_to(folder)

@@ -56,7 +56,7 @@ def load(
     token, cache_dir, local_files_only  see `huggingface_hub.snapshot_download`
 
     Raises RunError, DataError, PluginError and UnavailableError."""
-    torch_device, torch_dtype = _device(device), _dtype(dtype or "float32")
+    torch_device, torch_dtype = _parse_device(device), _parse_dtype(dtype or "float32")
     folder = find_folder(where, token=token, cache_dir=cache_dir, local_files_only=local_files_only)
     predictor = open_model(folder, step)
     predictor.model.to(torch_device, torch_dtype)
@@ -71,11 +71,11 @@ def open_model(folder: Path, step: str | None = None, sets: Sequence[str] = ()) 
         raise RunError(f"{folder}: has no step '{step}', because it is an export of step '{exported}'")
     _check_overridable(sets)
     predictor = load_export(folder, installed(), sets)
-    predictor.model.to(_device(None))
+    predictor.model.to(_parse_device(None))
     return predictor
 
 
-def _device(name: str | None) -> torch.device:
+def _parse_device(name: str | None) -> torch.device:
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:
@@ -89,7 +89,7 @@ def _device(name: str | None) -> torch.device:
     return device
 
 
-def _dtype(name: str) -> torch.dtype:
+def _parse_dtype(name: str) -> torch.dtype:
     dtype = getattr(torch, name, None) if isinstance(name, str) else name
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize < 2:  # float8 only stores
         raise DataError(f'dtype {name!r:.60}: must be "float32", "bfloat16" or "float16"')
@@ -206,7 +206,7 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
     known: set[object] = set()
 
     def check(query: Query) -> None:
-        if (form := _form(query)) in known or is_export(place := find_folder(path)):
+        if (form := _names_with_values(query)) in known or is_export(place := find_folder(path)):
             return
         if step is not None:
             StepNames(RunFolder(place).recipe(installed()), step).bind_exactly(query)
@@ -276,7 +276,7 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | Non
     )
 
 
-def _form(query: Query) -> object:
+def _names_with_values(query: Query) -> object:
     """What `StepNames.bind` depends on: which names have values."""
     return frozenset((name, value is None) for name, value in query.inputs.items()), query.picture is not None
 
@@ -290,7 +290,7 @@ def _readable_forms(recipe: Recipe, queries: Iterable[Query]) -> list[Query]:
     for query in queries:
         try:
             query.check()
-            if (form := _form(query)) not in forms:
+            if (form := _names_with_values(query)) not in forms:
                 forms[form] = None
                 names.check_known(query)
                 forms[form] = query

@@ -58,10 +58,10 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     overridden = _overridden_extractors(sets)
     for name in overridden & {*config["inputs"]}:
         config["inputs"][name]["extractor"] = None  # no setting of the folder may choose what is fetched
-    recipe = _recipe(config, path, registry, sets)
-    model = _build(recipe, folder, config["encoder_prefix"])
+    recipe = _recipe_of_export(config, path, registry, sets)
+    model = _build_model(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
-    extractors = _extractors(recipe, folder, overridden)
+    extractors = _saved_extractors(recipe, folder, overridden)
     predictor = Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
     predictor.licenses = dict(config["licenses"])
     return predictor
@@ -78,7 +78,7 @@ def _overridden_extractors(sets: Sequence[str]) -> set[str]:
     }
 
 
-def _extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dict[str, Path]:
+def _saved_extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dict[str, Path]:
     """Input -> the folder of its saved extractor, for inputs whose extractor is not overridden. Raises RunError."""
     places = {}
     for name, settings in recipe.inputs.items():
@@ -90,7 +90,7 @@ def _extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dict[str,
     return places
 
 
-def _recipe(config: Mapping[str, Any], path: Path, registry: Registry, sets: Sequence[str]) -> Recipe:
+def _recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry, sets: Sequence[str]) -> Recipe:
     """A recipe with the one step of an export. Raises RunError for a config that no part accepts."""
     tables = {table: config[table] for table in PARTS if table in config}
     step = {
@@ -139,7 +139,7 @@ def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) ->
         raise PluginError(f"{path}: needs the {kind} '{name}', which no installed plugin provides{by}")
 
 
-def _build(recipe: Recipe, folder: Path, prefix: str) -> Model:
+def _build_model(recipe: Recipe, folder: Path, prefix: str) -> Model:
     """The model, with fresh weights. Names and shapes are compared with the files before memory is taken."""
     vocabularies = read_vocabularies(folder)
 

@@ -52,14 +52,14 @@ def model_card(predictor: Predictor, progress: Progress, half: bool = False) -> 
     half  predict the test examples again with weights rounded to bfloat16, and show how the scores change"""
 
     def card(folder: Path, config: dict[str, Any]) -> str:
-        evaluation = _evaluation(predictor)
+        evaluation = _read_evaluation(predictor)
         rounded = _scores_in_half(predictor, evaluation, progress) if half else None
-        return _text(predictor, evaluation, folder, config, rounded)
+        return _card_text(predictor, evaluation, folder, config, rounded)
 
     return card
 
 
-def _evaluation(predictor: Predictor) -> Evaluation:
+def _read_evaluation(predictor: Predictor) -> Evaluation:
     """What the run's folder and data have; parts that are missing stay empty, since a card must not need them."""
     folder, step, recipe = predictor.folder, predictor.step, predictor.recipe
     if folder is None or not folder.finished(step):
@@ -105,7 +105,7 @@ def _scores_in_half(predictor: Predictor, evaluation: Evaluation, progress: Prog
     return score.merge_metrics(scores)
 
 
-def _text(
+def _card_text(
     predictor: Predictor, evaluation: Evaluation, folder: Path, config: Mapping[str, Any], rounded: Scores | None
 ) -> str:
     recipe, kind = predictor.recipe, predictor.kind
@@ -117,7 +117,7 @@ def _text(
     named = len(pictures) > 1
     shown = [f'{name}="{name}.jpg"' for name in pictures] if named else ['"photo.jpg"'] if pictures else []
     card = ModelCard.from_template(
-        _metadata(predictor, evaluation, config),
+        _card_metadata(predictor, evaluation, config),
         template_path=str(TEMPLATE),
         title=f"{recipe.name}: {predictor.step}",
         purpose=recipe.description or f"A model that gives {KINDS.get(kind, kind)}.",
@@ -132,25 +132,25 @@ def _text(
         + "".join(f" {option}" for option in options),
         reads=f"Reads {' and '.join(predictor.names.inputs)}; gives {KINDS.get(kind, kind)}."
         + _without_extractor(predictor, config),
-        examples=_examples(predictor, evaluation, folder),
+        examples=_show_examples(predictor, evaluation, folder),
         scores=_score_table(evaluation),
         scored_on=_scored_on(predictor, evaluation),
         notes=evaluation.scores.notes,
-        half=_half(evaluation, rounded, config),
-        training=_training(predictor, evaluation),
-        limits=_limits(predictor),
+        half=_describe_half_precision(evaluation, rounded, config),
+        training=_describe_training(predictor, evaluation),
+        limits=_describe_limits(predictor),
         mmgen_version=config["mmgen_version"],
         api_version=config["api_version"],
         parts="; ".join(
             f"{distribution} {entry['version']}: {', '.join(entry['parts'])}"
             for distribution, entry in config["plugins"].items()
         ),
-        licenses=_licenses(config),
+        licenses=_describe_licenses(config),
     )
     return str(card)
 
 
-def _metadata(predictor: Predictor, evaluation: Evaluation, config: Mapping[str, Any]) -> ModelCardData:
+def _card_metadata(predictor: Predictor, evaluation: Evaluation, config: Mapping[str, Any]) -> ModelCardData:
     weights = config["backbone"].get("weights")
     task = "image-to-text" if predictor.kind == "text" else "visual-question-answering"
     task = task if predictor.names.pictures else "text-generation"
@@ -171,7 +171,7 @@ def _metadata(predictor: Predictor, evaluation: Evaluation, config: Mapping[str,
     )
 
 
-def _examples(predictor: Predictor, evaluation: Evaluation, folder: Path) -> list[dict[str, Any]]:
+def _show_examples(predictor: Predictor, evaluation: Evaluation, folder: Path) -> list[dict[str, Any]]:
     """Test examples with their pictures, which are written into the folder."""
     count = len(evaluation.examples)
     chosen = [evaluation.examples[count * place // SHOWN] for place in range(min(SHOWN, count))]
@@ -222,7 +222,7 @@ def _scored_on(predictor: Predictor, evaluation: Evaluation) -> str:
     return f"On {len(evaluation.examples):,} examples of {name}, split '{split}'. {resampled}"
 
 
-def _half(evaluation: Evaluation, rounded: Scores | None, config: Mapping[str, Any]) -> str:
+def _describe_half_precision(evaluation: Evaluation, rounded: Scores | None, config: Mapping[str, Any]) -> str:
     if config["dtype"] != "bfloat16":
         return ""
     if rounded is None:
@@ -238,13 +238,13 @@ def _half(evaluation: Evaluation, rounded: Scores | None, config: Mapping[str, A
     )
 
 
-def _training(predictor: Predictor, evaluation: Evaluation) -> list[str]:
+def _describe_training(predictor: Predictor, evaluation: Evaluation) -> list[str]:
     recipe, name = predictor.recipe, predictor.step
     if predictor.folder is None:
         return ["See the model card of the export from which this one was made."]
     lines = [
         f"Step '{step}': reads {' and '.join(config.inputs)}; trains {' and '.join(config.train)}; "
-        f"starts from {_start(config, recipe.backbone)}."
+        f"starts from {_describe_start(config, recipe.backbone)}."
         for step in recipe.chain(name)
         for config in (recipe.steps[step],)
     ]
@@ -254,7 +254,7 @@ def _training(predictor: Predictor, evaluation: Evaluation) -> list[str]:
     return [*lines, f"Seed {recipe.seed}."]
 
 
-def _start(step: Step, backbone: BackboneConfig) -> str:
+def _describe_start(step: Step, backbone: BackboneConfig) -> str:
     if step.before is not None:
         return f"step '{step.before}'"
     if step.weights is not None:
@@ -277,7 +277,7 @@ def _without_extractor(predictor: Predictor, config: Mapping[str, Any]) -> str:
     )
 
 
-def _limits(predictor: Predictor) -> str:
+def _describe_limits(predictor: Predictor) -> str:
     """What the model cannot see."""
     if not predictor.names.pictures:
         return "The model sees no pictures."
@@ -294,7 +294,7 @@ def _limits(predictor: Predictor) -> str:
     return "The model sees pictures through the features of a network that was not trained with it."
 
 
-def _licenses(config: Mapping[str, Any]) -> list[str]:
+def _describe_licenses(config: Mapping[str, Any]) -> list[str]:
     known = [f"Licence of the weights of '{part}': {name}." for part, name in config["licenses"].items()]
     return known or ["mmgen does not know the licences of the weights; check their sources before publishing."]
 

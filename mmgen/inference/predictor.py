@@ -158,7 +158,7 @@ class Predictor:
             if name in type(self.recipe.decoding).model_fields and name not in reads
         }
         values = {name: value for name, value in inputs.items() if name not in chosen}
-        return self._call(query, values, options or self.decoding(n, chosen), batch_size)
+        return self._answer_call(query, values, options or self.decoding(n, chosen), batch_size)
 
     @overload
     def predict(
@@ -171,9 +171,9 @@ class Predictor:
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer | list[Answer]:
         """Predict a label, a choice, a region, boxes or vectors (a step that writes gives one text): `Answer.value` and
         `Answer.score`. Parameters and errors are those of `ask`."""
-        return self._call(query, inputs, None, batch_size)
+        return self._answer_call(query, inputs, None, batch_size)
 
-    def _call(
+    def _answer_call(
         self, query: Any, inputs: Mapping[str, Any], options: DecodingConfig | None, batch_size: int
     ) -> Answer | list[Answer]:
         for name in self.names.pictures:
@@ -218,7 +218,7 @@ class Predictor:
         """The answers to prepared queries, from one pass of the model over all that could be read."""
         chosen = options or self.decoding()
         readable = [query.read for query in batch if query.read is not None]
-        pieces = (retry or self.retry()).over(readable, lambda piece: self._outcomes(piece, chosen))
+        pieces = (retry or self.retry()).over(readable, lambda piece: self._compute_outcomes(piece, chosen))
         outcomes = iter([outcome for _, results in pieces for outcome in results])
         return [query.answer if query.read is None else _add_outcome(query.answer, next(outcomes)) for query in batch]
 
@@ -234,15 +234,15 @@ class Predictor:
         try:
             if isinstance(query, Query):
                 bound = self.names.bind_exactly(query)
-                example: Example = self._example(query, bound, shown)
+                example: Example = self._example_of(query, bound, shown)
             else:
                 Query(query.id, {**query.inputs, **query.labels}).check()
                 example = query
             read = self._collator(tuple(bound.inputs) if bound and self.names.separate else None).read(example)
         except DataError as error:
-            return Prepared(Answer(query.id, error=self._reason(error, bound)))
+            return Prepared(Answer(query.id, error=self._error_message(error, bound)))
         except (PluginError, *UNREADABLE) as error:
-            return Prepared(Answer(query.id, error=_unreadable(self.names.reads, error)))
+            return Prepared(Answer(query.id, error=_unreadable_message(self.names.reads, error)))
         query_remarks = [
             remark
             for row in read.rows[:1]
@@ -280,20 +280,20 @@ class Predictor:
         return self._collators[names]
 
     @torch.inference_mode()
-    def _outcomes(
+    def _compute_outcomes(
         self, examples: Sequence[ReadExample], options: DecodingConfig
     ) -> Sequence[list[Generation] | Prediction | str]:
         """Texts, a prediction or an error message for each example."""
         groups = [list(group) for _, group in itertools.groupby(examples, key=_inputs_of)]
         if len(groups) > 1:
-            return [outcome for group in groups for outcome in self._outcomes(group, options)]
+            return [outcome for group in groups for outcome in self._compute_outcomes(group, options)]
         try:
             batch = self._collator(_inputs_of(examples[0])).batch(examples)
         except (DataError, PluginError, *UNREADABLE) as error:
             if len(examples) > 1:  # one example cannot be read; answer each separately
-                return [outcome for example in examples for outcome in self._outcomes([example], options)]
+                return [outcome for example in examples for outcome in self._compute_outcomes([example], options)]
             labels = " and ".join(examples[0].rows[0].example.labels)
-            return [self._reason(error) if isinstance(error, DataError) else _unreadable(labels, error)]
+            return [self._error_message(error) if isinstance(error, DataError) else _unreadable_message(labels, error)]
         batch = batch.to(self.model.device)
         if self.kind == "text":
             try:
@@ -301,10 +301,10 @@ class Predictor:
             except DataError as error:
                 if len(examples) == 1:
                     return [str(error)]
-                return [outcome for example in examples for outcome in self._outcomes([example], options)]
+                return [outcome for example in examples for outcome in self._compute_outcomes([example], options)]
         return predict_with(self.model, self.objective, batch)
 
-    def _reason(self, error: DataError, bound: Bound | None = None) -> str:
+    def _error_message(self, error: DataError, bound: Bound | None = None) -> str:
         """The error message of an answer. It shows a value that must be a text, and says how to give a missing
         label."""
         if isinstance(error, MissingLabel) and error.label in self.names.labels:
@@ -322,10 +322,10 @@ class Predictor:
                 return f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}"
         return str(error)
 
-    def _example(self, query: Query, bound: Bound, shown: list[Picture]) -> ResolvedExample:
+    def _example_of(self, query: Query, bound: Bound, shown: list[Picture]) -> ResolvedExample:
         """The example of a query, for the readers. Adds the query's pictures to `shown`. Raises DataError."""
         by_input = {
-            name: {field: self._value(name, field, value, query, shown) for field, value in fields.items()}
+            name: {field: self._value_for_reader(name, field, value, query, shown) for field, value in fields.items()}
             for name, fields in bound.inputs.items()
         }
         inputs = {field: value for fields in reversed(by_input.values()) for field, value in fields.items()}
@@ -333,7 +333,7 @@ class Predictor:
             name: {field: value for field, value in fields.items() if value is not inputs[field]}
             for name, fields in by_input.items()
         }
-        labels = {name: self._parse(name, value) for name, value in bound.labels.items()}
+        labels = {name: self._parse_json(name, value) for name, value in bound.labels.items()}
         for name, value in bound.optional.items():
             try:
                 self._add_optional(name, from_json(value), inputs, labels)
@@ -342,15 +342,15 @@ class Predictor:
         overrides = {name: fields for name, fields in overrides.items() if fields}
         return ResolvedExample(query.id, inputs, labels=labels, overrides=overrides)
 
-    def _value(self, name: str, field: str, value: Any, query: Query, shown: list[Picture]) -> Any:
+    def _value_for_reader(self, name: str, field: str, value: Any, query: Query, shown: list[Picture]) -> Any:
         """The value of a field for the reader of an input. Raises DataError."""
         if name in self.features:
             return self.features.of(name, value, query, shown)
         if not self.names.inputs[name].takes_picture:
-            return self._parse(field, value)
+            return self._parse_json(field, value)
         if isinstance(value, All | list | tuple):
             elements = value.values if isinstance(value, All) else value
-            return All(tuple(self._value(name, field, element, query, shown) for element in elements))
+            return All(tuple(self._value_for_reader(name, field, element, query, shown) for element in elements))
         try:
             picture = as_picture(value, query.id, query.folder)
         except (ValueError, TypeError) as error:
@@ -369,7 +369,7 @@ class Predictor:
         rows = [config.from_json(name, row) for row in value]
         labels[name] = [row.values if isinstance(row, All) else row for row in rows]
 
-    def _parse(self, name: str, value: Any) -> Any:
+    def _parse_json(self, name: str, value: Any) -> Any:
         """The value; for labels and fields with a value per row, a JSON string is parsed."""
         if name not in {*self.names.filled, *self.names.labels}:
             return value
@@ -469,7 +469,7 @@ def _inputs_of(example: ReadExample) -> tuple[str, ...]:
     return tuple(example.rows[0].items) if example.rows else ()
 
 
-def _unreadable(names: str, error: Exception) -> str:
+def _unreadable_message(names: str, error: Exception) -> str:
     """The message for values that a reader could not read. Raises the PluginError of any other mistake."""
     cause = error.__cause__ if isinstance(error, PluginError) else error
     if not isinstance(cause, UNREADABLE):

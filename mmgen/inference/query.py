@@ -53,7 +53,7 @@ class Query:
         if self.problem:
             raise DataError(self.problem)
         for name, value in self.inputs.items():
-            for text in _texts(value):
+            for text in _strings_in(value):
                 if len(text) > LONGEST:
                     raise DataError(
                         f"{self.where}: {name!r:.60} has {len(text):,} characters; the limit is {LONGEST:,}"
@@ -66,8 +66,8 @@ def queries_of(value: Any, inputs: Mapping[str, Any]) -> list[Query | Example]:
     """The queries of a Python call: one per element if the value `is_many`, else one. `inputs` are defaults for every
     query. Raises DataError for a tuple."""
     if not is_many(value):
-        return [_query(value, inputs, "this query")]
-    return [_query(element, inputs, str(number)) for number, element in enumerate(value, 1)]
+        return [_query_of_value(value, inputs, "this query")]
+    return [_query_of_value(element, inputs, str(number)) for number, element in enumerate(value, 1)]
 
 
 def is_many(value: Any) -> bool:
@@ -77,7 +77,7 @@ def is_many(value: Any) -> bool:
     return isinstance(value, list) or (len(value) > 0 and isinstance(value[0], Example))
 
 
-def _query(value: Any, inputs: Mapping[str, Any], name: str) -> Query | Example:
+def _query_of_value(value: Any, inputs: Mapping[str, Any], name: str) -> Query | Example:
     if isinstance(value, tuple):
         raise DataError("a tuple is not a query; give a list of queries, or All((a, b)) for two pictures of one query")
     if isinstance(value, Example):
@@ -238,10 +238,10 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | list) and not value)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _strings_in(value: Any) -> Iterator[str]:
     """The strings in a value and its nested lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):
         for element in value:
-            yield from _texts(element)
+            yield from _strings_in(element)

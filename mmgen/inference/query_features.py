@@ -78,7 +78,7 @@ class QueryFeatures:
             if len(pictures) < 2:
                 continue
             with contextlib.suppress(Exception):  # `of` meets the error again, for the picture that it is about
-                for record in self._records(name, pictures):
+                for record in self._extract_records(name, pictures):
                     if isinstance(record, Record):
                         ready[name, int(record.key)] = record
         self._extracted |= ready
@@ -131,14 +131,14 @@ class QueryFeatures:
     def _extract(self, name: str, picture: Picture, ready: Record | None = None) -> Record:
         """The features of a picture; `ready`: if they are extracted already. Raises DataError for a picture that cannot
         be read."""
-        record = replace(ready, key=picture.key) if ready else next(iter(self._records(name, [picture])), None)
+        record = replace(ready, key=picture.key) if ready else next(iter(self._extract_records(name, [picture])), None)
         if record is None or isinstance(record, FailedImage):
             raise DataError(record.reason if record else f"{picture.key}: the extractor returned no features")
         if picture.boxes is not None and (record.boxes is None or len(record.boxes) != len(picture.boxes)):
             raise DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
         return record
 
-    def _records(self, name: str, pictures: list[Picture]) -> list[Record | FailedImage]:
+    def _extract_records(self, name: str, pictures: list[Picture]) -> list[Record | FailedImage]:
         extractor = self.extractor(name)
         with contextlib.nullcontext() if extractor.thread_safe else self._extracting:
             return list(extractor.records(pictures))
@@ -152,10 +152,10 @@ class QueryFeatures:
         """The extractor that made the training features of an input. Raises UnavailableError."""
         with self._lock:
             if name not in self._extractors:
-                self._extractors[name] = self._build(name)
+                self._extractors[name] = self._build_extractor(name)
             return self._extractors[name]
 
-    def _build(self, name: str) -> Extractor:
+    def _build_extractor(self, name: str) -> Extractor:
         config, trained = self.inputs[name], self.embedders[name].fingerprint
         source = trained.get("extractor", "unknown")
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
@@ -182,7 +182,7 @@ class QueryFeatures:
         store there are none."""
         for name, embedder in self.embedders.items():
             for value in example.seen_by(name).shown(embedder.reader.field):
-                if isinstance(value, Record) and (known := self._range(name)) is not None:
+                if isinstance(value, Record) and (known := self._known_range(name)) is not None:
                     distance = known.distance(value.features[: embedder.reader.limit])
                     if distance > MARGIN * known.farthest:
                         yield (
@@ -191,7 +191,7 @@ class QueryFeatures:
                             f"{known.farthest:.1f}); expect no sensible answer"
                         )
 
-    def _range(self, name: str) -> FeatureRange | None:
+    def _known_range(self, name: str) -> FeatureRange | None:
         with self._lock:
             if name not in self._ranges:
                 reader = self.embedders[name].reader

@@ -57,15 +57,15 @@ class StepNames:
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
         self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
         fields = {*recipe.inputs, *self._fields}
-        objective = _objective(recipe, step)
+        objective = _predicting_objective(recipe, step)
         self.filled = frozenset(objective.provides() if objective else ())
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.separate = objective is not None and objective.encodes_separately
-        self.labels = tuple(name for name in _labels(recipe, step) if name not in fields)
+        self.labels = tuple(name for name in _query_labels(recipe, step) if name not in fields)
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         inputs = self.inputs.items()
         self.pictures = [name for name, config in inputs if isinstance(config, FeaturesConfig) or config.takes_picture]
-        labels = [label for name in recipe.steps for label in _labels(recipe, name) if label not in fields]
+        labels = [label for name in recipe.steps for label in _query_labels(recipe, name) if label not in fields]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
         self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
 
@@ -147,15 +147,15 @@ class StepNames:
                 )
 
 
-def _objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:
+def _predicting_objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:
     """The objective that makes a step's predictions; None for a step that writes texts."""
     predicts = recipe.predicts(step)
     return None if predicts is None or predicts[0] == GENERATOR else recipe.objectives[predicts[0]]
 
 
-def _labels(recipe: Recipe, step: str) -> tuple[str, ...]:
+def _query_labels(recipe: Recipe, step: str) -> tuple[str, ...]:
     """The labels that a query to a step may give."""
-    if (objective := _objective(recipe, step)) is not None:
+    if (objective := _predicting_objective(recipe, step)) is not None:
         return objective.required_labels
     return () if recipe.generator is None else recipe.generator.query_labels
 

@@ -44,7 +44,7 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
         return Picture(name, partial(Image.fromarray, value))
     if isinstance(value, Image.Image):
         image = upright(value)  # now: the file behind the image may be closed later
-        return Picture(name, partial(_opened, image))
+        return Picture(name, partial(_return_image, image))
     if hasattr(value, "read"):
         content = value.read()
         if not isinstance(content, bytes):
@@ -55,7 +55,7 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
     return None
 
 
-def _opened(image: Image.Image) -> Image.Image:
+def _return_image(image: Image.Image) -> Image.Image:
     return image
 
 

@@ -44,7 +44,7 @@ def write_shard(
         raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding that does not sample")
     target, header = shard.path(path), header_of(predictor, queries, options, shard)
     if target.exists():
-        _check_header(target, next(iter(_lines(target)), {}), header)
+        _check_header(target, next(iter(_read_lines(target)), {}), header)
         advance(len(numbers))
         return target
     with answers_file(target, resume=True) as file:
@@ -72,12 +72,12 @@ def header_of(
         "queries": len(queries),
         "ids": ids.hexdigest(),
         "step": predictor.step,
-        "weights": _weights(predictor.model),
+        "weights": _weights_checksum(predictor.model),
         "decoding": None if options is None else json.loads(options.model_dump_json()),
     }
 
 
-def _weights(model: Model) -> str:
+def _weights_checksum(model: Model) -> str:
     """A checksum of all weights."""
     total = 0
     for name, tensor in sorted(model.state_dict().items()):
@@ -99,13 +99,15 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
     answers: dict[int, dict[str, Any]] = {}
     first: dict[str, Any] = {}
     for shard, file in files.items():
-        lines = _lines(file)
+        lines = _read_lines(file)
         header = next(lines, {})
         first = first or header
         count = header.get("queries")
         if header.get("shard") != str(shard) or type(count) is not int or count < 0:
             raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
-        if changed := [name for name in {**first, **header} if name != "shard" and not _agree(first, header, name)]:
+        if changed := [
+            name for name in {**first, **header} if name != "shard" and not _have_equal_values(first, header, name)
+        ]:
             changes = " and ".join(join_names([name]) for name in changed)
             raise DataError(f"{file}: has other {changes} than {next(iter(files.values()))}; run one of them again")
         for place, line in enumerate(lines, 2):
@@ -122,11 +124,11 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
     return (answers[number] for number in range(first["queries"]))
 
 
-def _agree(first: Mapping[str, Any], second: Mapping[str, Any], name: str) -> bool:
+def _have_equal_values(first: Mapping[str, Any], second: Mapping[str, Any], name: str) -> bool:
     return name in first and name in second and bool(first[name] == second[name])
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a shard. Raises DataError for a line that is no JSON object."""
     with path.open("rb") as file:  # json decodes it; other bytes are not JSON either
         for place, text in enumerate(file, 1):

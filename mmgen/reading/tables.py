@@ -35,15 +35,15 @@ def rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         for cells in filled_rows:
             if len(cells) != len(header):
                 raise DataError(
-                    f"{path}:{reader.line_num}: {_count(cells, 'value')} under {_count(header, 'column')}; put texts "
-                    f"with {'a tab' if by_tabs else 'a comma'} in quotation marks"
+                    f"{path}:{reader.line_num}: {_count_of(cells, 'value')} under {_count_of(header, 'column')}; put "
+                    f"texts with {'a tab' if by_tabs else 'a comma'} in quotation marks"
                 )
             yield reader.line_num, cells
     except csv.Error as error:
         raise DataError(f"{path}:{max(1, reader.line_num)}: {_quoting_problem(error)}") from None
 
 
-def _count(items: Sequence[str], name: str) -> str:
+def _count_of(items: Sequence[str], name: str) -> str:
     return f"{len(items)} {name}{'s' * (len(items) != 1)}"
 
 

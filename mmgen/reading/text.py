@@ -34,14 +34,15 @@ def read_text(path: Path) -> str:
         raise DataError(f"{path}:1: the encoding is UTF-16; save the file as UTF-8")
     if b"\0" in data:
         raise DataError(
-            f"{path}:{_line(data, data.index(0))}: contains a NUL byte; the file is damaged or is not a text file"
+            f"{path}:{_line_number(data, data.index(0))}: contains a NUL byte; the file is damaged or is not a "
+            "text file"
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # the error counts from after a byte-order mark, which has no line break
         raise DataError(
-            f"{path}:{_line(error.object, error.start)}: the encoding is not UTF-8; save the file as UTF-8"
+            f"{path}:{_line_number(error.object, error.start)}: the encoding is not UTF-8; save the file as UTF-8"
         ) from None
 
 
@@ -57,7 +58,7 @@ def read_unpacked(path: Path) -> bytearray:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _line(data: bytes | bytearray, position: int) -> int:
+def _line_number(data: bytes | bytearray, position: int) -> int:
     return data.count(b"\n", 0, position) + 1
 
 

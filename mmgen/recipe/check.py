@@ -94,11 +94,11 @@ class _Check:
         if self.stored:
             table = with_new_names(cls, table)
         table = resolve_paths(cls, table, lambda key: self.layers.folder((*path, key)))
-        config, wrong = _validate(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
+        config, wrong = _config_or_errors(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
         if parts:
             wrong = [mistake for mistake in wrong if mistake["loc"] and mistake["loc"][0] not in parts]
             if not wrong:
-                config, wrong = _validate(lambda: cls.model_validate({**table, **parts}))
+                config, wrong = _config_or_errors(lambda: cls.model_validate({**table, **parts}))
         self.mistakes(cls, wrong, path)
         return None if wrong else config
 
@@ -174,7 +174,7 @@ class _Check:
 
     def top(self, values: dict[str, Any]) -> Recipe | None:
         """The recipe, from checked parts and tables and from its top-level keys. None if there is a problem."""
-        recipe, mistakes = _validate(lambda: Recipe.model_validate(values))
+        recipe, mistakes = _config_or_errors(lambda: Recipe.model_validate(values))
         for mistake in mistakes:
             # parts and tables are checked already; a None among them has been reported
             if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
@@ -193,7 +193,7 @@ class _Check:
         if built.get("generator") is not None and built["decoding"] is not None:
             for option, reason in built["generator"].option_errors(built["decoding"]).items():
                 self.problem(("decoding", option), reason)
-        if "generator" not in built and (step := next(_writing(built["steps"] or {}), None)):
+        if "generator" not in built and (step := next(_steps_that_write(built["steps"] or {}), None)):
             self.problem(
                 ("generator",),
                 f"is missing, and step '{step}' trains it: add a table [generator], or name the step's objectives",
@@ -233,7 +233,7 @@ class _Check:
                     ("steps", name, "start"),
                     f"unknown step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",
                 )
-            elif circle := _circle(steps, name):
+            elif circle := _cycle_of_starts(steps, name):
                 self.problem(
                     ("steps", name, "start"), f"the steps start from each other in a cycle: {' -> '.join(circle)}"
                 )
@@ -263,12 +263,12 @@ class _Check:
                 )
 
 
-def _writing(steps: Mapping[str, Step | None]) -> Iterator[str]:
+def _steps_that_write(steps: Mapping[str, Step | None]) -> Iterator[str]:
     """The steps that train the generator."""
     yield from (name for name, step in steps.items() if step is not None and GENERATOR in step.objectives)
 
 
-def _validate(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[Any]]:
+def _config_or_errors(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[Any]]:
     """The config that pydantic validates, or pydantic's errors."""
     try:
         return validate(), []
@@ -276,7 +276,7 @@ def _validate(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list
         return None, list(error.errors())
 
 
-def _circle(steps: Mapping[str, Step | None], name: str) -> list[str]:
+def _cycle_of_starts(steps: Mapping[str, Step | None], name: str) -> list[str]:
     """The steps from `name` back to itself along `start`; empty without a cycle."""
     trail, last = {name: None}, name
     while (step := steps.get(last)) is not None and step.start in steps:

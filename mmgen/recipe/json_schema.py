@@ -25,11 +25,11 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema(registry: Registry) -> Schema:
     """The schema of a recipe file."""
-    tables = _tables(registry)
+    tables = _table_schemas(registry)
     top = {
         "extends": {"type": "string", "description": "another recipe file, which this file overrides"},
         "profile": {"type": "string", "description": "the profile that overrides the recipe"},
-        "profiles": _group(
+        "profiles": _named_tables(
             {"type": "object", "properties": {"extends": EXTENDED, **tables}, "additionalProperties": False},
             "layers to choose from with --profile",
         ),
@@ -53,21 +53,24 @@ def decoding_classes(registry: Registry) -> dict[type[DecodingConfig], list[str]
     return classes
 
 
-def _tables(registry: Registry) -> dict[str, Schema]:
+def _table_schemas(registry: Registry) -> dict[str, Schema]:
     """The keys of a recipe, and of a profile."""
     about = {name: info.description for name, info in Recipe.model_fields.items()}
     plain = optional_schema(Recipe)["properties"]
     return {
         **{name: plain[name] for name in ("name", "description", "seed", "output", "jobs")},
         **{name: _reference(kind) for name, kind in PARTS.items()},
-        **{name: _group(_reference(kind), about[name] or f"{kind}s by name") for name, kind in NAMED_PARTS.items()},
+        **{
+            name: _named_tables(_reference(kind), about[name] or f"{kind}s by name")
+            for name, kind in NAMED_PARTS.items()
+        },
         **{name: optional_schema(cls) for name, cls in TABLES.items()},
-        "decoding": _decoding(registry),
-        "steps": _group(_step(), "rows of the table, in order"),
+        "decoding": _decoding_schema(registry),
+        "steps": _named_tables(_step_schema(), "rows of the table, in order"),
     }
 
 
-def _decoding(registry: Registry) -> Schema:
+def _decoding_schema(registry: Registry) -> Schema:
     """The keys of all classes of [decoding], since the generator may stand in another layer of the recipe. With one
     object, an editor marks the wrong key and not the table. `mmgen check` refuses keys of another generator's class."""
     first, *rest = (optional_schema(cls) for cls in decoding_classes(registry))
@@ -79,7 +82,7 @@ def _decoding(registry: Registry) -> Schema:
     return {**first, "properties": properties}
 
 
-def _step() -> Schema:
+def _step_schema() -> Schema:
     step = optional_schema(Step)
     step["properties"]["training"] = optional_schema(Training)
     description = step["properties"]["data"]["description"]
@@ -165,5 +168,5 @@ def _reference(kind: str) -> Schema:
     return {"$ref": f"#/$defs/{kind}"}
 
 
-def _group(table: Schema, description: str) -> Schema:
+def _named_tables(table: Schema, description: str) -> Schema:
     return {"type": "object", "description": description, "additionalProperties": table}

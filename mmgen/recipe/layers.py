@@ -44,12 +44,12 @@ class Layered:
             if isinstance(value, dict):
                 old = below.get(name)
                 if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
-                    self._drop(target_path, name in below)
+                    self._drop_origins(target_path, name in below)
                     below[name] = {}
                 self.origins.setdefault(target_path, origins.get(source_path, ""))
                 self._merge(below[name], value, origins, source_path, target_path)
             else:
-                self._drop(target_path, name in below)
+                self._drop_origins(target_path, name in below)
                 below[name] = value
                 self.origins[target_path] = origins.get(source_path, "")
                 inside = (
@@ -65,9 +65,9 @@ class Layered:
         replaced = INSTEAD_OF.get(name) if table[-1:] == ("training",) else None
         if replaced is not None and replaced in below and replaced not in above:
             del below[replaced]
-            self._drop((*table, replaced), True)
+            self._drop_origins((*table, replaced), True)
 
-    def _drop(self, path: Key, exists: bool) -> None:
+    def _drop_origins(self, path: Key, exists: bool) -> None:
         """Delete the origins of a value, or of a table and its content, if it exists."""
         for key in [key for key in self.origins if key[: len(path)] == path] if exists else ():
             del self.origins[key]
@@ -93,7 +93,7 @@ class Layered:
 def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[Layered, str | None]:
     """All layers of a recipe file, merged, and the profile's name. Raises RecipeError."""
     merged = Layered()
-    for table, origins in _files(path):
+    for table, origins in _read_with_parents(path):
         merged.lay(table, origins)
     profiles = merged.values.pop("profiles", {})
     default = merged.values.pop("profile", None)
@@ -136,7 +136,7 @@ def _profile_chain(merged: Layered, profiles: dict[str, Any], chosen: Any, where
 def profiles(path: Path) -> list[str]:
     """The names of a recipe's profiles, including those of its parents."""
     merged = Layered()
-    for table, origins in _files(path):
+    for table, origins in _read_with_parents(path):
         merged.lay(table, origins)
     tables = merged.values.get("profiles", {})
     return list(tables) if isinstance(tables, dict) else []
@@ -147,13 +147,15 @@ def _is_table_array(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
 
 
-def _files(path: Path, seen: tuple[Path, ...] = (), named_at: str = "") -> list[tuple[dict, dict[Key, str]]]:
+def _read_with_parents(
+    path: Path, seen: tuple[Path, ...] = (), named_at: str = ""
+) -> list[tuple[dict, dict[Key, str]]]:
     """The file's table after its parents', each with its origins. `asked`: the place that names the file, for
     errors."""
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{named_at}{path}: extends itself through {' and '.join(map(str, seen))}")
-        text = _decode(path, regular(path).read_bytes())
+        text = _decode_recipe(path, regular(path).read_bytes())
     except FileNotFoundError:
         raise RecipeError(
             f"{named_at}{path}: no such recipe; `mmgen init` copies the recipes that come with mmgen into a folder"
@@ -178,10 +180,10 @@ def _files(path: Path, seen: tuple[Path, ...] = (), named_at: str = "") -> list[
             f"{origins.get(('extends',), path)}: extends: must be the path of one recipe, relative to this file"
         )
     named = f"{origins.get(('extends',), path)}: extends: "
-    return [*_files(path.parent / parent, (*seen, path.resolve()), named), (table, origins)]
+    return [*_read_with_parents(path.parent / parent, (*seen, path.resolve()), named), (table, origins)]
 
 
-def _decode(path: Path, data: bytes) -> str:
+def _decode_recipe(path: Path, data: bytes) -> str:
     """A recipe's text, without the byte order mark that some editors write. Raises RecipeError."""
     if what := foreign(data):
         raise RecipeError(f"{path}: {what}")

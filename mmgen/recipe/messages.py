@@ -60,15 +60,19 @@ def mistake_text(mistake: Mapping[str, Any]) -> str:
         return str(context["error"])
     if kind in BOUNDS:
         bound, words = BOUNDS[kind]
-        return f"must be {words.format(_number(context[bound]))}, not {_toml_text(value)}"
+        return f"must be {words.format(_format_bound(context[bound]))}, not {_toml_text(value)}"
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", context["expected"])
         return f"must be {context['expected']}, not {_toml_text(value)}{did_you_mean(str(value), known)}"
     if kind in ("too_short", "string_too_short"):
         least = context["min_length"]
-        return "must not be empty" if least == 1 else f"must have at least {least} {_units(kind)}, not {len(value)}"
+        return (
+            "must not be empty"
+            if least == 1
+            else f"must have at least {least} {_unit_of_length(kind)}, not {len(value)}"
+        )
     if kind in ("too_long", "string_too_long"):
-        return f"must have at most {context['max_length']} {_units(kind)}, not {len(value)}"
+        return f"must have at most {context['max_length']} {_unit_of_length(kind)}, not {len(value)}"
     if kind == "string_pattern_mismatch":
         named = context["pattern"] == f"^{NAME}$"
         return (
@@ -82,11 +86,11 @@ def mistake_text(mistake: Mapping[str, Any]) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
-def _units(kind: str) -> str:
+def _unit_of_length(kind: str) -> str:
     return "characters" if kind.startswith("string") else "entries"
 
 
-def _number(bound: float) -> str:
+def _format_bound(bound: float) -> str:
     return f"{bound:g}" if isinstance(bound, float) else str(bound)
 
 

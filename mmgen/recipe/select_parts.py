@@ -36,14 +36,14 @@ def select_parts(
                 f"--{kind} {name}: unknown {kind}{did_you_mean(name, known)}; choose from: {', '.join(known)}"
             )
         configs[name] = (
-            _override(of, name, from_recipe[name], settings, registry)
+            _override_settings(of, name, from_recipe[name], settings, registry)
             if name in from_recipe
             else part_from(of, name, settings, registry, f"{name}.")
         )
     return configs
 
 
-def _override(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
+def _override_settings(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
     """The recipe's part of this name, with some settings overridden."""
     required = {key: getattr(config, key) for key, info in type(config).model_fields.items() if info.is_required()}
     laid = part_from(of, config.type, tuple(settings), registry, f"{name}.", required)

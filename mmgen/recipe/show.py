@@ -16,12 +16,12 @@ def toml(values: dict[str, Any], layers: Layered) -> str:
     lines: list[tuple[str, str]] = (
         [(f"# profile {values['profile']}, already applied", "")] if values["profile"] else []
     )
-    _table({**values, "profile": None}, (), layers, lines)
+    _write_table({**values, "profile": None}, (), layers, lines)
     width = min(60, max(len(left) for left, origin in lines if origin))
     return "\n".join(f"{left:<{width}}  # {origin}" if origin else left for left, origin in lines)
 
 
-def _table(values: dict[str, Any], path: Key, layers: Layered, lines: list[tuple[str, str]]) -> None:
+def _write_table(values: dict[str, Any], path: Key, layers: Layered, lines: list[tuple[str, str]]) -> None:
     plain = {name: value for name, value in values.items() if not isinstance(value, dict) and value is not None}
     if path and plain:
         lines += [("", ""), (f"[{'.'.join(map(toml_key, path))}]", "")]
@@ -29,7 +29,7 @@ def _table(values: dict[str, Any], path: Key, layers: Layered, lines: list[tuple
         lines.append((f"{toml_key(name)} = {toml_value(value)}", _origin(layers, (*path, name))))
     for name, value in values.items():
         if isinstance(value, dict):
-            _table(value, (*path, name), layers, lines)
+            _write_table(value, (*path, name), layers, lines)
 
 
 def _origin(layers: Layered, path: Key) -> str:
@@ -44,7 +44,7 @@ def _origin(layers: Layered, path: Key) -> str:
 
 def toml_key(name: str) -> str:
     """A key, in quotation marks where TOML needs them."""
-    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else _quoted(name)
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else _quote(name)
 
 
 def toml_value(value: Any) -> str:
@@ -57,10 +57,10 @@ def toml_value(value: Any) -> str:
             + ", ".join(f"{toml_key(name)} = {toml_value(inner)}" for name, inner in value.items() if inner is not None)
             + "}"
         )
-    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+    return _quote(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A TOML string that is safe to print. TOML has no \\x escapes, and JSON does not escape all control characters."""
     spelt = (
         letter if printable(letter) == letter else _escape(letter) for letter in json.dumps(text, ensure_ascii=False)

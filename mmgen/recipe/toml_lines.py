@@ -47,7 +47,7 @@ def lines(text: str) -> dict[Key, int]:
             continue
         names = tuple(name.strip("\"'") for name in _NAME.findall(match[1]))
         if header:
-            table = _table(names, arrays, line.lstrip().startswith("[["))
+            table = _table_path(names, arrays, line.lstrip().startswith("[["))
         path = table if header else (*table, *names)
         for size in range(1, len(path) + 1):
             numbers.setdefault(path[:size], number)
@@ -59,7 +59,7 @@ def lines(text: str) -> dict[Key, int]:
     return numbers
 
 
-def _table(names: Key, arrays: dict[Key, int], another: bool) -> Key:
+def _table_path(names: Key, arrays: dict[Key, int], another: bool) -> Key:
     """The path of a table's header. `another`: the header begins an entry of an array."""
     path = Key()
     for place, name in enumerate(names):

@@ -192,20 +192,20 @@ class Training(Config):
     @field_validator("lr_gamma")
     @classmethod
     def _of_steps(cls, value: float, info: ValidationInfo) -> float:
-        return cls._only(value, "lr_gamma", "lr_scheduler", "steps", info)
+        return cls._check_only_used_by(value, "lr_gamma", "lr_scheduler", "steps", info)
 
     @field_validator("momentum")
     @classmethod
     def _of_sgd(cls, value: float, info: ValidationInfo) -> float:
-        return cls._only(value, "momentum", "optimizer", "sgd", info)
+        return cls._check_only_used_by(value, "momentum", "optimizer", "sgd", info)
 
     @field_validator("betas", "eps", "bias_correction")
     @classmethod
     def _of_adamw(cls, value: Any, info: ValidationInfo) -> Any:
-        return cls._only(value, info.field_name or "", "optimizer", "adamw", info)
+        return cls._check_only_used_by(value, info.field_name or "", "optimizer", "adamw", info)
 
     @classmethod
-    def _only(cls, value: Any, name: str, key: str, required: str, info: ValidationInfo) -> Any:
+    def _check_only_used_by(cls, value: Any, name: str, key: str, required: str, info: ValidationInfo) -> Any:
         """Check a key that only one optimiser or scheduler uses. Raises ValueError for a value that is not the default
         if `key` is not `required`. The default passes, since a saved recipe has every key."""
         chosen = info.data.get(key, required)

@@ -54,11 +54,11 @@ def attention_panel(
     for first in range(0, len(examples), BATCH):
         for part, attentions in halving.over([resolve(example) for example in examples[first : first + BATCH]], read):
             for example, attention in zip(part, attentions, strict=True):
-                _add(panels[example.id], step, attention)
+                _add_attention(panels[example.id], step, attention)
             advance(len(part))
 
 
-def _add(panel: AttentionPanel, step: str, attention: WordAttention) -> None:
+def _add_attention(panel: AttentionPanel, step: str, attention: WordAttention) -> None:
     panel.words[step] = list(attention.words)
     for name, units in attention.units.items():
         panel.units[name] = list(units.names)

@@ -90,7 +90,9 @@ def card(
             {"letter": letter(place), "pieces": choice.pieces, "right": choice.right}
             for place, choice in enumerate(shared.choices)
         ],
-        "answers": [_answer(step, gallery.answers[step][example.id], panel, card) for step, card in cards.items()],
+        "answers": [
+            _answer_of_step(step, gallery.answers[step][example.id], panel, card) for step, card in cards.items()
+        ],
         "people": _count_texts(example.targets),
         "right": [] if example.targets else _unlisted_answers(shared.answers, [*cards.values()]),
     }
@@ -121,7 +123,7 @@ def _shared_card(cards: Mapping[str, Card]) -> Card:
     )
 
 
-def _answer(step: str, answer: Answer, panel: AttentionPanel, card: Card) -> dict[str, Any]:
+def _answer_of_step(step: str, answer: Answer, panel: AttentionPanel, card: Card) -> dict[str, Any]:
     if not isinstance(answer, Generation) or card.bars or card.line:
         return {"step": step, "words": [], "seen": False, "passes": [], "card": card}
     words = panel.words.get(step) or [answer.text]

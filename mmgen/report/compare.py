@@ -56,11 +56,11 @@ def compare(paths: Sequence[Path]) -> RunComparison:
     """
     if len({path.resolve() for path in paths}) < len(paths):
         raise RunError("compare: duplicate run; name each run once")
-    runs = {label: _seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
-    rows = {label: _rows(folders) for label, folders in runs.items()}
-    tables = [_table(steps, columns, rows) for steps, columns in _group_steps(rows)]
+    runs = {label: _runs_of_seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
+    rows = {label: _scores_by_step(folders) for label, folders in runs.items()}
+    tables = [_format_comparison(steps, columns, rows) for steps, columns in _group_steps(rows)]
     difference_tables = _difference_tables(runs, rows)
-    recipes = {label: _recipe(folders[0]) for label, folders in runs.items()}
+    recipes = {label: _compared_settings(folders[0]) for label, folders in runs.items()}
     first = next(iter(recipes))
     notes = [f"{label}: {_describe_seeds(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
@@ -90,7 +90,9 @@ def _share_most(first: Collection[str], second: Collection[str]) -> bool:
     return 2 * len(set(first).intersection(second)) > max(len(first), len(second))
 
 
-def _table(steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]) -> list[list[str]]:
+def _format_comparison(
+    steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]
+) -> list[list[str]]:
     lines = [["step", "run", *columns]]
     for step in steps:
         for label, run_rows in rows.items():
@@ -125,7 +127,7 @@ def _difference_tables(
     return [*tables, "\n".join(notes)] if notes else []
 
 
-def _seeds(path: Path) -> list[RunFolder]:
+def _runs_of_seeds(path: Path) -> list[RunFolder]:
     """The runs of a path, which may differ only in the seed."""
     folders = RunFolder.found_in(path)
     if not folders:
@@ -133,9 +135,9 @@ def _seeds(path: Path) -> list[RunFolder]:
             f"{path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that contains its "
             "seeds"
         )
-    mismatches = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
+    mismatches = [folder for folder in folders if _compared_settings(folder) != _compared_settings(folders[0])]
     if mismatches:
-        changes = "; ".join(differences(_recipe(folders[0]), _recipe(mismatches[0])))
+        changes = "; ".join(differences(_compared_settings(folders[0]), _compared_settings(mismatches[0])))
         raise RunError(
             f"{path}: {folders[0].path.name} and {mismatches[0].path.name} differ in more than the seed ({changes}); "
             "compare these runs by their own folders"
@@ -148,7 +150,7 @@ def _seeds(path: Path) -> list[RunFolder]:
     return folders
 
 
-def _recipe(folder: RunFolder) -> dict[str, Any]:
+def _compared_settings(folder: RunFolder) -> dict[str, Any]:
     """The settings to compare: all but the run's name and seed."""
     return {key: value for key, value in folder.identity().items() if key not in ("seed", "name")}
 
@@ -180,7 +182,7 @@ def _without_repeats(changes: Sequence[str], steps: int) -> list[str]:
     ]
 
 
-def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
+def _scores_by_step(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
     """Step -> column -> score, or the mean and deviation over seeds."""
     steps = read_table(folders[0].path / "recipe.json", steps=dict)["steps"]
     rows = {}

@@ -39,8 +39,8 @@ def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: s
 
     Both runs are resampled over the same examples (paired), and each over its seeds."""
     scored = [[score.read(folder.step(step)) for folder in run if folder.finished(step)] for run in (first, second)]
-    examples = [_examples(run[0], step) for run in (first, second)]
-    if not all(scored) or not examples[0] or _targets(examples[0]) != _targets(examples[1]):
+    examples = [_scored_examples(run[0], step) for run in (first, second)]
+    if not all(scored) or not examples[0] or _targets_by_id(examples[0]) != _targets_by_id(examples[1]):
         return {}
     groups = groups_of(examples[0])
     resampled = [[resampled_means(scores, groups, RESAMPLES) for scores in run] for run in scored]
@@ -58,14 +58,14 @@ def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: s
     return results
 
 
-def _examples(folder: RunFolder, step: str) -> Sequence[Example]:
+def _scored_examples(folder: RunFolder, step: str) -> Sequence[Example]:
     try:
         return ScoredExamples(folder.recipe(installed()), folder.path).scored_by(step)
     except MmgenError:  # the table works without examples
         return ()
 
 
-def _targets(examples: Sequence[Example]) -> list[tuple[str, str]]:
+def _targets_by_id(examples: Sequence[Example]) -> list[tuple[str, str]]:
     return [(example.id, repr((example.targets, sorted(example.labels.items())))) for example in examples]
 
 

@@ -29,7 +29,7 @@ def write_comparison(comparison: RunComparison, path: Path) -> None:
     write_text(path, WRITERS[path.suffix](comparison))
 
 
-def _csv(comparison: RunComparison) -> str:
+def _as_csv(comparison: RunComparison) -> str:
     """A line for each score: run, step, score, mean, deviation (empty for a single seed). Unknown scores are left
     out."""
     text = io.StringIO()
@@ -44,17 +44,17 @@ def _csv(comparison: RunComparison) -> str:
     return text.getvalue()
 
 
-def _latex(comparison: RunComparison) -> str:
+def _as_latex(comparison: RunComparison) -> str:
     """Tables of the package booktabs; what else is printed becomes comments."""
-    parts = [_comment(part) if isinstance(part, str) else _tabular(part) for part in comparison.sections]
+    parts = [_as_latex_comment(part) if isinstance(part, str) else _latex_tabular(part) for part in comparison.sections]
     return "\n\n".join(["% needs \\usepackage{booktabs}", *parts]) + "\n"
 
 
-def _comment(text: str) -> str:
+def _as_latex_comment(text: str) -> str:
     return "\n".join(f"% {line}" for line in text.splitlines())
 
 
-def _tabular(rows: Sequence[Sequence[str]]) -> str:
+def _latex_tabular(rows: Sequence[Sequence[str]]) -> str:
     """The first two columns hold words, the others numbers."""
     head, *body = [f"{' & '.join(cell.translate(LATEX) for cell in row)} \\\\" for row in rows]
     columns = "ll" + "r" * (len(rows[0]) - 2)
@@ -63,8 +63,8 @@ def _tabular(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _markdown(comparison: RunComparison) -> str:
+def _as_markdown(comparison: RunComparison) -> str:
     return f"{comparison}\n"
 
 
-WRITERS: Mapping[str, Callable[[RunComparison], str]] = {".csv": _csv, ".tex": _latex, ".md": _markdown}
+WRITERS: Mapping[str, Callable[[RunComparison], str]] = {".csv": _as_csv, ".tex": _as_latex, ".md": _as_markdown}

@@ -52,7 +52,7 @@ def outlines(step_boxes: Mapping[str, Box], right: Box | None) -> list[dict[str,
         shapes.append(
             {
                 "step": step,
-                **_sides(box),
+                **_sides_of_box(box),
                 "dashes": f"{DASH} {DASH * (len(overlapping_steps) - 1)}" if len(overlapping_steps) > 1 else "",
                 "offset": -DASH * overlapping_steps.index(step),
             }
@@ -66,10 +66,10 @@ def _hide_each_other(first: Box, second: Box) -> bool:
 
 def numbered_outline(number: int, box: Box) -> dict[str, Any]:
     """The box of an object, drawn with its number."""
-    return {"number": number, **_sides(box)}
+    return {"number": number, **_sides_of_box(box)}
 
 
-def _sides(box: Box) -> dict[str, float]:
+def _sides_of_box(box: Box) -> dict[str, float]:
     x0, y0, x1, y1 = box
     sides = {"x": x0, "y": y0, "width": max(0.0, x1 - x0), "height": max(0.0, y1 - y0)}
     return {name: round(side, 4) for name, side in sides.items()}

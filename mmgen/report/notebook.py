@@ -47,17 +47,17 @@ class PictureSheet:
         return f"<PictureSheet of {len(self.examples)} examples>"
 
     def __str__(self) -> str:
-        return "\n\n".join(table(rows, texts=2) for _, rows in self._rows())
+        return "\n\n".join(table(rows, texts=2) for _, rows in self._example_rows())
 
     def _repr_html_(self) -> str:
         pictures, note = find(self.dataset, self.examples)
         blocks = [
             f"<div>{picture_tags(pictures.get(example.id, ()))}\n{html_table(rows)}</div>"
-            for example, rows in self._rows()
+            for example, rows in self._example_rows()
         ]
         return "\n".join([*blocks, *[f"<p>{escape(note)}</p>"] * bool(note)])
 
-    def _rows(self) -> Iterator[tuple[Example, list[list[str]]]]:
+    def _example_rows(self) -> Iterator[tuple[Example, list[list[str]]]]:
         """Each example with the rows of its table, the first the header."""
         for place, example in enumerate(self.examples):
             results = self.results[place] if self.results else ()

@@ -77,11 +77,14 @@ def write_page(
             else "every step has evaluate = false"
         )
         raise RunError(f"{folder.path}: no step with scores is finished yet; {advice}")
-    galleries = _galleries(recipe, folder, datasets, tables, shown)
-    cards, data, notes = _cards(recipe, datasets, galleries, load, progress)
+    galleries = _make_galleries(recipe, folder, datasets, tables, shown)
+    cards, data, notes = _make_cards(recipe, datasets, galleries, load, progress)
     steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
     of_all_texts = {gallery.number: _columns_of_metrics(recipe, gallery, "of_all_texts") for gallery in galleries}
-    scores = {gallery.number: _scores(folder, datasets, gallery, of_all_texts[gallery.number]) for gallery in galleries}
+    scores = {
+        gallery.number: _scores_by_card(folder, datasets, gallery, of_all_texts[gallery.number])
+        for gallery in galleries
+    }
     lower = {gallery.number: _columns_of_metrics(recipe, gallery, "lower_is_better") for gallery in galleries}
     table_contexts = [
         page_table(run_table, row_intervals(folder, run_table, datasets.scored_by(next(iter(run_table.steps)))))
@@ -95,8 +98,8 @@ def write_page(
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },
-        "probes": _probes(folder.path / "probes"),
-        "plots": _plots(recipe, folder),
+        "probes": _probe_results(folder.path / "probes"),
+        "plots": _draw_curves(recipe, folder),
         "per_token": all(recipe.steps[step].objectives == (GENERATOR,) for step in recipe.steps),
         "at_once": AT_ONCE,
         "galleries": galleries,
@@ -105,9 +108,9 @@ def write_page(
         "metrics": [
             metric
             for number, gallery_scores in scores.items()
-            for metric in _metrics(gallery_scores, number, lower[number])
+            for metric in _metrics_of_examples(gallery_scores, number, lower[number])
         ],
-        "results": _results(recipe, galleries),
+        "results": _kinds_of_results(recipe, galleries),
         "data": {
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
             "looks": data,
@@ -135,13 +138,13 @@ def _columns_of_metrics(
     return frozenset().union(*(table.columns_with(recipe.judging(step), quality) for step in gallery.steps))
 
 
-def _results(recipe: Recipe, galleries: Sequence[Gallery]) -> str:
+def _kinds_of_results(recipe: Recipe, galleries: Sequence[Gallery]) -> str:
     """What the steps give: texts, predictions, or both."""
     writes = {recipe.makes_texts(step) for gallery in galleries for step in gallery.steps}
     return " or ".join([*(["text"] if True in writes else []), *(["prediction"] if False in writes else [])])
 
 
-def _galleries(
+def _make_galleries(
     recipe: Recipe, folder: RunFolder, datasets: ScoredOn, tables: Sequence[table.Table], shown: int
 ) -> list[Gallery]:
     """One gallery per data set on which steps are scored, with `shown` examples in total."""
@@ -161,7 +164,7 @@ def _galleries(
     return galleries
 
 
-def _cards(
+def _make_cards(
     recipe: Recipe,
     datasets: ScoredOn,
     galleries: Sequence[Gallery],
@@ -179,7 +182,7 @@ def _cards(
         if example_pictures:
             with progress.task("report: pictures", len(example_pictures), "examples") as advance:
                 shots, unreadable_note = pictures.thumbnails(example_pictures, advance)
-        panels, attention_note = _panels(recipe, gallery, load, progress)
+        panels, attention_note = _attention_panels(recipe, gallery, load, progress)
         for example in gallery.examples:
             example_shots, panel = shots.get(example.id, ()), panels[example.id]
             boxes = example_pictures[example.id][0].boxes if example_shots else None
@@ -193,7 +196,7 @@ def _cards(
     return [*cards.values()], data, [*dict.fromkeys(notes)]
 
 
-def _scores(
+def _scores_by_card(
     folder: RunFolder, datasets: ScoredOn, gallery: Gallery, left_out: Collection[str]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Card -> step -> metric -> value, without the columns in `left_out`."""
@@ -212,7 +215,7 @@ def _scores(
     return scores
 
 
-def _metrics(
+def _metrics_of_examples(
     scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int, lower: Collection[str]
 ) -> list[dict[str, Any]]:
     """Metrics with values for examples of a gallery; yes-or-no metrics with both values come first."""
@@ -233,7 +236,9 @@ def _metrics(
     return sorted(metrics, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])
 
 
-def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:
+def _attention_panels(
+    recipe: Recipe, gallery: Gallery, load: Load, progress: Progress
+) -> tuple[dict[str, AttentionPanel], str]:
     """Attention of every generating step, by example id; and a note on steps without attention, or ""."""
     panels = {example.id: AttentionPanel() for example in gallery.examples}
     reasons: dict[str, None] = {}
@@ -254,7 +259,7 @@ def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) ->
     return panels, " ".join(reasons)
 
 
-def _plots(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
+def _draw_curves(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
     """Kind -> plot for the page; each is also saved as a file."""
     from markupsafe import Markup
 
@@ -270,7 +275,7 @@ def _plots(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
     return plots
 
 
-def _probes(folder: Path) -> list[dict[str, Any]]:
+def _probe_results(folder: Path) -> list[dict[str, Any]]:
     """The results of probes: plots as data URIs, tables as texts, notes."""
     results = []
     for name, findings in probe.read(folder).items():

@@ -28,10 +28,10 @@ def row_intervals(folder: RunFolder, table: Table, examples: Sequence[Example]) 
     for step, again in table.again.items():
         folders = [place for place in decodings.folders(folder, step) if place.name in again]
         places |= {decodings.label(step, place.name): place for place in folders}
-    return {label: _intervals(score.read(place), groups) for label, place in places.items()}
+    return {label: _score_intervals(score.read(place), groups) for label, place in places.items()}
 
 
-def _intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
+def _score_intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
     spans = {name: interval(values) for name, values in resampled_means(scores, groups, RESAMPLES).items()}
     return {
         name: (low, high) for name, (low, high) in spans.items() if low < high
@@ -40,7 +40,7 @@ def _intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
 
 def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
     """The template's data of a table. A published row follows the step of the same name."""
-    best = _best(table)
+    best = _best_values(table)
 
     def row(label: str, values: Values, kind: str) -> dict[str, Any]:
         row_spans, cells = intervals.get(label, {}), []
@@ -77,7 +77,7 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
     }
 
 
-def _best(table: Table) -> dict[str, str]:
+def _best_values(table: Table) -> dict[str, str]:
     """Column -> the best formatted value among the rows of steps, if several rows have values and these differ."""
     rows, best = table.rows().values(), {}
     for column in table.columns:

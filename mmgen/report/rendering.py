@@ -34,7 +34,7 @@ class StepRenderer:
             if renderer := self._renderer():
                 return checked_card(renderer.card(example, answer))
         except Exception as error:  # of any kind: renderers may come from third parties
-            self._note(error, "card", example)
+            self._note_failure(error, "card", example)
         return Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()
 
     def line(self, example: ResolvedExample, answer: Answer) -> str:
@@ -46,7 +46,7 @@ class StepRenderer:
                     raise ValueError(f"returned {line!r:.60}; expected a string")
                 return line
         except Exception as error:
-            self._note(error, "line", example)
+            self._note_failure(error, "line", example)
         return as_json(answer.value) if isinstance(answer, Prediction) else answer.text
 
     def _renderer(self) -> Renderer | None:
@@ -54,7 +54,7 @@ class StepRenderer:
             self._built = self.config.model_validate({}).build()
         return self._built
 
-    def _note(self, error: Exception, method: str, example: ResolvedExample) -> None:
+    def _note_failure(self, error: Exception, method: str, example: ResolvedExample) -> None:
         if not self.notes:
             text = " ".join(str(error).split())
             reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".rstrip(": ")

@@ -17,18 +17,18 @@ def samples(answers: Sequence[Answer], examples: Sequence[Example], renderer: St
     for index in range(0, len(examples), max(1, len(examples) // count)):
         example, answer = examples[index], answers[index]
         line = renderer.line(resolve(example), answer)
-        context = _caption(example) if isinstance(answer, Generation) else _texts(example)
+        context = _first_text(example) if isinstance(answer, Generation) else _input_texts(example)
         lines.append(f"    {padded(line, 42)} <- {example.id}: {context}")
     return "\n".join([*lines[:count], *renderer.notes])
 
 
-def _texts(example: Example) -> str:
+def _input_texts(example: Example) -> str:
     """The texts among the inputs. Keys have no spaces."""
     values = [value[0] if isinstance(value, tuple) and value else value for value in example.inputs.values()]
     return " | ".join(value for value in values if isinstance(value, str) and " " in value)
 
 
-def _caption(example: Example) -> str:
+def _first_text(example: Example) -> str:
     """The first text among the inputs, or else a reference text."""
     captions = [value[0] for value in example.inputs.values() if isinstance(value, tuple) and value]
     return captions[0] if captions else f"(people: {example.targets[0]})" if example.targets else ""

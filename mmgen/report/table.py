@@ -68,7 +68,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """The table for a notebook."""
-        return html_table(_cells(self), self.notes, self.title)
+        return html_table(_table_cells(self), self.notes, self.title)
 
     def rows(self) -> dict[str, Values]:
         """The rows of steps, each followed by its other decodings."""
@@ -94,7 +94,7 @@ def groups(recipe: Recipe) -> list[list[str]]:
     return [steps for steps in (text_steps, *steps_by_group.values()) if steps]
 
 
-def _title(recipe: Recipe, step: str, dataset: Dataset) -> str:
+def _table_title(recipe: Recipe, step: str, dataset: Dataset) -> str:
     """The title of a step's table: kind of prediction and data set; empty for texts about the recipe's [data]."""
     predicts = recipe.predicts(step)
     if recipe.writes(step) or predicts is None:
@@ -113,12 +113,12 @@ def gather_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list
     for steps in groups(recipe):
         if finished := [name for name in steps if folder.finished(name)]:
             dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-            group_table = _gather(recipe, folder, finished, dataset, examples)
-            tables.append(replace(group_table, title=_title(recipe, steps[0], dataset)))
+            group_table = _gather_rows(recipe, folder, finished, dataset, examples)
+            tables.append(replace(group_table, title=_table_title(recipe, steps[0], dataset)))
     return tables
 
 
-def _gather(
+def _gather_rows(
     recipe: Recipe, folder: RunFolder, names: Sequence[str], dataset: Dataset, examples: Sequence[Example]
 ) -> Table:
     steps: dict[str, Values] = {}
@@ -129,10 +129,10 @@ def _gather(
         notes.update(dict.fromkeys(scores.notes))
         notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _decoding_values(recipe, folder, name, notes) for name in steps}
-    return _table(recipe.judging(names[0]), steps, notes, dataset, examples, again)
+    return _build_table(recipe.judging(names[0]), steps, notes, dataset, examples, again)
 
 
-def _table(
+def _build_table(
     metrics: Mapping[str, MetricConfig],
     steps: Mapping[str, Values],
     notes: dict[str, None],
@@ -145,7 +145,7 @@ def _table(
     columns = tuple(dict.fromkeys(column for values in (*steps.values(), *other_decodings) for column in values))
     if not metrics:
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
-    references = _references(metrics, examples, notes, columns)
+    references = _reference_rows(metrics, examples, notes, columns)
     published = _published_rows(dataset, notes)
     lower = columns_with(metrics, "lower_is_better")
     notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}), lower)))
@@ -162,8 +162,8 @@ def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], d
             notes = {note: None for scores in scores_by_label.values() for note in scores.notes}
             values = {label: scores.values for label, scores in scores_by_label.items()}
             dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-            step_table = _table(recipe.judging(steps[0]), values, notes, dataset, examples)
-            tables.append(replace(step_table, title=_title(recipe, steps[0], dataset)))
+            step_table = _build_table(recipe.judging(steps[0]), values, notes, dataset, examples)
+            tables.append(replace(step_table, title=_table_title(recipe, steps[0], dataset)))
     return tables
 
 
@@ -299,10 +299,10 @@ def write_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[
 def markdown(run_table: Table) -> str:
     """A table as Markdown that is also readable in a terminal: rows, then notes on the method."""
     title = [f"{run_table.title}:", ""] if run_table.title else []
-    return "\n".join([*title, table(_cells(run_table)), "", *run_table.notes])
+    return "\n".join([*title, table(_table_cells(run_table)), "", *run_table.notes])
 
 
-def _cells(run_table: Table) -> list[list[str]]:
+def _table_cells(run_table: Table) -> list[list[str]]:
     """The header and the rows of a table."""
     published = {f"{label} (published)": values for label, values in run_table.published.items()}
     rows = [*run_table.rows().items(), *run_table.references.items(), *published.items()]
@@ -310,7 +310,7 @@ def _cells(run_table: Table) -> list[list[str]]:
     return [["step", *run_table.columns], *cells]
 
 
-def _references(
+def _reference_rows(
     metrics: Mapping[str, MetricConfig], examples: Sequence[Example], notes: dict[str, None], columns: Sequence[str]
 ) -> dict[str, Values]:
     """The scores of people's texts and of chance, from the metrics that have them."""

@@ -58,7 +58,7 @@ class DataPass:
                     visit(chunk)
         for step in new:
             sources = self.datasets.sources(step)
-            measures = {name: self._measures[self._key(step, source)] for name, source in sources.items()}
+            measures = {name: self._measures[self._measures_key(step, source)] for name, source in sources.items()}
             self.datasets.set_measures(step, measures)
             by_name = {name: id(source.examples) for name, source in sources.items()}
             counts = {name: self._cut[key] for name, key in by_name.items() if key in self._cut}
@@ -97,14 +97,14 @@ class DataPass:
                     self._check_input(place, f"'{name}' from {owner} inputs", name, examples)
                 if GENERATOR in source.objectives:
                     remedy = f"'{GENERATOR}' from {owner} objectives"
-                    self._add(examples, GENERATOR, partial(check_targets, place, remedy, examples))
-            key = self._key(step, source)
+                    self._add_visit(examples, GENERATOR, partial(check_targets, place, remedy, examples))
+            key = self._measures_key(step, source)
             if key not in self._measures:
                 measures = self._measures[key] = Measures(self._collator(step, source))
-                self._add(source.examples, key, measures.add)
+                self._add_visit(source.examples, key, measures.add)
             if GENERATOR in source.objectives:
                 counts = self._cut.setdefault(id(source.examples), [0, 0])
-                self._add(source.examples, "cut", partial(self._count_cut, counts))
+                self._add_visit(source.examples, "cut", partial(self._count_cut, counts))
         settings = recipe.steps[step]
         for name in recipe.required_inputs(settings.inputs, settings.objectives) if settings.evaluate else ():
             remedy = f"'{name}' from the step's inputs"
@@ -112,9 +112,9 @@ class DataPass:
 
     def _check_input(self, place: str, remedy: str, name: str, examples: Sequence[Example]) -> None:
         reader, fields = self.model.embedders[name].reader, self.recipe.inputs[name].fields
-        self._add(examples, ("input", name), partial(check_examples, place, remedy, reader, fields, examples))
+        self._add_visit(examples, ("input", name), partial(check_examples, place, remedy, reader, fields, examples))
 
-    def _add(self, examples: Sequence[Example], key: object, visit: Visit) -> None:
+    def _add_visit(self, examples: Sequence[Example], key: object, visit: Visit) -> None:
         self._examples[id(examples)] = examples
         self._visits.setdefault(id(examples), {}).setdefault(key, visit)
 
@@ -122,13 +122,13 @@ class DataPass:
         counts[0] += self.model.generator.reader.cut(examples)
         counts[1] += sum(len(example.targets) for example in examples)
 
-    def _key(self, step: str, source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    def _measures_key(self, step: str, source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
         """The examples, inputs and objectives, on which sizes depend."""
         settings = self.recipe.steps[step]
         return id(source.examples), source.inputs or settings.inputs, source.objectives or settings.objectives
 
     def _collator(self, step: str, source: Source) -> Collator:
-        _, inputs, objectives = self._key(step, source)
+        _, inputs, objectives = self._measures_key(step, source)
         return Collator(self.model, inputs, objectives)
 
     def _say_cut(self, cut: Mapping[int, tuple[int, int]]) -> None:

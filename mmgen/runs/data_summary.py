@@ -48,10 +48,10 @@ class DataSummary:
                     for what, images in dataset.lacking(name).items():
                         yield self._missing_line(name, what.replace("_", " "), images)
             raise unreadable
-        yield from _description(dataset.describe(), splits)
+        yield from _describe_data(dataset.describe(), splits)
         for name, examples in splits.items():
             required = self._required_inputs(name)
-            yield from self._split(name, examples, [*required, *self._unread_inputs()], required)
+            yield from self._describe_split(name, examples, [*required, *self._unread_inputs()], required)
             for what, images in dataset.lacking(name).items():
                 yield self._missing_line(name, what.replace("_", " "), images)
         step_examples = {}
@@ -60,12 +60,12 @@ class DataSummary:
                 source_name = f", '{source.name}'" * (len(settings.data_sets) > 1)
                 step_examples[name := f"data of step '{step}'{source_name}"] = source.examples
                 input_names = recipe.required_inputs(source.inputs, source.objectives)
-                yield from self._split(
+                yield from self._describe_split(
                     name, source.examples, input_names, {read: f"step '{step}'" for read in input_names}
                 )
-        yield from _overlaps(recipe, splits | step_examples)
+        yield from _shared_images(recipe, splits | step_examples)
         yield ""
-        yield from self._lengths(splits, step_examples)
+        yield from self._table_of_lengths(splits, step_examples)
         yield from _example_lines(splits[recipe.data.train_split][:3])
 
     def _read_splits(self, dataset: Dataset) -> tuple[dict[str, Sequence[Example]], DataError | None]:
@@ -96,12 +96,13 @@ class DataSummary:
         read = {name for step in recipe.steps.values() for name in step.inputs}
         return [name for name in recipe.required_inputs(recipe.inputs, recipe.objectives) if name not in read]
 
-    def _split(
+    def _describe_split(
         self, name: str, examples: Sequence[Example], inputs: Iterable[str], stops: Mapping[str, str]
     ) -> Iterator[str]:
         """Lines about each input that is read from a split. `stops`: see `_required_inputs`."""
         yield ""
-        yield f"{name}: {_count(examples, 'example')}, {_count([t for e in examples for t in e.targets], 'target')}"
+        targets = [target for example in examples for target in example.targets]
+        yield f"{name}: {_count_of(examples, 'example')}, {_count_of(targets, 'target')}"
         for input_, config in self.recipe.inputs.items():
             if input_ not in inputs:
                 continue
@@ -110,17 +111,17 @@ class DataSummary:
             ]
             if incomplete_ids:
                 yield self._missing_line(name, f"{input_} missing", incomplete_ids)
-                self._problem(stops.get(input_), f"{name}: {_count(incomplete_ids, 'example')} without {input_}")
+                self._add_problem(stops.get(input_), f"{name}: {_count_of(incomplete_ids, 'example')} without {input_}")
             if isinstance(config, FeaturesConfig):
                 read = [(resolve(example), field) for example in examples for field in config.fields]
                 values = [value for example, field in read for value in example.shown(field)]
                 keys = list(dict.fromkeys(value for value in values if isinstance(value, str)))
-                yield from self._features(name, input_, config, keys, stops.get(input_))
+                yield from self._missing_features(name, input_, config, keys, stops.get(input_))
 
-    def _features(
+    def _missing_features(
         self, split: str, input_: str, config: FeaturesConfig, keys: list[str], step: str | None
     ) -> Iterator[str]:
-        images = _count(keys, "image")
+        images = _count_of(keys, "image")
         remark = "".join(f"; {text}" for text in random_features({input_: config}).values())
         try:
             if config.features is not None:
@@ -138,24 +139,24 @@ class DataSummary:
                 raise DataError("the recipe names neither 'features' nor 'extractor'")
         except MmgenError as error:
             yield f"  {input_:<19} {error}"
-            self._problem(step, f"{input_}: {error}")
+            self._add_problem(step, f"{input_}: {error}")
             return
         for lack, lacking_keys in what.items():
             if lacking_keys:
                 yield self._missing_line(split, f"{input_} without {lack}", lacking_keys)
-                self._problem(step, f"{split}: {_count(lacking_keys, 'image')} without {lack} of {input_}")
+                self._add_problem(step, f"{split}: {_count_of(lacking_keys, 'image')} without {lack} of {input_}")
 
     def _missing_line(self, split: str, what: str, ids: Sequence[str]) -> str:
         """A line with the first few ids. All ids are added to `missing`."""
         self.missing += [(split, what, example_id) for example_id in ids]
         return f"  {what:<19} {len(ids):,} ({', '.join(ids[:MOST_NAMED])}{', ...' * (len(ids) > MOST_NAMED)})"
 
-    def _problem(self, step: str | None, text: str) -> None:
+    def _add_problem(self, step: str | None, text: str) -> None:
         """Add a problem of a step, once; no problem if no step reads the input."""
         if step is not None and (problem := f"{text}; {step} reads it") not in self.problems:
             self.problems.append(problem)
 
-    def _lengths(
+    def _table_of_lengths(
         self, splits: Mapping[str, Sequence[Example]], step_examples: Mapping[str, Sequence[Example]]
     ) -> Iterator[str]:
         """The table of lengths in tokens, with a row for the targets and each text input of each split."""
@@ -198,7 +199,7 @@ class DataSummary:
         return [label, *shortest_to_longest, truncated, "-" if unknown is None else f"{unknown_count:,}"]
 
 
-def _description(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
+def _describe_data(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
     """Lines of a data set's description. Counts per split become a table, without rows of zeros."""
     counts = {name: {"examples": len(examples)} for name, examples in splits.items()}
     for name, value in about.items():
@@ -226,7 +227,7 @@ def _description(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example
     )
 
 
-def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
+def _shared_images(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
     """Lines that count the images which two splits share."""
     picture_field = next(
         (config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None
@@ -240,7 +241,7 @@ def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterat
     for place, first in enumerate(names):
         for second in names[place + 1 :]:
             shared = keys[first] & keys[second]
-            yield f"{first} and {second} share {_count(shared, 'image') if shared else 'nothing'}"
+            yield f"{first} and {second} share {_count_of(shared, 'image') if shared else 'nothing'}"
 
 
 def _example_lines(examples: Sequence[Example]) -> Iterator[str]:
@@ -255,6 +256,6 @@ def _example_lines(examples: Sequence[Example]) -> Iterator[str]:
             yield f"  -> {target}"
 
 
-def _count(things: Iterable[Any], name: str) -> str:
+def _count_of(things: Iterable[Any], name: str) -> str:
     number = len(list(things))
     return f"{number:,} {name}{'s' * (number != 1)}"

@@ -61,7 +61,7 @@ def export(
         split_config = form.config(config, split)
         splits[split] = Examples(split_config).check(split, split_config.build().split(split))
     _check_labels(splits, form, config)
-    return write_folder(folder, lambda place: _write(recipe, config, form, place, splits, features, progress))
+    return write_folder(folder, lambda place: _write_splits(recipe, config, form, place, splits, features, progress))
 
 
 def _check_labels(splits: dict[str, Any], form: Exporter, config: DatasetConfig) -> None:
@@ -74,7 +74,7 @@ def _check_labels(splits: dict[str, Any], form: Exporter, config: DatasetConfig)
                 )
 
 
-def _write(
+def _write_splits(
     recipe: Recipe,
     config: DatasetConfig,
     form: Exporter,
@@ -103,7 +103,7 @@ def _write(
         shown_pictures = (picture for picture in dataset.pictures() if picture.key in shown_keys)
         with progress.task("features", len(shown_keys), "images") as advance:
             feature_count = write_tsv(
-                folder / FEATURES, _count_progress(_records(source, sizes, shown_pictures), advance), sizes
+                folder / FEATURES, _count_progress(_feature_records(source, sizes, shown_pictures), advance), sizes
             )
     counts = {split: len(examples) for split, examples in splits.items()}
     return Summary({**data, "images": form.images}, counts, len(pictures), feature_count)
@@ -126,7 +126,7 @@ def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) ->
     return saved
 
 
-def _records(source: FeaturesConfig, sizes: dict[str, Any], pictures: Iterable[Picture]) -> Iterator[Record]:
+def _feature_records(source: FeaturesConfig, sizes: dict[str, Any], pictures: Iterable[Picture]) -> Iterator[Record]:
     if source.features is not None:
         store = open_store(source.features)
         yield from (store.read(key) for key in sizes)

@@ -77,7 +77,7 @@ def probe_export(
             [trained],
             [resolve(example) for example in export.examples],
             lambda: untrained_model(export.load(), export.folder / BACKBONE),
-            _pictures(export.datasets.dataset_of(step), export.examples),
+            _pictures_of(export.datasets.dataset_of(step), export.examples),
             progress,
         )
         return probing.probe(probes, probe_data, folder, export.recipe.seed)
@@ -114,7 +114,7 @@ def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progres
         trained,
         examples,
         lambda: untrained_model(load_run(folder.path, finished_steps[-1]), folder.backbone),
-        _pictures(dataset, examples),
+        _pictures_of(dataset, examples),
         progress,
     )
 
@@ -152,7 +152,7 @@ def untrained_model(run: Predictor, backbone: Path) -> Model:
     return _to_device(run.model)
 
 
-def _pictures(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
+def _pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
     """The examples' pictures by key; empty if the data set has no pictures."""
     try:
         return pictures_of(dataset, examples)

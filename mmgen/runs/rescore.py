@@ -59,7 +59,7 @@ def rescore(
         judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
         if judging:
             examples = datasets.scored_by(name)
-            rows[name] = _rows(recipe, folder, name, examples, judging, progress)
+            rows[name] = _score_step(recipe, folder, name, examples, judging, progress)
             ids |= {label: tuple(example.id for example in examples) for label in rows[name]}
     tables = "\n\n".join(map(report.markdown, report.tables_of_scores(recipe, rows, datasets)))
     return Rescored({label: scores for step_rows in rows.values() for label, scores in step_rows.items()}, ids, tables)
@@ -113,7 +113,7 @@ def _check_metrics(recipe: Recipe, steps: Sequence[str], named: bool) -> None:
         )
 
 
-def _rows(
+def _score_step(
     recipe: Recipe,
     folder: RunFolder,
     step: str,

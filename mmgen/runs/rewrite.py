@@ -48,7 +48,7 @@ def rewrite(
     if name is None:
         name = decodings.name_of(decoding)
     decodings.check_name(name)
-    chosen = _steps(folder, recipe, steps)
+    chosen = _select_steps(folder, recipe, steps)
     accelerator = distributed.start()
     progress = progress if accelerator.is_main_process else Progress()
     with (
@@ -68,7 +68,7 @@ def rewrite(
                 decodings.claim(context.folder, decoding)
         accelerator.wait_for_everyone()
         unwritten = [context for context in contexts if not generations.is_complete(context.folder)]
-        _write(recipe, folder, unwritten, datasets, decoding)
+        _write_generations(recipe, folder, unwritten, datasets, decoding)
         if accelerator.is_main_process:
             data, device = score.datasets_of(recipe, datasets), accelerator.device
             metrics = {key: score.build_metric(key, config, data, device) for key, config in recipe.metrics.items()}
@@ -122,7 +122,7 @@ def score_again(
         score.write_scores(place, scores)
 
 
-def _steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]:
+def _select_steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]:
     """The steps to generate with, in the recipe's order. Raises RunError, RecipeError."""
     recipe.check_steps(names)
     for name in names:
@@ -139,7 +139,7 @@ def _steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]
     return chosen
 
 
-def _write(
+def _write_generations(
     recipe: Recipe, folder: RunFolder, contexts: Sequence[StepContext], datasets: Datasets, decoding: DecodingConfig
 ) -> None:
     """Write `generations.jsonl` for each context, with one model that loads the weights of each step in turn."""

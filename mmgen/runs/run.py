@@ -103,13 +103,13 @@ def run(
             if not outdated:
                 begin_early(todo, recipe, folder, side_by_side, threads, running)
             with _with_place(layers):
-                model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
+                model, recipe = _check_and_build_model(recipe, only, todo, datasets, folder, accelerator, progress)
             say_licenses(model, progress)
             progress.say(choose_threads(threads, model, side_by_side.count))
             metrics = build_metrics(recipe, datasets, accelerator.device) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
-                _keep(recipe, model, datasets, folder)
+                _save_model_files(recipe, model, datasets, folder)
                 save_starts(recipe, todo, model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and accelerator.is_main_process and (message := folder.retire(recipe)):
@@ -143,7 +143,7 @@ def _with_place(layers: Layered) -> Iterator[None]:
         raise DataError(f"{layers.opening(error.about)}{error}") from None
 
 
-def _model(
+def _check_and_build_model(
     recipe: Recipe,
     only: str | None,
     todo: Sequence[str],
@@ -188,7 +188,7 @@ def _run_info(recipe: Recipe, folder: RunFolder, todo: Sequence[str]) -> RunInfo
     return RunInfo(recipe.name, recipe.profile or "default", recipe.seed, folder.path, table, tuple(todo))
 
 
-def _keep(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
+def _save_model_files(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
     """Save the files that loading the run needs besides the steps' files, and the environment."""
     folder.note_environment(recipe)
     keep_parts(model, folder, datasets.vocabularies())

@@ -128,7 +128,7 @@ class Process:
             message = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
-            raise self._failure(self._process.exitcode or 0) from None
+            raise self._process_error(self._process.exitcode or 0) from None
         if isinstance(message, MmgenError | OSError):
             self.error = message
         elif isinstance(message, Event):
@@ -137,7 +137,7 @@ class Process:
             progress.say(message)
         return message is not TRAINED
 
-    def _failure(self, status: int) -> MmgenError:
+    def _process_error(self, status: int) -> MmgenError:
         if isinstance(self.error, MmgenError):
             return self.error
         if self.error:
@@ -171,7 +171,7 @@ class Running:
         if self.resting and not order.early:
             process = self.resting.pop()
         else:
-            self.started.append(process := _start(step, order))
+            self.started.append(process := _start_process(step, order))
         process.train(step)
         self.training[step] = process
 
@@ -192,7 +192,7 @@ class Running:
             process.stop()
 
 
-def _start(step: str, order: Order) -> Process:
+def _start_process(step: str, order: Order) -> Process:
     """A process for a step. Raises RunError if the fork server, which starts processes, has been killed."""
     try:
         return Process(order)

@@ -66,7 +66,7 @@ def save_starts(
         if source is None or started:
             continue
         try:
-            weights = weights_by_source[source] = weights_by_source.get(source) or _read(source)
+            weights = weights_by_source[source] = weights_by_source.get(source) or _read_weights(source)
             weights.read.clear()
             _check_same_files(weights, recipe, folder)
             if isinstance(weights, ExportedWeights):
@@ -74,12 +74,12 @@ def save_starts(
             tensors = select_tensors(recipe, name, model, weights)
         except MmgenError as error:
             raise type(error)(f"{layers.opening(('steps', name, 'start'))}{error}") from None
-        starts[name] = tensors, _record(recipe, name, model, weights, tensors)
+        starts[name] = tensors, _start_record(recipe, name, model, weights, tensors)
     for name, (tensors, record) in starts.items():
         path = folder.step(name) / start_weights.RECORD
         write_json(path, record)
         write_tensors(path.with_name(start_weights.WEIGHTS), tensors)
-        progress.say(_describe(name, record, path))
+        progress.say(_describe_record(name, record, path))
 
 
 def load_start(model: Model, folder: RunFolder, step: str) -> set[str]:
@@ -146,7 +146,7 @@ class ExportedWeights(PublishedWeights):
         return self._tensors[name].shape
 
 
-def _read(source: str) -> PublishedWeights:
+def _read_weights(source: str) -> PublishedWeights:
     if not source.startswith(EXPORT):
         return read_published(source)
     check_export(source.removeprefix(EXPORT))
@@ -233,7 +233,7 @@ def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor,
     return tensor.to(parameter.dtype)
 
 
-def _record(
+def _start_record(
     recipe: Recipe, step: str, model: Model, weights: PublishedWeights, tensors: Mapping[str, Tensor]
 ) -> dict[str, Any]:
     """The content of `start.json`: the files, the taken tensors, the unused ones, and the parameters without one."""
@@ -249,7 +249,7 @@ def _record(
     }
 
 
-def _describe(step: str, record: Mapping[str, Any], path: Path) -> str:
+def _describe_record(step: str, record: Mapping[str, Any], path: Path) -> str:
     """The record as one line."""
     total, unused_names, untouched_names = record["tensors"], record["left over"], record["as built"]
     parts = [f"{step}: {record['start']}: {total - len(unused_names)} of {total} tensors taken"]
@@ -269,9 +269,9 @@ def _check_same_files(weights: PublishedWeights, recipe: Recipe, folder: RunFold
         if same and files != weights.files:
             raise RunError(
                 f"'{weights.source}': the files have changed since step '{name}' of this run started from them "
-                f"({_digests(weights.files)} now, {_digests(files)} then); restore the files, or use --fresh"
+                f"({_list_digests(weights.files)} now, {_list_digests(files)} then); restore the files, or use --fresh"
             )
 
 
-def _digests(files: Mapping[str, str]) -> str:
+def _list_digests(files: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {digest[:12]}" for name, digest in files.items())

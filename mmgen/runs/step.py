@@ -108,11 +108,11 @@ def score_step(
     file = place / ("generations.jsonl" if predicts[1] == "text" else predictions.FILE)
     scores = score.score_predictions(name, answers, test, judging, file, progress)
     score.write_scores(place, scores)
-    progress.say(report.samples(answers, test, _renderer(recipe, name, progress)))
+    progress.say(report.samples(answers, test, _choose_renderer(recipe, name, progress)))
     return scores.values
 
 
-def _renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:
+def _choose_renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:
     """The renderer of a step's predictions. If two renderers fit, print the error and show JSON; the run continues."""
     try:
         return report.step_renderer(recipe, step)

@@ -62,7 +62,9 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
         raise PluginError(
             f"the {kind} '{name}' already exists, from {owners[0].source} ({owners[0].place}); choose another name"
         )
-    if keyword.iskeyword(cls) or cls.startswith("Test") or cls in _used(kind):  # pytest would collect TestX
+    if (
+        keyword.iskeyword(cls) or cls.startswith("Test") or cls in _names_in_templates(kind)
+    ):  # pytest would collect TestX
         raise PluginError(f"'{name}' gives the class name {cls}, which has another meaning; choose another name")
     if importlib.util.find_spec(f"mmgen_{stem}") is not None:
         raise PluginError(f"a package mmgen_{stem} already exists; choose another name")
@@ -81,7 +83,7 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
     }
 
 
-def _used(kind: str) -> set[str]:
+def _names_in_templates(kind: str) -> set[str]:
     """Names that the templates of a kind import, define or call, so that a new class must not use them."""
     blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class", "use"), "_blank")
     names: set[str] = set()

@@ -63,13 +63,13 @@ class Comparison:
         """One row per metric, with intervals and p, as a table for a notebook."""
         rows = []
         for metric in next(iter(self.values.values()), {}):
-            cells = [self._cell(system, metric) for system in self.values]
+            cells = [self._format_score(system, metric) for system in self.values]
             p = [f"{self.probabilities[metric]:.3f}" if metric in self.probabilities else "-"]
             rows.append([metric, *cells, *(p if self.probabilities else [])])
         header = ["metric", *self.values, *(["p"] if self.probabilities else [])]
         return html_table([header, *rows], self.notes)
 
-    def _cell(self, system: str, metric: str) -> str:
+    def _format_score(self, system: str, metric: str) -> str:
         """A score with its interval."""
         span = self.intervals.get(system, {}).get(metric)
         value = number(self.values[system].get(metric))
@@ -133,14 +133,14 @@ def compare(
             remarks = [f"{system.name}: {remark}"] if remark else []
             comparison.notes = tuple(dict.fromkeys((*comparison.notes, *scores.notes, *remarks)))
             if max(map(len, system.texts)) > 1:
-                comparison.oracle[system.name] = _oracle(judge, system, scores)
+                comparison.oracle[system.name] = _score_oracle(judge, system, scores)
         if uncertainty.resamples and len(set(judge.groups)) > 1:  # a single group has no variance
             _by_bootstrap(comparison, judge.groups, uncertainty.resamples, uncertainty.seed)
         if uncertainty.corpus:
             _by_jackknife(comparison, judge, systems, uncertainty.seed)
         if uncertainty.randomisations and len(systems) == 2:
             _by_randomisation(comparison, judge, systems, uncertainty.randomisations, uncertainty.seed)
-    _differences(comparison)
+    _add_differences(comparison)
     return comparison
 
 
@@ -154,7 +154,7 @@ class _Judge:
         self.of_texts = all(config.judges == {"text"} for config in configs.values())
         self.examples = examples
         self.groups = groups_of(examples)
-        self.seen = None if seen is None else {_plain(text) for text in seen}
+        self.seen = None if seen is None else {_letters_and_digits(text) for text in seen}
         self.advance = lambda: None
 
     def __call__(self, texts: Sequence[Any], places: Sequence[int] | None = None) -> Scores:
@@ -168,7 +168,7 @@ class _Judge:
             if any(value is not None for value in scores.values.values()) or len(self.built) == 1:
                 merged = merge(merged, scores)
         if self.seen is not None:
-            unseen = [100.0 * (_plain(text.value) not in self.seen) for text in outputs]
+            unseen = [100.0 * (_letters_and_digits(text.value) not in self.seen) for text in outputs]
             merged = merge(merged, Scores({"unseen": fmean(unseen)}, {"unseen": unseen}))
         self.advance()
         return merged
@@ -179,7 +179,7 @@ def _as_output(example_id: str, value: Any) -> Any:
     return Generation(example_id, value, (), 0.0) if isinstance(value, str) else Prediction(example_id, value, 0.0)
 
 
-def _plain(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     """Letters and digits only, in lower case, so that two spellings of a question compare as equal."""
     return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
 
@@ -188,7 +188,7 @@ def _best_texts(system: System) -> list[Any]:
     return [texts[0] for texts in system.texts]
 
 
-def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
+def _score_oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
     """Scores if a perfect choice picked, for every example, the text with the best per-example score of the metric."""
     ranks = max(map(len, system.texts))
     rounds = [[texts[min(rank, len(texts) - 1)] for texts in system.texts] for rank in range(ranks)]
@@ -236,10 +236,13 @@ def _by_jackknife(comparison: Comparison, judge: _Judge, systems: Sequence[Syste
     def score(places: Sequence[int]) -> dict[tuple[str, str], float | None]:
         by_system = {system.name: dict(judge(_best_texts(system), places).values) for system in systems}
         if len(systems) == 2:
-            by_system[DIFFERENCE] = _minus(*by_system.values())
+            by_system[DIFFERENCE] = _subtract_scores(*by_system.values())
         return {(name, metric): value for name, values in by_system.items() for metric, value in values.items()}
 
-    centre = {**comparison.values, **({DIFFERENCE: _minus(*comparison.values.values())} if len(systems) == 2 else {})}
+    centre = {
+        **comparison.values,
+        **({DIFFERENCE: _subtract_scores(*comparison.values.values())} if len(systems) == 2 else {}),
+    }
     for (name, metric), error in jackknife(score, judge.groups, seed).items():
         system_intervals = comparison.intervals.setdefault(name, {})
         value = centre[name].get(metric)
@@ -256,19 +259,19 @@ def _by_randomisation(comparison: Comparison, judge: _Judge, systems: Sequence[S
 
     def difference(swapped: np.ndarray) -> dict[str, float | None]:
         mixed = [(b, a) if swap else (a, b) for a, b, swap in zip(first, second, swapped, strict=True)]
-        return _minus(*(judge(list(texts)).values for texts in zip(*mixed, strict=True)))
+        return _subtract_scores(*(judge(list(texts)).values for texts in zip(*mixed, strict=True)))
 
     for name, p in randomisation(difference, judge.groups, rounds, seed).items():
         if comparison.tests.get(name) != "bootstrap":
             comparison.probabilities[name], comparison.tests[name] = p, "randomisation"
 
 
-def _differences(comparison: Comparison) -> None:
+def _add_differences(comparison: Comparison) -> None:
     if len(comparison.values) == 2:
-        comparison.values[DIFFERENCE] = _minus(*comparison.values.values())
+        comparison.values[DIFFERENCE] = _subtract_scores(*comparison.values.values())
 
 
-def _minus(first: Mapping[str, float | None], second: Mapping[str, float | None]) -> dict[str, float | None]:
+def _subtract_scores(first: Mapping[str, float | None], second: Mapping[str, float | None]) -> dict[str, float | None]:
     return {
         name: None if value is None or (less := second.get(name)) is None else value - less
         for name, value in first.items()

@@ -62,11 +62,11 @@ def read_predictions(
     if form and ".jsonl" not in path.suffixes:
         predictions = {example_id: [value] for example_id, value in form.read(path, examples).items()}
     else:
-        for place, row in _rows(path):
+        for place, row in _read_rows(path):
             if "error" not in row:  # `mmgen generate` lists unreadable pictures
                 has_value = "value" in row and {*kinds} != {"text"}
-                values = [row["value"]] if has_value else _texts(row, TEXT_KEYS, place)
-                predictions.setdefault(_id(row, per, place), []).extend(values)
+                values = [row["value"]] if has_value else _texts_of_row(row, TEXT_KEYS, place)
+                predictions.setdefault(_example_id(row, per, place), []).extend(values)
     if not predictions:
         raise DataError(f"{path}: contains no predictions")
     return predictions
@@ -91,13 +91,13 @@ def read_references(
         recipe = RunFolder(path).recipe(registry)
         config = _data_config(recipe, step)
         if split is not None:
-            dataset = _build(config, split, form)
+            dataset = _build_data_set(config, split, form)
         else:
             dataset = ScoredExamples(recipe, path).dataset_of(step) if step else dataset_of(recipe, path)
         references = _from_data(config, dataset, split, form)
     elif path.suffix == ".toml":
         config = _data_config(load(path, registry, profile)[0], step)
-        references = _from_data(config, _build(config, split, form), split, form)
+        references = _from_data(config, _build_data_set(config, split, form), split, form)
     elif form:
         references = References(tuple(form.read_references(path)))
     else:
@@ -124,7 +124,7 @@ def _data_config(recipe: Recipe, step: str | None) -> DatasetConfig:
     return recipe.scored_data(step) or recipe.data
 
 
-def _build(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:
+def _build_data_set(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:
     """Build the data set, with only the files of the split; for texts also those of the training split."""
     if form:
         return build_split(config, split)
@@ -148,11 +148,11 @@ def _from_data(config: DatasetConfig, dataset: Dataset, split: str | None, form:
 def _from_file(path: Path, per: Per) -> References:
     texts_by_id: dict[str, list[str]] = {}
     images: dict[str, str] = {}
-    for place, row in _rows(path):
-        example_id = _id(row, per, place)
-        texts_by_id.setdefault(example_id, []).extend(_texts(row, REFERENCE_KEYS, place))
+    for place, row in _read_rows(path):
+        example_id = _example_id(row, per, place)
+        texts_by_id.setdefault(example_id, []).extend(_texts_of_row(row, REFERENCE_KEYS, place))
         if per == "question":
-            images[example_id] = _id(row, "image", place)
+            images[example_id] = _example_id(row, "image", place)
     if not texts_by_id:
         raise DataError(f"{path}: contains no references")
     facts = {example_id: {"image": images[example_id]} if example_id in images else {} for example_id in texts_by_id}
@@ -190,7 +190,7 @@ def _first_ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(place, row) of a JSON file, JSON lines or a table, also gzipped."""
     if is_table(path):
         yield from _table_rows(path)
@@ -201,11 +201,11 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     except (ValueError, RecursionError):
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                yield from _objects(_line(line, f"{path}:{number}"), f"{path}:{number}")
+                yield from _rows_of_line(_parse_line(line, f"{path}:{number}"), f"{path}:{number}")
         return
-    content = _unwrap(content)
+    content = _rows_of_json(content)
     for number, row in enumerate(content, 1):
-        yield from _objects(row, f"{path}, entry {number}")
+        yield from _rows_of_line(row, f"{path}, entry {number}")
 
 
 def _table_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -216,17 +216,17 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if duplicates := [name for name in header if name in KNOWN_KEYS and header.count(name) > 1]:
                 raise DataError(f"{path}:{line}: duplicate column '{duplicates[0]}'; keep one of them")
         else:
-            yield f"{path}:{line}", {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True)}
+            yield f"{path}:{line}", {name: _text_of_cell(name, cell) for name, cell in zip(header, cells, strict=True)}
 
 
-def _cell(name: str, cell: str) -> str | list[str]:
+def _text_of_cell(name: str, cell: str) -> str | list[str]:
     """The text of a cell; in a column of texts, the list of its texts."""
     if name in (*TEXT_KEYS, *REFERENCE_KEYS):
         return [text.strip() for text in cell.split(BETWEEN)]
     return cell.strip()
 
 
-def _unwrap(content: Any) -> Sequence[Any]:
+def _rows_of_json(content: Any) -> Sequence[Any]:
     """The rows of a JSON file: of a list, of COCO's or VQA's object with such a list, of {id: texts}, or one row."""
     if not isinstance(content, dict):
         return content if isinstance(content, list) else [content]
@@ -239,14 +239,14 @@ def _unwrap(content: Any) -> Sequence[Any]:
     return [{"id": example_id, "texts": texts} for example_id, texts in content.items()]
 
 
-def _line(line: str, place: str) -> Any:
+def _parse_line(line: str, place: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: {json_problem(error)}{f'; {FORMATS}' * place.endswith(':1')}") from None
 
 
-def _objects(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows_of_line(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """A row, or the rows of a list (mmgen's generations have all texts of an example in one line)."""
     for item in row if isinstance(row, list) else [row]:
         if not isinstance(item, dict):
@@ -254,32 +254,32 @@ def _objects(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield place, item
 
 
-def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
+def _example_id(row: Mapping[str, Any], per: Per, place: str) -> str:
     for name in ID_KEYS[per]:
         value = row.get(name)
         if value == "":
             raise DataError(f'{place}: "{name}" is empty')
         if isinstance(value, str | int) and not isinstance(value, bool):
-            return _key(str(value))
+            return _image_key_of_id(str(value))
         if value is not None:
             raise DataError(f'{place}: "{name}" must be a string or an integer, not {json.dumps(value)[:40]}')
-    raise DataError(f"{place}: no id; give one of {', '.join(ID_KEYS[per])}; the keys are {_keys(row)}")
+    raise DataError(f"{place}: no id; give one of {', '.join(ID_KEYS[per])}; the keys are {_list_keys(row)}")
 
 
-def _key(example_id: str) -> str:
+def _image_key_of_id(example_id: str) -> str:
     """The image's key if the id is the path of an image; any other id unchanged, even with a slash."""
     name = image_key(example_id)
     return example_id if name == example_id.rpartition("/")[2] else name
 
 
-def _keys(row: Mapping[str, Any]) -> str:
+def _list_keys(row: Mapping[str, Any]) -> str:
     return ", ".join(key if key.isprintable() else repr(key) for key in row) or "nothing"
 
 
-def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str]:
+def _texts_of_row(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str]:
     name = next((name for name in names if name in row), None)
     if name is None:
-        raise DataError(f"{place}: no text; give one of {', '.join(names)}; the keys are {_keys(row)}")
+        raise DataError(f"{place}: no text; give one of {', '.join(names)}; the keys are {_list_keys(row)}")
     values = row[name] if isinstance(row[name], list) else [row[name]]
     texts: list[Any] = [value.get("text") if isinstance(value, dict) else value for value in values]
     if not texts or not all(isinstance(text, str) for text in texts):

@@ -19,10 +19,10 @@ Score = TypeVar("Score", bound=Hashable)  # the name of a score
 
 def groups_of(examples: Sequence[Example]) -> list[str]:
     """The group of each example: its group, its image or its id. Examples of a group are drawn together."""
-    return [str(example.facts.get("group") or _image(example) or example.id) for example in examples]
+    return [str(example.facts.get("group") or _image_of(example) or example.id) for example in examples]
 
 
-def _image(example: Example) -> str | None:
+def _image_of(example: Example) -> str | None:
     known = example.facts.get("image") or example.inputs.get("image")
     return known if isinstance(known, str) else None
 

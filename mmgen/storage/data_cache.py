@@ -49,7 +49,7 @@ class DataCache:
         identities = datasets.identities()
         if identities is not None:
             path, made_from = self._examples_file(datasets.recipe), _made_from(datasets.recipe, identities)
-            if saved := self._read(path, made_from):
+            if saved := self._read_file(path, made_from):
                 datasets.trust(saved[1]["fingerprint"])
 
     def keep_examples(self, datasets: Datasets) -> None:
@@ -61,12 +61,12 @@ class DataCache:
             for step in datasets.recipe.steps:
                 datasets.sources(step)
             path, made_from = self._examples_file(datasets.recipe), _made_from(datasets.recipe, identities)
-            self._write(path, {}, {"fingerprint": datasets.fingerprint()}, made_from)
+            self._write_file(path, {}, {"fingerprint": datasets.fingerprint()}, made_from)
 
     def recall_sizes(self, recipe: Recipe, step: str, datasets: Datasets) -> tuple[dict[str, Measures], Any] | None:
         """The sizes of the training examples of a step, by source, and the remarks written with them; None if the file
         is missing, out of date or damaged."""
-        saved = self._read(self._sizes_file(recipe, step), _made_from(recipe, datasets.fingerprint(), step))
+        saved = self._read_file(self._sizes_file(recipe, step), _made_from(recipe, datasets.fingerprint(), step))
         if saved is None:
             return None
         tensors, about = saved
@@ -89,18 +89,21 @@ class DataCache:
         tables = {name: source.table() for name, source in measures.items()}
         about = {"sources": json.dumps(tables), "remarks": json.dumps(remarks)}
         made_from = _made_from(recipe, datasets.fingerprint(), step)
-        self._write(self._sizes_file(recipe, step), tensors, about, made_from)
+        self._write_file(self._sizes_file(recipe, step), tensors, about, made_from)
 
     def _examples_file(self, recipe: Recipe) -> Path:
-        settings = [_dump(recipe.data), *(_dump(source) for step in recipe.steps for source in _sources(recipe, step))]
+        settings = [
+            _as_json(recipe.data),
+            *(_as_json(source) for step in recipe.steps for source in _sources_of(recipe, step)),
+        ]
         return self.folder / f"examples-{_hash(settings)}.safetensors"
 
     def _sizes_file(self, recipe: Recipe, step: str) -> Path:
         settings = recipe.steps[step]
-        tables = [_dump(part) for part in (recipe.data, *_sources(recipe, step), *_parts(recipe, step))]
+        tables = [_as_json(part) for part in (recipe.data, *_sources_of(recipe, step), *_parts_for_sizes(recipe, step))]
         return self.folder / f"sizes-{_hash([settings.inputs, settings.objectives, *tables])}.safetensors"
 
-    def _read(self, path: Path, made_from: Any) -> tuple[dict[str, Tensor], dict[str, str]] | None:
+    def _read_file(self, path: Path, made_from: Any) -> tuple[dict[str, Tensor], dict[str, str]] | None:
         if not path.exists() or path in self._outdated:
             return None
         try:
@@ -114,7 +117,7 @@ class DataCache:
         self._outdated.add(path)
         return None
 
-    def _write(self, path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str], made_from: Any) -> None:
+    def _write_file(self, path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str], made_from: Any) -> None:
         if path in self._written:
             return
         self._written.add(path)
@@ -127,12 +130,12 @@ class DataCache:
 
 def _made_from(recipe: Recipe, data: Any, step: str = "") -> list[Any]:
     """The data, versions, sources, and the states of the files that the parts of a step read: features, tokenizers."""
-    paths = [path for part in (_parts(recipe, step) if step else ()) for path in paths_in(part)]
-    files = [file for path in paths for file in _files(path)]
+    paths = [path for part in (_parts_for_sizes(recipe, step) if step else ()) for path in paths_in(part)]
+    files = [file for path in paths for file in _files_at(path)]
     return [data, environment(providers(recipe))["versions"], source_digest(recipe), file_fingerprint(files)]
 
 
-def _parts(recipe: Recipe, step: str) -> list[PartConfig]:
+def _parts_for_sizes(recipe: Recipe, step: str) -> list[PartConfig]:
     """The parts of a step on which the sizes of its examples depend."""
     settings = recipe.steps[step]
     generators = [recipe.generator] if recipe.generator is not None else []
@@ -140,18 +143,18 @@ def _parts(recipe: Recipe, step: str) -> list[PartConfig]:
     return [recipe.backbone, *generators, *(recipe.inputs[name] for name in settings.inputs), *objectives]
 
 
-def _files(path: Path) -> list[Path]:
+def _files_at(path: Path) -> list[Path]:
     """The files at a path: a file, those of a folder, or those that match a pattern."""
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.is_file())
     return [file for file in files_of(path) or [path] if file.is_file()]
 
 
-def _sources(recipe: Recipe, step: str) -> list[Any]:
+def _sources_of(recipe: Recipe, step: str) -> list[Any]:
     return [*recipe.sources(step).values()]
 
 
-def _dump(config: Any) -> Any:
+def _as_json(config: Any) -> Any:
     return config.model_dump(mode="json")
 
 

@@ -39,7 +39,7 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
     versions = {
         distribution: installed_version
         for name in [OURS, *providers]
-        for distribution, installed_version in _versions(name).items()
+        for distribution, installed_version in _versions_with_requirements(name).items()
     }
     return {
         "command": shlex.join(["mmgen", *sys.argv[1:]]),
@@ -79,17 +79,17 @@ def _source_digest(packages: frozenset[str]) -> str:
 
 
 @functools.cache
-def _versions(name: str) -> dict[str, str]:
+def _versions_with_requirements(name: str) -> dict[str, str]:
     """The versions of a distribution and of its requirements. They are read once, since a process keeps what it has
     imported whatever is installed later, and since reading takes as long as a small step."""
     versions = {}
-    for distribution in (name, *_needs(name)):
+    for distribution in (name, *_requirements(name)):
         with contextlib.suppress(PackageNotFoundError):
             versions[distribution] = version(distribution)
     return versions
 
 
-def _needs(name: str) -> list[str]:
+def _requirements(name: str) -> list[str]:
     """The requirements of a distribution, without extras."""
     try:
         requirements = [Requirement(requirement) for requirement in requires(name) or ()]

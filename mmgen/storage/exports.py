@@ -55,12 +55,12 @@ def read_config(path: Path) -> dict[str, Any]:
             f"{path / CONFIG}: has format_version {version}, but this mmgen reads up to {FORMAT_VERSION}; upgrade mmgen"
         )
     check_table(config, path / CONFIG, KINDS)
-    if problem := next(_problems(config), None):
+    if problem := next(_config_problems(config), None):
         raise RunError(f"{path / CONFIG}: damaged: {problem[:200]}; {COMPLETE}")
     return config
 
 
-def _problems(config: Mapping[str, Any]) -> Iterator[str]:
+def _config_problems(config: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong inside the tables and lists of a config.json, which may come from a stranger."""
     for key in ("step_inputs", "step_objectives"):
         if not config[key] or not all(isinstance(name, str) for name in config[key]):
@@ -116,12 +116,12 @@ def write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: b
             for name, tensor in tensors.items()
             if not name.startswith(prefix) or encoder.get(name.removeprefix(prefix)) is not tensor
         }
-        _save(encoder, folder / BACKBONE, half)
-    _save(tensors, folder, half)
+        _save_sharded(encoder, folder / BACKBONE, half)
+    _save_sharded(tensors, folder, half)
     return prefix
 
 
-def _save(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> None:
+def _save_sharded(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> None:
     on_cpu = {
         name: tensor.detach().cpu().to(torch.bfloat16 if half and tensor.is_floating_point() else tensor.dtype).clone()
         for name, tensor in tensors.items()

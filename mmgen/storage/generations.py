@@ -45,7 +45,7 @@ def read(folder: Path) -> list[list[Generation]]:
     if not text:
         raise RunError(f"{path}: damaged: the file is empty; delete the file and run again")
     lines = text.removesuffix("\n").split("\n")  # a text may contain other line separators
-    return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+    return [_parse_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
 def text_of(path: Path) -> str:
@@ -63,7 +63,7 @@ def best(folder: Path) -> dict[str, Generation]:
     return {texts[0].id: texts[0] for texts in read(folder)}
 
 
-def _texts(line: str, place: str) -> list[Generation]:
+def _parse_texts(line: str, place: str) -> list[Generation]:
     try:
         texts = TEXTS.validate_json(line, strict=True)
     except ValidationError as error:

@@ -38,11 +38,13 @@ def check_library_settings(folder: Path) -> None:
     for path in sorted(folder.rglob(SETTINGS)):
         if path.name == ADAPTER:
             raise RunError(f"{path}: adapters are not part of an export; delete the file if you trust the rest")
-        if problem := next(_problems(read_json(path), path.name == "config.json"), None):
+        if problem := next(_settings_problems(read_json(path), path.name == "config.json"), None):
             raise RunError(f"{path}: {problem[:200]}; mmgen writes no such setting, so do not trust this folder")
 
 
-def _problems(value: Any, network: bool, key: str = "", parent: Mapping[str, Any] | None = None) -> Iterator[str]:
+def _settings_problems(
+    value: Any, network: bool, key: str = "", parent: Mapping[str, Any] | None = None
+) -> Iterator[str]:
     """What is wrong with a value and the values inside it. `network`: whether the file describes a network. `key`: the
     name of the value in the table `parent`."""
     if value and key in FETCHED:
@@ -58,10 +60,10 @@ def _problems(value: Any, network: bool, key: str = "", parent: Mapping[str, Any
         for name, inner in value.items():
             pixels = key in PIXELS and isinstance(inner, int) and inner > MOST_PIXELS
             yield from [f"'{key}.{name}' must be at most {MOST_PIXELS}, not {inner}"] * pixels
-            yield from _problems(inner, network, name, value)
+            yield from _settings_problems(inner, network, name, value)
     elif isinstance(value, list):
         for inner in value:
-            yield from _problems(inner, network, key, parent)
+            yield from _settings_problems(inner, network, key, parent)
     elif network and isinstance(value, int):
         most = MOST_LAYERS if LAYERS.search(key) else MOST
         if value > most:

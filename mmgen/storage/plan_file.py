@@ -34,7 +34,9 @@ def make_plan(folder: Path, pools: Sequence[DataStream], options: PlanOptions, w
     with contextlib.suppress(RunError, LookupError, ValueError):  # no file, or a damaged one
         tensors, about = read_tensors(path)
         if about.get(MADE_FROM) == made_from:
-            columns = {name: _column(kind, tensors[name].numpy().tobytes()) for name, kind in Updates.KINDS.items()}
+            columns = {
+                name: _parse_column(kind, tensors[name].numpy().tobytes()) for name, kind in Updates.KINDS.items()
+            }
             return Plan(
                 options.seed, options.step, Updates(**columns), tuple(json.loads(about["epochs"])), int(about["cut"])
             )
@@ -48,7 +50,7 @@ def make_plan(folder: Path, pools: Sequence[DataStream], options: PlanOptions, w
     return created
 
 
-def _column(kind: str, content: bytes) -> array[int]:
+def _parse_column(kind: str, content: bytes) -> array[int]:
     column: array[int] = array(kind)
     column.frombytes(content)
     return column

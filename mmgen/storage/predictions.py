@@ -60,17 +60,17 @@ def read(folder: Path, kind: Gives | None = None) -> list[Prediction]:
     text = text_of(path)
     predictions = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
-        with _damage(f"{path}:{number}: damaged"):
+        with _damage_as_error(f"{path}:{number}: damaged"):
             prediction = LINE.validate_json(line)
         if kind is not None:
-            with _damage(f"{path}:{number}: damaged: not a valid {kind}"):
+            with _damage_as_error(f"{path}:{number}: damaged: not a valid {kind}"):
                 VALUES[kind].validate_python(prediction.value)
         predictions.append(prediction)
     return predictions
 
 
 @contextlib.contextmanager
-def _damage(place: str) -> Iterator[None]:
+def _damage_as_error(place: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:

@@ -72,20 +72,20 @@ def read_published(source: str) -> PublishedWeights:
     tensors: dict[str, Tensor] = {}
     paths = _of_hub(source) if files is None else files
     for path in paths:
-        tensors |= _read(path)
+        tensors |= _read_file(path)
     if tensors and all(name.startswith(PARALLEL) for name in tensors):
         tensors = {name.removeprefix(PARALLEL): tensor for name, tensor in tensors.items()}
     return PublishedWeights(source, tensors, {path.name: file_digest(path) for path in paths})
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read_file(path: Path) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         try:
             tensors: Any = read_tensors(path)[0]
         except RunError as error:
             raise DataError(str(error)) from None
     else:
-        tensors = _unpickled(path)
+        tensors = _load_pickle(path)
     by_name = _by_name(tensors)
     if not by_name:
         raise DataError(f"{path}: contains no named tensors; {EXPECTED}")
@@ -104,7 +104,7 @@ def _has_missing_data(tensor: Tensor) -> bool:
     return not _format_problem(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
-def _unpickled(path: Path) -> Any:
+def _load_pickle(path: Path) -> Any:
     """The content of a torch file. Raises DataError for any error of torch on a damaged file."""
     if what := foreign(path, "torch", "zip"):
         raise DataError(f"{path}: {what}")

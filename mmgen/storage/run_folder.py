@@ -148,8 +148,8 @@ class RunFolder:
         recipe. A recipe with more steps is not different, since no step depends on later ones. If texts or scores are
         `outdated`, the folder keeps its recipe until `retire` deletes them."""
         if fresh and self.path.exists():
-            self._empty()
-        self._clear()
+            self._delete_all()
+        self._delete_leftovers()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
             before, now = _training_tables(self.identity()), _training_tables(with_real_paths(recipe).identity())
@@ -173,9 +173,9 @@ class RunFolder:
                 )
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
         if not self.outdated(recipe):
-            self._keep(recipe)
+            self._write_recipe(recipe)
 
-    def _keep(self, recipe: Recipe) -> None:
+    def _write_recipe(self, recipe: Recipe) -> None:
         """`recipe.json`, with the description for the report."""
         path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
@@ -211,7 +211,7 @@ class RunFolder:
         probes = "decoding" in tables and (self.path / "probes").exists()  # some probes read texts
         if probes:
             shutil.rmtree(self.path / "probes")
-        self._keep(recipe)
+        self._write_recipe(recipe)
         if not spent:
             return ""
         consequence = "texts are generated again" if "decoding" in tables else "scores are computed again"
@@ -221,7 +221,7 @@ class RunFolder:
 
     def note_environment(self, recipe: Recipe) -> None:
         """Save the environment of this session, before any training."""
-        write_json(self.path / "environment.json", self._environments(recipe))
+        write_json(self.path / "environment.json", self._environments_of_sessions(recipe))
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -244,7 +244,7 @@ class RunFolder:
         except RunError as error:
             raise RunError(f"{error}; delete the file, which only records how long steps took") from None
 
-    def _empty(self) -> None:
+    def _delete_all(self) -> None:
         """Delete everything except the lock, which this run holds."""
         try:
             for path in self.path.iterdir():
@@ -255,14 +255,14 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{self.path}: cannot be emptied: {error}") from None
 
-    def _clear(self) -> None:
+    def _delete_leftovers(self) -> None:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
         for weights in self.path.glob("steps/*/weights.safetensors"):
             for spent in ("checkpoint.safetensors", "best.safetensors", plan_file.NAME, start_weights.WEIGHTS):
                 weights.with_name(spent).unlink(missing_ok=True)
 
-    def _environments(self, recipe: Recipe) -> dict[str, Any]:
+    def _environments_of_sessions(self, recipe: Recipe) -> dict[str, Any]:
         """The environment of this session, and those of earlier sessions that differ in something that can change the
         result."""
         random = random_features(recipe.inputs)

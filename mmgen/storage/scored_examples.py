@@ -30,19 +30,21 @@ log = logging.getLogger("mmgen")
 def keep(recipe: Recipe, datasets: ScoredOn, folder: Path) -> None:
     """Save the examples that the steps are scored on in a run's folder, except examples that JSON cannot represent
     (they come from generated data sets)."""
-    first = {_file(recipe, name, folder): name for name in reversed(recipe.steps) if recipe.steps[name].evaluate}
+    first = {
+        _examples_file(recipe, name, folder): name for name in reversed(recipe.steps) if recipe.steps[name].evaluate
+    }
     for file, name in first.items():
         examples = datasets.scored_by(name)
         try:
             lines = [json.dumps(asdict(example), ensure_ascii=True) for example in examples]
-            reversible = [_example(line) for line in lines] == [*examples]
+            reversible = [_parse_example(line) for line in lines] == [*examples]
         except (TypeError, ValueError):
             reversible = False
         if reversible:
             write_text(file, "".join(f"{line}\n" for line in lines))
 
 
-def _file(recipe: Recipe, step: str, folder: Path) -> Path:
+def _examples_file(recipe: Recipe, step: str, folder: Path) -> Path:
     """The file with the examples that a step is scored on."""
     step_data = recipe.scored_data(step)
     if step_data is None:
@@ -59,15 +61,15 @@ class ScoredExamples:
         self._datasets: dict[Path, Dataset] = {}
 
     def dataset_of(self, step: str) -> Dataset:
-        file = _file(self._recipe, step, self._folder)
+        file = _examples_file(self._recipe, step, self._folder)
         if file not in self._datasets:
-            self._datasets[file] = _load_or_copy(self._config(step), file, self._folder)
+            self._datasets[file] = _load_or_copy(self._data_of(step), file, self._folder)
         return self._datasets[file]
 
     def scored_by(self, step: str) -> Sequence[Example]:
-        return self.dataset_of(step).split(self._config(step).test_split)
+        return self.dataset_of(step).split(self._data_of(step).test_split)
 
-    def _config(self, step: str) -> DatasetConfig:
+    def _data_of(self, step: str) -> DatasetConfig:
         return self._recipe.scored_data(step) or self._recipe.data
 
 
@@ -105,7 +107,7 @@ class SavedExamples(Dataset):
         if self._examples is None:
             try:
                 lines = self._file.read_text(encoding="utf-8").splitlines()
-                self._examples = tuple(map(_example, lines))
+                self._examples = tuple(map(_parse_example, lines))
             except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
                 raise RunError(f"{self._file}: damaged: {error}; copy the file from where the run was made") from None
         return self._examples
@@ -120,23 +122,23 @@ class SavedExamples(Dataset):
         raise DataError(f"no pictures: {self._why}")
 
 
-def _example(line: str) -> Example:
+def _parse_example(line: str) -> Example:
     """Raises various errors for a line of a different shape."""
     table = json.loads(line)
-    inputs = {name: _input(value) for name, value in table["inputs"].items()}
-    labels = {name: _tuples(value) for name, value in table["labels"].items()}
+    inputs = {name: _parse_input(value) for name, value in table["inputs"].items()}
+    labels = {name: _with_tuples(value) for name, value in table["labels"].items()}
     example = Example(table["id"], inputs, tuple(table["targets"]), table["facts"], labels)
     if wrong := example_problem(example):
         raise ValueError(wrong)
     return example
 
 
-def _input(value: Any) -> Any:
-    return All(_tuples(value["values"])) if isinstance(value, dict) else _tuples(value)
+def _parse_input(value: Any) -> Any:
+    return All(_with_tuples(value["values"])) if isinstance(value, dict) else _with_tuples(value)
 
 
-def _tuples(value: Any) -> Any:
+def _with_tuples(value: Any) -> Any:
     """A value as data sets give it, with tuples instead of lists."""
     if isinstance(value, dict):
-        return {name: _tuples(item) for name, item in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+        return {name: _with_tuples(item) for name, item in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

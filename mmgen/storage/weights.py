@@ -29,10 +29,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     about = dict(metadata or {})
     about[CHECKSUM] = checksum(on_cpu, about)
-    write_atomically(path, lambda partial: _save(on_cpu, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
+    write_atomically(path, lambda partial: _write_partial(on_cpu, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
 
 
-def _save(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
+def _write_partial(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
     """safetensors writes a hidden temporary file first. It gets a folder that `clear_partials` deletes, so that a kill
     leaves no files for good."""
     folder = partial.with_name(f"{partial.name.removesuffix('.partial')}.folder.partial")

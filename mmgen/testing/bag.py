@@ -60,7 +60,7 @@ class BagEmbedder(Embedder):
         about = self.tail_term(slots, collated).unsqueeze(1).expand_as(slots.states)
         if collated is None or slots.index is None:
             return about
-        slot_terms = torch.cat([self._terms(**collated) * 0.5, torch.zeros_like(about[:, :1])], 1)  # (B, N, E)
+        slot_terms = torch.cat([self._embed_terms(**collated) * 0.5, torch.zeros_like(about[:, :1])], 1)  # (B, N, E)
         return torch.where(
             slots.of(name).unsqueeze(-1), taken(slot_terms, slots.index.clamp(0, slot_terms.shape[1] - 1)), about
         )
@@ -69,8 +69,8 @@ class BagEmbedder(Embedder):
         if collated is None:
             return self.absent.expand(len(slots.states), -1)
         real = collated["mask"].unsqueeze(-1)
-        return (self._terms(**collated) * real).sum(1) / real.sum(1).clamp(min=1)
+        return (self._embed_terms(**collated) * real).sum(1) / real.sum(1).clamp(min=1)
 
-    def _terms(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def _embed_terms(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(B, N, E)"""
         return self.change(self._backbone[0].embed(ids))

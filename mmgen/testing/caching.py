@@ -15,7 +15,7 @@ class CacheSuite(BuildsRows):
     """For backbones with `caches`."""
 
     def test_cache_equals_no_cache(self) -> None:
-        backbone, cache, before, tail = self._cached()
+        backbone, cache, before, tail = self._fresh_cache()
         rows = last(backbone, before.followed_by(tail))
         length, inputs, written = before.positions.shape[1], before.layout.real, tail.layout.real
         first = backbone.encode(before, cache).last
@@ -26,7 +26,7 @@ class CacheSuite(BuildsRows):
         assert_close(backbone.encode(tail, cache).last[written], rows[:, length:][written], message)
 
     def test_cache_forgets(self) -> None:
-        backbone, cache, before, tail = self._cached()
+        backbone, cache, before, tail = self._fresh_cache()
         backbone.encode(before, cache)
         states = backbone.encode(tail, cache).last
         cache.forget(tail.positions.shape[1])
@@ -35,7 +35,7 @@ class CacheSuite(BuildsRows):
         assert_close(backbone.encode(tail, cache).last, states, message)
 
     def test_cache_repeats_and_selects(self) -> None:
-        backbone, cache, before, tail = self._cached()
+        backbone, cache, before, tail = self._fresh_cache()
         rows = last(backbone, before.followed_by(tail))[:, before.positions.shape[1] :]
         backbone.encode(before, cache)
         cache.repeat(2)
@@ -51,7 +51,7 @@ class CacheSuite(BuildsRows):
         first."""
         if self.config().mixes == "row":
             skip("a slot continues from the slots before it, so other slots cannot be put before it")
-        backbone, cache, before, _ = self._cached()
+        backbone, cache, before, _ = self._fresh_cache()
         ids = some_ids(backbone, 8)
         first, second = [*ids[:2], backbone.end_id], [*ids[4:6], backbone.end_id]
         tail = behind(backbone, before, [[first, second], [second, first]])
@@ -64,7 +64,7 @@ class CacheSuite(BuildsRows):
         message = "after cache.rearrange(slots) the last slots must have the keys and values of the given slots"
         assert_close(again[:, 0], states[:, before.positions.shape[1] + 4], message)
 
-    def _cached(self) -> tuple[Backbone, Cache, Slots, Slots]:
+    def _fresh_cache(self) -> tuple[Backbone, Cache, Slots, Slots]:
         """A backbone, an empty cache, inputs, and targets behind them."""
         backbone = self.backbone()
         if not backbone.caches:

@@ -77,8 +77,8 @@ class DatasetSuite(Suite[DatasetConfig]):
         ]
         for owner, labels in (("vocabularies()", dataset.vocabularies()), *label_sets):
             message = (
-                f"{owner} has {_some(set(labels) - config_labels)}, but the config's labels are "
-                f"{_some(config_labels) or 'none'}"
+                f"{owner} has {_first_keys(set(labels) - config_labels)}, but the config's labels are "
+                f"{_first_keys(config_labels) or 'none'}"
             )
             assert set(labels) <= config_labels, message
         for label, values in dataset.vocabularies().items():
@@ -109,11 +109,11 @@ class DatasetSuite(Suite[DatasetConfig]):
         except DataError:
             return  # the data set has no pictures
         duplicates = {key for key in keys if keys.count(key) > 1}
-        assert not duplicates, f"pictures() returns {_some(duplicates)} more than once"
+        assert not duplicates, f"pictures() returns {_first_keys(duplicates)} more than once"
         examples = [example for _, example in self.examples(dataset)]
         read = {value for example in examples for field in example.inputs for value in example.shown(field)}
         unread = set(keys) - read
-        assert not unread, f"no example has the picture {_some(unread)} among its inputs"
+        assert not unread, f"no example has the picture {_first_keys(unread)} among its inputs"
         for picture in islice(dataset.pictures(), 3):
             is_rgb = getattr(picture.load(), "mode", None) == "RGB"
             assert is_rgb, f"picture '{picture.key}' is not an RGB image of PIL"
@@ -125,5 +125,5 @@ class DatasetSuite(Suite[DatasetConfig]):
                 )
 
 
-def _some(keys: set[Any]) -> str:
+def _first_keys(keys: set[Any]) -> str:
     return ", ".join(f"'{key}'" for key in sorted(keys, key=str)[:3])

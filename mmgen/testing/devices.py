@@ -21,7 +21,7 @@ class OneDevice(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        devices = {tensor.device.type for tensor in _tensors((args, kwargs or {})) if tensor.ndim}
+        devices = {tensor.device.type for tensor in _tensors_in((args, kwargs or {})) if tensor.ndim}
         if len(devices) > 1 and name not in ALLOWED:
             raise MixedDevices(name)
         return func(*args, **(kwargs or {}))
@@ -37,12 +37,12 @@ def plain_tensors(module: nn.Module) -> list[str]:
     ]
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def _tensors_in(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
         for inner in value.values():
-            yield from _tensors(inner)
+            yield from _tensors_in(inner)
     elif isinstance(value, tuple | list):
         for inner in value:
-            yield from _tensors(inner)
+            yield from _tensors_in(inner)

@@ -43,7 +43,7 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         return by_key
 
     def test_one_record_per_image(self) -> None:
-        records = self.records(self._source())
+        records = self.records(self._pictures_or_path())
         assert len(records) > 2, f"only {sorted(records)} have records; give at least three images"
         if self._reads_pictures():
             keys = {picture.key for picture in self.pictures()}
@@ -67,7 +67,7 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         return int(stored.features.shape[1])
 
     def test_existing_keys_are_skipped(self) -> None:
-        source = self._source()
+        source = self._pictures_or_path()
         keys = list(self.records(source))
         rest = self.records(source, frozenset(keys[:1]))
         assert sorted(rest) == sorted(keys[1:]), "an image named in `skip` is extracted again"
@@ -76,7 +76,7 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         if not self._reads_pictures():
             skip("reads a file")
         pictures = self.pictures()
-        broken = Picture("broken", partial(_fail, "broken.jpg"))
+        broken = Picture("broken", partial(_raise_unreadable, "broken.jpg"))
         with explained("a picture that cannot be opened stops the extraction; yield FailedImage(key, reason)"):
             records = self.records([pictures[0], broken, *pictures[1:]])
         failed = isinstance(records.get("broken"), FailedImage)
@@ -117,9 +117,9 @@ class ExtractorSuite(Suite[ExtractorConfig]):
     def _reads_pictures(self) -> bool:
         return self.config().source == "pictures"
 
-    def _source(self) -> Sequence[Picture] | Path:
+    def _pictures_or_path(self) -> Sequence[Picture] | Path:
         return self.pictures() if self._reads_pictures() else self.path()
 
 
-def _fail(name: str) -> Any:
+def _raise_unreadable(name: str) -> Any:
     raise DataError(f"{name}: not a readable image")

@@ -79,11 +79,11 @@ class GreedyGenerator(Generator):
         prefix = model.prefix(batch)
         texts = []
         for row, id_ in enumerate(batch.ids):
-            tokens, total = self._write(model, prefix.select(torch.tensor([row], device=prefix.free.device)))
+            tokens, total = self._write_row(model, prefix.select(torch.tensor([row], device=prefix.free.device)))
             texts.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
         return texts
 
-    def _write(self, model: Sequencer, prefix: Prefix) -> tuple[list[int], float]:
+    def _write_row(self, model: Sequencer, prefix: Prefix) -> tuple[list[int], float]:
         """One row's tokens and their log-probability."""
         tokens: list[int] = []
         total = 0.0

@@ -103,12 +103,12 @@ class LearningSuite(Suite[Tried]):
         """An example has the same targets in any batch and at every call, so that any update may be cut."""
         model, examples = self.model(), self.examples()
         collate = self.collator(model)
-        alone = [self._contents(collate([example], [0])) for example in examples]
-        batch_loss = self._sums(collate(examples, [0] * len(examples)))
-        repeats = [self._contents(collate([example], [0])) for example in reversed(examples)]
+        alone = [self._contents_of_batch(collate([example], [0])) for example in examples]
+        batch_loss = self._sums_of_labels(collate(examples, [0] * len(examples)))
+        repeats = [self._contents_of_batch(collate([example], [0])) for example in reversed(examples)]
         message = "two reads in one epoch give different targets; draw only from `Rows.draw`"
         assert alone == repeats[::-1], message
-        parts = [sum(sums) for sums in zip(*(self._sums(collate([e], [0])) for e in examples), strict=True)]
+        parts = [sum(sums) for sums in zip(*(self._sums_of_labels(collate([e], [0])) for e in examples), strict=True)]
         near = all(abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(batch_loss, parts, strict=True))
         assert near, (
             "examples have different targets in a batch than alone; labels and counts must be those of the batch's "
@@ -124,20 +124,21 @@ class LearningSuite(Suite[Tried]):
             assert parts and all(isinstance(part, Example) for part in parts), "halves must return a list of examples"
             halved, unsplit = collate(parts, [0] * len(parts)), collate([example], [0])
             near = all(
-                abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(self._sums(halved), self._sums(unsplit), strict=True)
+                abs(a - b) <= 1e-6 + 1e-6 * abs(b)
+                for a, b in zip(self._sums_of_labels(halved), self._sums_of_labels(unsplit), strict=True)
             )
             assert near and halved.counts == unsplit.counts, (
                 f"the halves of '{example.id}' have different targets than the example: they count {halved.counts}, "
                 f"and the example {unsplit.counts}; each target must be in one half"
             )
 
-    def _contents(self, batch: Batch) -> str:
+    def _contents_of_batch(self, batch: Batch) -> str:
         """Inputs, labels and counts of a batch."""
         targets = batch.targets[self.name]
         tensors = [tensor.tolist() for named in (*batch.inputs.values(), targets.labels) for tensor in named.values()]
         return repr([tensors, targets.counts, targets.tail])
 
-    def _sums(self, batch: Batch) -> list[float]:
+    def _sums_of_labels(self, batch: Batch) -> list[float]:
         """Counts of a batch, and the sums of its labels that are not padding."""
         targets = batch.targets[self.name]
         labels = [*targets.labels.values(), *([targets.tail.labels] if targets.tail else [])]

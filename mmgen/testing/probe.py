@@ -64,9 +64,11 @@ class ProbeSuite(Suite[ProbeConfig]):
         examples = self.examples() if examples is None else examples
         steps = []
         for place, model in enumerate(models):
-            texts = self.seeded(_texts, model, examples) if written and examples else []
+            texts = self.seeded(_generate_texts, model, examples) if written and examples else []
             by_id = {text[0].id: text[0] for text in texts}
-            steps.append(TrainedStep(f"step{place}", lambda model=model: model, model.inputs, by_id, place, _texts))
+            steps.append(
+                TrainedStep(f"step{place}", lambda model=model: model, model.inputs, by_id, place, _generate_texts)
+            )
         return ProbeInput(steps, [resolve(example) for example in examples], lambda: self.model(2), self.pictures())
 
     def run(self, out: Path, subject: ProbeInput | None = None) -> ProbeResult:
@@ -115,20 +117,20 @@ class ProbeSuite(Suite[ProbeConfig]):
     def test_models_stay_unchanged(self) -> None:
         models = (self.model(0), self.model(1))
         states = [{name: tensor.clone() for name, tensor in model.state_dict().items()} for model in models]
-        trainable = [_trainable(model) for model in models]
+        trainable = [_trainable_parameters(model) for model in models]
         with tempfile.TemporaryDirectory() as first_folder, tempfile.TemporaryDirectory() as second_folder:
             self.run(Path(first_folder), self.subject(models))
-            hooked = [_hooks(model) for model in models]  # transformers registers its own hooks once
+            hooked = [_count_hooks(model) for model in models]  # transformers registers its own hooks once
             self.run(Path(second_folder), self.subject(models))
         for model, before, was_trainable, known in zip(models, states, trainable, hooked, strict=True):
             changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
             assert not changed, f"run changes {', '.join(changed[:3])}"
             assert not model.training, "run leaves the model in training mode; restore eval mode"
-            same = was_trainable == _trainable(model)
+            same = was_trainable == _trainable_parameters(model)
             assert same, "run changes requires_grad of parameters; restore it"
             left = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
             assert not left, f"run leaves gradients on {', '.join(left[:3])}; clear them"
-            hooks = [name or "the model" for name, count in _hooks(model).items() if count > known[name]]
+            hooks = [name or "the model" for name, count in _count_hooks(model).items() if count > known[name]]
             assert not hooks, f"run leaves hooks on {', '.join(hooks[:3])}; remove them"
 
     def test_without_examples(self) -> None:
@@ -150,15 +152,15 @@ class ProbeSuite(Suite[ProbeConfig]):
             self.run(Path(out), self.subject((self.model(0).cuda(), self.model(1).cuda())))
 
 
-def _trainable(model: Any) -> dict[str, bool]:
+def _trainable_parameters(model: Any) -> dict[str, bool]:
     return {name: parameter.requires_grad for name, parameter in model.named_parameters()}
 
 
-def _hooks(model: Any) -> dict[str, int]:
+def _count_hooks(model: Any) -> dict[str, int]:
     return {name: len(part._forward_hooks) + len(part._forward_pre_hooks) for name, part in model.named_modules()}
 
 
-def _texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
+def _generate_texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
     """The texts of a model, in one batch: the suites' models are tiny."""
     batch = Collator(model, model.inputs, objectives=())(examples)
     with torch.inference_mode():

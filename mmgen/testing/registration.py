@@ -60,7 +60,7 @@ def import_problem(module: str) -> str:
 def imports_torch(module: str, code: str) -> tuple[bool, str]:
     """Whether importing a module as `module` and running `code` imports torch, in a new process; and the last line of
     the error, if any."""
-    roots = [_root(module), _root("mmgen"), os.environ.get("PYTHONPATH", "")]
+    roots = [_folder_of(module), _folder_of("mmgen"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, roots))}
     lines = ["import importlib, sys", f"module = importlib.import_module({module!r})", code]
     lines.append("sys.exit(3 if 'torch' in sys.modules else 0)")
@@ -69,7 +69,7 @@ def imports_torch(module: str, code: str) -> tuple[bool, str]:
     return result.returncode == 3, result.stderr.strip().rpartition("\n")[2] if failed else ""
 
 
-def _root(module: str) -> str:
+def _folder_of(module: str) -> str:
     """The folder that a top-level module or package is imported from; empty if there is none."""
     spec = importlib.util.find_spec(module.partition(".")[0])
     if spec is None or spec.origin is None:

@@ -103,10 +103,10 @@ class Suite(Generic[Tried]):
 
 def from_json(config: PartConfig) -> PartConfig:
     """A config as a run restores it from JSON. Parts inside it are looked up by their `type`."""
-    return _restore(config, type(config), json.loads(config.model_dump_json()))
+    return _restore_from_json(config, type(config), json.loads(config.model_dump_json()))
 
 
-def _restore(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> PartConfig:
+def _restore_from_json(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> PartConfig:
     nested = {name: getattr(config, name, None) for name in nested_kinds(cls)}
     parts = {}
     for name, inner in nested.items():
@@ -115,7 +115,7 @@ def _restore(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -
                 inner_class = installed().get(inner.kind, inner.type).config
             except PluginError:  # an unregistered part of a test
                 inner_class = type(inner)
-            parts[name] = _restore(inner, inner_class, table[name])
+            parts[name] = _restore_from_json(inner, inner_class, table[name])
     return cls.model_validate({**table, **parts}) if parts else cls.model_validate_json(json.dumps(table))
 
 

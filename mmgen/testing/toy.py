@@ -80,10 +80,10 @@ class ToyDataset(Dataset):
     """Every thing in every colour: 16 examples for training, 4 for validation, 4 for evaluation."""
 
     def __init__(self) -> None:
-        examples = [self._make(color, thing) for thing in THINGS for color in COLORS]
+        examples = [self._make_example(color, thing) for thing in THINGS for color in COLORS]
         self.examples_by_split = {"train": examples[:16], "val": examples[16:20], "test": examples[20:]}
 
-    def _make(self, color: str, thing: str) -> Example:
+    def _make_example(self, color: str, thing: str) -> Example:
         captions = (f"a {thing} near the water", f"the {thing}")
         return Example(
             f"{color}-{thing}",
@@ -113,13 +113,13 @@ class ToyDataset(Dataset):
         for example in (example for examples in self.examples_by_split.values() for example in examples):
             yield Picture(
                 example.id,
-                partial(_paint, COLORS[example.id.split("-")[0]]),
+                partial(_paint_picture, COLORS[example.id.split("-")[0]]),
                 [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)],
                 ["thing", "all"],
             )
 
 
-def _paint(color: tuple[int, int, int]) -> Any:
+def _paint_picture(color: tuple[int, int, int]) -> Any:
     from PIL import Image
 
     picture = Image.new("RGB", (48, 32), (235, 235, 235))

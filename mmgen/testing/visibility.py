@@ -51,7 +51,7 @@ class SightSuite(BuildsRows):
             skip("has no attention, or reads only from left to right, so it may work without positions")
         row = self.rows(backbone)[0]
         moved = replace(row, positions=row.positions * 2)  # + 1 changes nothing where positions are rotary or relative
-        differs = _difference(last(backbone, row), last(backbone, moved)) > SEEN
+        differs = _largest_difference(last(backbone, row), last(backbone, moved)) > SEEN
         assert differs, "states do not change with the positions; encode must use `slots.positions`"
 
     def test_token_types_matter(self) -> None:
@@ -63,7 +63,7 @@ class SightSuite(BuildsRows):
         for kind in sorted({0, 1, backbone.types - 1} & {*range(backbone.types)}):
             with explained(f"types is {backbone.types}, and slots of token type {kind} fail"):
                 states[kind] = last(backbone, replace(row, types=torch.full_like(row.types, kind)))
-            differs = not kind or _difference(states[kind], states[0]) > SEEN
+            differs = not kind or _largest_difference(states[kind], states[0]) > SEEN
             assert differs, (
                 f"slots of token type {kind} have the states of type 0; encode must use `slots.types`, or types must "
                 f"be 0"
@@ -78,7 +78,7 @@ class SightSuite(BuildsRows):
         for position in (*range(-min(4, backbone.extra_positions), 0), 0, backbone.max_positions - 1):
             states = last(backbone, replace(row, positions=row.positions.index_fill(1, torch.tensor([1]), position)))
             for before, earlier_states in states_at_position.items():
-                differs = _difference(states, earlier_states) > SEEN
+                differs = _largest_difference(states, earlier_states) > SEEN
                 assert differs, (
                     f"positions {before} and {position} are the same; position -1 - k is extra row k "
                     "(mmgen.tensors.Slots)"
@@ -126,7 +126,7 @@ class SightSuite(BuildsRows):
             ("the tokens before it", (row.layout.role == WRITTEN) & (row.layout.time == 2)),
         ):
             changed = last(backbone, with_states(row, changed_slots, backbone, some_ids(backbone, 8)[7]))[masks]
-            assert _difference(states, changed) > SEEN, f"a [MASK] does not see {name}"
+            assert _largest_difference(states, changed) > SEEN, f"a [MASK] does not see {name}"
 
     def test_packed_targets_equal_separate_ones(self) -> None:
         backbone, before, tail, row = self._row(needs="any")
@@ -159,5 +159,5 @@ class SightSuite(BuildsRows):
         return backbone, before, tail, before.followed_by(tail)
 
 
-def _difference(first: Tensor, second: Tensor) -> float:
+def _largest_difference(first: Tensor, second: Tensor) -> float:
     return (first - second).abs().max().item()

@@ -62,7 +62,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         """The texts, or None if the generator refuses these options, or has others, which is allowed."""
         if options and not issubclass(self.config().decoding, Decoding):
             return None
-        refused, shown = self.config().refuses(self.config().decoding(**options)), _shown(options)
+        refused, shown = self.config().refuses(self.config().decoding(**options)), _format_options(options)
         try:
             texts = self.write(model, examples, **options)
         except UnavailableError as error:
@@ -113,7 +113,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
                 (alone,) = self.write(model, [example], **options)
                 assert [text.tokens for text in texts] == [text.tokens for text in alone], (
                     f"'{example.id}' gets '{texts[0].text}' in a batch and '{alone[0].text}' alone "
-                    f"({_shown(options) or 'greedy'})"
+                    f"({_format_options(options) or 'greedy'})"
                 )
                 same = abs(texts[0].score - alone[0].score) < 1e-3
                 assert same, f"'{example.id}' has a different score in a batch"
@@ -157,7 +157,9 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         for options in ({"top_k": 1}, {"top_p": 1e-4}, {"min_p": 1.0}, {"temperature": 1e-4}):
             sampled = self.offered(model, examples, do_sample=True, **options)
             same = sampled is None or greedy == [text.tokens for (text,) in sampled]
-            assert same, f"greedy search differs from sampling the likeliest token only ({_shown(options)}); {OBEY}"
+            assert same, (
+                f"greedy search differs from sampling the likeliest token only ({_format_options(options)}); {OBEY}"
+            )
 
     def test_options_are_obeyed_or_refused(self) -> None:
         """Options that must change the texts of any search that obeys them."""
@@ -166,7 +168,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         for options in (beams, {**beams, "num_beam_groups": 2, "diversity_penalty": 1e4}):
             for texts in self.offered(model, example, **options) or ():
                 different = len({text.tokens for text in texts}) == len(texts)
-                assert different, f"with {_shown(options)} the same text is written twice; {OBEY}"
+                assert different, f"with {_format_options(options)} the same text is written twice; {OBEY}"
         draws = [self.offered(model, example, do_sample=True, temperature=5.0) for _ in range(8)]
         tokens = {text.tokens for drawn in draws if drawn for (text,) in drawn}
         assert len(tokens) != 1, f"with do_sample=True the same text is drawn eight times; {OBEY}"
@@ -191,5 +193,5 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         assert not changed, f"writing changes {', '.join(changed[:3])}"
 
 
-def _shown(options: Mapping[str, Any]) -> str:
+def _format_options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in options.items())

@@ -126,14 +126,14 @@ class Accumulator:
         spare = micros[-1]
         if self.accelerator.process_index >= self.material.plan.updates.micro_batches(number):
             micros = ()  # fewer micro-batches than processes
-        counts = self._counts(number, micros)
+        counts = self._counts_of_update(number, micros)
         while True:
-            result = self._attempt(number, micros, spare, counts)
+            result = self._backward_pass(number, micros, spare, counts)
             mine = [parameter.grad is not None for parameter in self.learning.values()]
             stopping, again, *anywhere = any_rank(self.accelerator, [stop(), result is None, *mine])
             if result is not None and not again:
                 break
-            self._halve(number, micros, failed=result is None)
+            self._halve_micro_batches(number, micros, failed=result is None)
         self.unchecked = False
         losses, totals = result
         reached = [
@@ -147,10 +147,10 @@ class Accumulator:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         all_reduce_sum(self.accelerator, [totals, *gradients])
-        return losses, self._means(totals.tolist(), counts), stopping
+        return losses, self._divide_by_counts(totals.tolist(), counts), stopping
 
-    def _means(self, totals: Sequence[float], counts: Mapping[Cell, float]) -> Means:
-        """The sums of `_attempt` divided by the counts."""
+    def _divide_by_counts(self, totals: Sequence[float], counts: Mapping[Cell, float]) -> Means:
+        """The sums of `_backward_pass` divided by the counts."""
         loss, *sums = totals
         counts_by_loss, sums_by_cell = _by_name(counts), dict(zip(counts, sums, strict=True))
         by_source: dict[str, dict[str, float]] = {}
@@ -161,7 +161,7 @@ class Accumulator:
             loss, {name: total / counts_by_loss[name] for name, total in _by_name(sums_by_cell).items()}, by_source
         )
 
-    def _counts(self, number: int, micros: Micros) -> dict[Cell, float]:
+    def _counts_of_update(self, number: int, micros: Micros) -> dict[Cell, float]:
         """The counts that an update's summed losses are divided by, over all processes; zero counts are left out."""
         names = self.material.cells
         sources = [(self.material.source(number, micro), batch.counts) for micro, batch in micros]
@@ -172,7 +172,7 @@ class Accumulator:
             local_counts = together.tolist()
         return {name: count for name, count in zip(names, local_counts, strict=True) if count}
 
-    def _attempt(
+    def _backward_pass(
         self, number: int, micros: Micros, spare: tuple[int, Batch], counts: Mapping[Cell, float]
     ) -> tuple[Losses, Tensor] | None:
         """The losses of this process's micro-batches, and their sums in float64: the training loss, then every cell of
@@ -184,7 +184,7 @@ class Accumulator:
         # `fully_shard` averages gradients over processes; the sum is needed
         scale = self.accelerator.num_processes if self.sharded else 1
         slots, whole_counts = self.slots.clone(), _by_name(counts)
-        compared = self._compared(number, micros, whole_counts)
+        compared = self._compare_whole_batch(number, micros, whole_counts)
         if compared is None:
             return None
         if self.accelerator.is_main_process:
@@ -192,7 +192,7 @@ class Accumulator:
             totals += torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
         try:
             for micro, full_batch in micros:
-                for place, batch in self._pieces(number, micro, full_batch):
+                for place, batch in self._pieces_on_device(number, micro, full_batch):
                     with self._no_collectives():
                         loss = (
                             self.loss(batch, compared.gradients.get(place, {}))
@@ -218,13 +218,13 @@ class Accumulator:
         self.slots = slots
         return losses, totals
 
-    def _pieces(self, number: int, micro: int, full_batch: Batch) -> Iterator[Piece]:
+    def _pieces_on_device(self, number: int, micro: int, full_batch: Batch) -> Iterator[Piece]:
         """A micro-batch or its pieces on this process's device. Random draws are those of the piece."""
         for place, batch in self.material.pieces(number, micro, full_batch, self.cursor.halved):
             draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
             yield place, batch.to(self.accelerator.device)
 
-    def _compared(self, number: int, micros: Micros, counts: Mapping[str, float]) -> Compared | None:
+    def _compare_whole_batch(self, number: int, micros: Micros, counts: Mapping[str, float]) -> Compared | None:
         """The losses that compare the rows of the whole update, without the gradients of features; nothing for an
         update of one pass, whose loss needs no features of others. None if memory runs out in any process."""
         whole_batch, rows, failed = self.whole_batch, list[Rows](), False
@@ -235,7 +235,7 @@ class Accumulator:
             with torch.no_grad(), self._no_collectives():
                 for micro, full_batch in micros:
                     source = self.material.source(number, micro)
-                    for place, batch in self._pieces(number, micro, full_batch):
+                    for place, batch in self._pieces_on_device(number, micro, full_batch):
                         features = whole_batch.features(batch)
                         rows += [Rows((source, name), place, values) for name, values in features.items()]
         except Exception as error:
@@ -273,7 +273,7 @@ class Accumulator:
             if mean.requires_grad:
                 self.accelerator.backward(mean * 0)
 
-    def _halve(self, number: int, micros: Micros, failed: bool) -> None:
+    def _halve_micro_batches(self, number: int, micros: Micros, failed: bool) -> None:
         """Prepare another attempt with smaller micro-batches. Raises RunError if they cannot be smaller."""
         for parameter in self.learning.values():
             parameter.grad = None

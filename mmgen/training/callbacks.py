@@ -51,8 +51,8 @@ class Callbacks(Events):
 
     def send(self, method: str, *arguments: Any) -> None:
         for watcher in self._watchers:
-            watcher.receive(Event(method, _copy(arguments)))
-        self._report()
+            watcher.receive(Event(method, _copy_record(arguments)))
+        self._print_problems()
 
     def __exit__(self, *error: object) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -60,9 +60,9 @@ class Callbacks(Events):
             watcher.end()
         for watcher in self._watchers:
             watcher.wait(deadline)
-        self._report()
+        self._print_problems()
 
-    def _report(self) -> None:
+    def _print_problems(self) -> None:
         """Print the problems so far, in the thread of the run."""
         while not self._problems.empty():
             self._say(self._problems.get())
@@ -127,15 +127,15 @@ class _Watcher(Thread):
             self.report(f"{self.place}: is not finished after {PATIENCE:g} seconds; its last events are lost")
 
 
-def _copy(value: Any) -> Any:
+def _copy_record(value: Any) -> Any:
     """A copy of tables, lists, and dataclasses with such values. Arrays and functions are shared."""
     if isinstance(value, Mapping):
-        return {name: _copy(item) for name, item in value.items()}
+        return {name: _copy_record(item) for name, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
-            value, **{field.name: _copy(getattr(value, field.name)) for field in fields(value) if field.init}
+            value, **{field.name: _copy_record(getattr(value, field.name)) for field in fields(value) if field.init}
         )
-    return type(value)(map(_copy, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_copy_record, value)) if type(value) in (list, tuple) else value
 
 
 class Forwarded(Events):

@@ -64,10 +64,10 @@ def all_reduce_sum(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by its sum over all processes, with the same bits in every process."""
     if accelerator.num_processes == 1:
         return
-    for lot in _chunks(tensors):
+    for lot in _chunks_of_one_dtype(tensors):
         together = torch.cat([tensor.flatten() for tensor in lot])
         distributed.all_reduce(together)
-        _scatter(together, lot)
+        _copy_back(together, lot)
 
 
 @torch.no_grad()
@@ -75,12 +75,12 @@ def broadcast(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by that of the first process."""
     if accelerator.num_processes == 1:
         return
-    for lot in _chunks(tensors):
+    for lot in _chunks_of_one_dtype(tensors):
         together = torch.cat([tensor.flatten() for tensor in lot]).to(
             accelerator.device
         )  # a sharded model waits on the CPU
         distributed.broadcast(together, 0)
-        _scatter(together, lot)
+        _copy_back(together, lot)
 
 
 def any_rank(accelerator: Accelerator, flags: Sequence[bool]) -> list[bool]:
@@ -112,7 +112,7 @@ def peer_failures(accelerator: Accelerator) -> Iterator[None]:
         ) from None
 
 
-def _chunks(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+def _chunks_of_one_dtype(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     """Tensors of one dtype, in chunks of about `CHUNK_BYTES`."""
     for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
         lot, size = [], 0
@@ -127,6 +127,6 @@ def _chunks(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
             yield lot
 
 
-def _scatter(together: Tensor, lot: Sequence[Tensor]) -> None:
+def _copy_back(together: Tensor, lot: Sequence[Tensor]) -> None:
     for tensor, part in zip(lot, together.split([tensor.numel() for tensor in lot]), strict=True):
         tensor.copy_(part.view_as(tensor))

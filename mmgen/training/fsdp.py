@@ -55,7 +55,7 @@ class Sharded:
         model.check_gradients = False
         self._state, self._places = state(model), places(model)
         self._full_parameters = dict(model.named_parameters())
-        self._check()
+        self._check_supported()
         self._mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
         half = bf16(
             training.precision, accelerator.device
@@ -67,14 +67,16 @@ class Sharded:
         )
         terms: dict[str, Any] = {"mesh": self._mesh, "mp_policy": policy, "reshard_after_forward": True}
         # `fully_shard` cannot be undone, so it gets separate modules and parameters around ours, which share their data
-        self._put(
+        self._put_parameters(
             {name: nn.Parameter(p.data, requires_grad=p.requires_grad) for name, p in self._full_parameters.items()}
         )
         self._layers = list(layers(model.backbone))
-        wrapped = {layer: _Layer(_cut(_Layer(layer), terms)) for _, _, layer in self._layers if self._is_apart(layer)}
+        wrapped = {
+            layer: _Layer(_shard_module(_Layer(layer), terms)) for _, _, layer in self._layers if self._is_apart(layer)
+        }
         for siblings, number, layer in self._layers:
             siblings[number] = wrapped.get(layer, layer)
-        self._root: nn.Module | None = _cut(_Root(model), terms)
+        self._root: nn.Module | None = _shard_module(_Root(model), terms)
         self.parameters = {name: getattr(*owners[0]) for name, owners in self._places.items()}
 
     def loss(self, batch: Batch) -> Loss:
@@ -111,11 +113,11 @@ class Sharded:
             parameter.copy_(self.parameters[name].full_tensor())
         for siblings, number, layer in self._layers:
             siblings[number] = layer
-        self._put(self._full_parameters)
+        self._put_parameters(self._full_parameters)
         self.parameters, self._root = {}, None
         self.model.cpu()
 
-    def _check(self) -> None:
+    def _check_supported(self) -> None:
         """Raises RunError for parameters and devices that `fully_shard` does not support."""
         for name, parameter in self._full_parameters.items():
             if parameter.ndim == 0:
@@ -132,7 +134,7 @@ class Sharded:
                 f"{torch.__version__}; update torch, or train without training.shard"
             )
 
-    def _put(self, parameters: Mapping[str, nn.Parameter]) -> None:
+    def _put_parameters(self, parameters: Mapping[str, nn.Parameter]) -> None:
         for name, parameter in parameters.items():
             for owner, attribute in self._places[name]:
                 setattr(owner, attribute, parameter)
@@ -145,7 +147,7 @@ class Sharded:
         return bool(touching) and all(modules <= inside for modules in touching)
 
 
-def _cut(module: nn.Module, terms: Mapping[str, Any]) -> nn.Module:
+def _shard_module(module: nn.Module, terms: Mapping[str, Any]) -> nn.Module:
     """The same module, sharded. (`fully_shard` adds a class to the module's, and its type has only that class.)"""
     fully_shard(module, **terms)
     return module

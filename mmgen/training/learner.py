@@ -57,7 +57,7 @@ class Learner:
         set_learning(model, context.step)
         set_memory_and_speed(model.backbone, self.training)
         self.checkpoint = Checkpoint(context.folder)
-        self.cursor, moments = self._resume() if self.checkpoint.path.exists() else (Cursor(), {})
+        self.cursor, moments = self._read_checkpoint() if self.checkpoint.path.exists() else (Cursor(), {})
         broadcast(self.accelerator, list(state(model).values()))
         sharded = shards(self.training, self.accelerator)
         self.sharded = Sharded(model, self.accelerator, self.training) if sharded else None
@@ -85,12 +85,12 @@ class Learner:
 
     def loss(self, batch: Batch, through: Gradients | None = None) -> Loss:
         """The losses of a batch on this process's device, in the step's precision. `through`: see `Model.forward`."""
-        with self._precision():
+        with self._autocast():
             if self.sharded:
                 return self.sharded.loss(batch)
             return self.model(batch) if through is None else self.model(batch, through)
 
-    def _precision(self) -> contextlib.AbstractContextManager[object]:
+    def _autocast(self) -> contextlib.AbstractContextManager[object]:
         return precision(self.training.precision, self.accelerator.device)
 
     def _whole_batch(self) -> WholeBatch | None:
@@ -101,11 +101,11 @@ class Learner:
                 weights |= {f"{name}.{loss}": model.weights.get(name, 1.0) for loss in objective.reader.losses}
 
         def features(batch: Batch) -> Mapping[str, Mapping[str, Tensor]]:
-            with self._precision():
+            with self._autocast():
                 return model.features(batch)
 
         def compare(name: str, rows: Mapping[str, Tensor]) -> Loss:
-            with self._precision():
+            with self._autocast():
                 return model.compare(name, rows)
 
         return WholeBatch(features, compare, weights) if weights else None
@@ -116,9 +116,9 @@ class Learner:
         share = schedule(self.plan, number, self.training)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * share
-        with as_run_error(self._where(number), f"{ADVICE_SMALLER}; the last checkpoint is kept"):
+        with as_run_error(self._place_of_update(number), f"{ADVICE_SMALLER}; the last checkpoint is kept"):
             losses, means, self.stopping = self.accumulator.gradients(number, micros, stop)
-            clipped = self._step(number, losses, means.loss)
+            clipped = self._clip_and_step(number, losses, means.loss)
         record = {
             "update": number,
             "epoch": self.plan.epoch(number),
@@ -130,20 +130,22 @@ class Learner:
         }
         return record | ({"halved": self.cursor.halved} if self.cursor.halved else {})
 
-    def _where(self, number: int) -> str:
+    def _place_of_update(self, number: int) -> str:
         return f"step '{self.context.name}', update {number}"
 
-    def _step(self, number: int, losses: Losses, loss: float) -> dict[str, Any]:
+    def _clip_and_step(self, number: int, losses: Losses, loss: float) -> dict[str, Any]:
         """Clip gradients and update the trainable parameters. Returns the gradients' part of the log record."""
         clipped = clip(self.learning.values(), self.training)
         if not math.isfinite(clipped["grad_norm"]) or not math.isfinite(loss):
-            self._refuse(number, losses, "gradient" if math.isfinite(loss) else "loss")
-        with as_run_error(f"{self._where(number)}, the optimiser's state", "use a smaller encoder, or a larger device"):
+            self._refuse_losses(number, losses, "gradient" if math.isfinite(loss) else "loss")
+        with as_run_error(
+            f"{self._place_of_update(number)}, the optimiser's state", "use a smaller encoder, or a larger device"
+        ):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return clipped
 
-    def _refuse(self, number: int, losses: Losses, what: str) -> None:
+    def _refuse_losses(self, number: int, losses: Losses, what: str) -> None:
         """Raises RunError with the examples whose loss is not finite, or else with all examples of the update."""
         bad = [id_ for batch, loss in losses if not loss.isfinite() for id_ in batch.ids]
         all_ids = gather_texts(self.accelerator, bad) or gather_texts(
@@ -152,7 +154,7 @@ class Learner:
         ids = list(dict.fromkeys(all_ids))
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
         raise RunError(
-            f"{self._where(number)}: the {what} is not finite (examples {shown}); lower learning_rate or "
+            f"{self._place_of_update(number)}: the {what} is not finite (examples {shown}); lower learning_rate or "
             "check the data of these examples with `mmgen data check`; the last checkpoint is kept"
         )
 
@@ -163,20 +165,20 @@ class Learner:
         for name, parameter in self.learning.items():
             for key, value in self.optimizer.state[parameter].items():
                 tensors[f"optimizer.{key}.{name}"] = value
-        gathered = self._gather(tensors)
+        gathered = self._gather_slices(tensors)
         if self.accelerator.is_main_process:
             self.checkpoint.write(gathered, self.cursor)
 
     def save_best(self) -> None:
         """Write the present weights next to the checkpoint. All processes call it; the first one writes."""
-        gathered = self._gather(self._state())
+        gathered = self._gather_slices(self._named_tensors())
         if self.accelerator.is_main_process:
             self.checkpoint.write_best(gathered)
 
-    def _gather(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def _gather_slices(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         return self.sharded.gather(tensors) if self.sharded else tensors
 
-    def _resume(self) -> tuple[Cursor, Moments]:
+    def _read_checkpoint(self) -> tuple[Cursor, Moments]:
         cursor, learnt, moments = self.checkpoint.read(len(self.plan))
         load_state(self.model, {**state(self.model), **learnt}, self.checkpoint.path)
         return cursor, moments
@@ -193,7 +195,7 @@ class Learner:
         step = self.context.step
         parts = ["backbone." if part == "backbone" else f"embedders.{part}." for part in step.train]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
-        return {name: tensor for name, tensor in self._state().items() if name.startswith((*parts, *heads))}
+        return {name: tensor for name, tensor in self._named_tensors().items() if name.startswith((*parts, *heads))}
 
-    def _state(self) -> dict[str, Tensor]:
+    def _named_tensors(self) -> dict[str, Tensor]:
         return self.sharded.state() if self.sharded else state(self.model)

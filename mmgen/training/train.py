@@ -36,7 +36,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
     weights. `scores`: of the validation examples, for `training.metric_for_best_model`."""
     accelerator, training = context.accelerator, context.step.training
     material = make_material(model, context, sources)
-    _warn(context, material.plan)
+    _warn_of_processes(context, material.plan)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices),
@@ -95,7 +95,7 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
     return Material(make_plan(context.folder, pools, options, context.accelerator.is_main_process), pools)
 
 
-def _warn(context: StepContext, plan: Plan) -> None:
+def _warn_of_processes(context: StepContext, plan: Plan) -> None:
     """Report a number of processes that does not fit the settings."""
     processes = context.accelerator.num_processes
     if processes > (most := max(map(plan.updates.micro_batches, range(len(plan))))):
@@ -124,14 +124,14 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
             _save_checkpoint(learner)
         if _stops_early(learner):  # a run that was killed before it wrote the step's weights
             return ""
-        for number, micros in time_batches(_updates(learner), waits):
+        for number, micros in time_batches(_load_updates(learner), waits):
             cursor.records.append(learner.update(number, micros, stop=stop))
             learner.context.events.send("on_update", name, cursor.last)
             cursor.done = number + 1
             if cursor.done in plan.epochs:
                 _end_epoch(learner, stop)
             _save_checkpoint(learner)  # before any message, which fails if the terminal is gone
-            advance(plan.pairs(number, number + 1), _summary(cursor.records))
+            advance(plan.pairs(number, number + 1), _summarise_losses(cursor.records))
             if _stops_early(learner):
                 break
     return _waste_summary(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
@@ -144,7 +144,7 @@ def _waste_summary(learner: Learner, waiting: float) -> str:
     return f"{padding}{waiting:.1%} of the time was spent waiting for data"
 
 
-def _updates(learner: Learner) -> Iterator[Any]:
+def _load_updates(learner: Learner) -> Iterator[Any]:
     accelerator, material = learner.accelerator, learner.material
     micro_batches = MicroBatches(
         material.pools,
@@ -232,7 +232,7 @@ def clipping(records: Sequence[dict]) -> dict[str, float]:
     }
 
 
-def _summary(records: Sequence[dict]) -> str:
+def _summarise_losses(records: Sequence[dict]) -> str:
     recent = [record["loss"] for record in records[-20:]]
     checked = next((record["validation_loss"] for record in reversed(records) if record.get("validation_loss")), None)
     return f"loss {sum(recent) / len(recent):.3f}" + (f", validation {checked:.3f}" if checked else "")

@@ -34,10 +34,13 @@ def validate(learner: Learner) -> dict[str, Any]:
     model, pools = learner.model, learner.material.pools
     total, scores = in_eval_mode(
         model,
-        lambda _: (torch.stack([_total(learner, pool) for pool in pools]), _scores(learner)),  # (sources, 2, losses)
+        lambda _: (
+            torch.stack([_total_loss(learner, pool) for pool in pools]),
+            _validation_scores(learner),
+        ),  # (sources, 2, losses)
     )
     all_reduce_sum(learner.accelerator, [total])
-    losses = {"validation_loss": _mean(total.sum(0)), **({"validation_scores": scores} if scores else {})}
+    losses = {"validation_loss": _mean_loss(total.sum(0)), **({"validation_scores": scores} if scores else {})}
     if len(pools) == 1:
         return losses
     by_source = {
@@ -45,7 +48,7 @@ def validate(learner: Learner) -> dict[str, Any]:
         for pool, source_total in zip(pools, total, strict=True)
         if pool.source.validation
     }
-    return {**losses, "validation_losses": {name: _mean(source_total) for name, source_total in by_source.items()}}
+    return {**losses, "validation_losses": {name: _mean_loss(source_total) for name, source_total in by_source.items()}}
 
 
 @torch.no_grad()
@@ -59,7 +62,7 @@ def in_eval_mode(model: Model, call: Callable[[Model], Result]) -> Result:
     return result
 
 
-def _scores(learner: Learner) -> dict[str, float | None]:
+def _validation_scores(learner: Learner) -> dict[str, float | None]:
     """Scores of the validation examples by column, in all processes; empty without `metric_for_best_model`. Raises
     RunError if that column has no value."""
     if learner.scores is None:
@@ -73,11 +76,11 @@ def _scores(learner: Learner) -> dict[str, float | None]:
     return scores
 
 
-def _mean(total: Tensor) -> float:
+def _mean_loss(total: Tensor) -> float:
     return sum(total / count for total, count in zip(*total.tolist(), strict=True) if count)
 
 
-def _total(learner: Learner, pool: DataStream) -> Tensor:
+def _total_loss(learner: Learner, pool: DataStream) -> Tensor:
     """(2, losses) the weighted sum of every loss over this process's examples of a source, and its counts."""
     accelerator = learner.accelerator
     batch_size = (
@@ -93,7 +96,7 @@ def _total(learner: Learner, pool: DataStream) -> Tensor:
     retry = learner.context.retry(
         "validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=pool.collate.halves
     )
-    measure = partial(_measure, learner, pool)
+    measure = partial(_measure_losses, learner, pool)
     for indices in by_length(pool.collate.slots(ours), batch_size):
         for _, loss in retry.over([ours[index] for index in indices], measure):
             total += loss
@@ -104,7 +107,7 @@ def _total(learner: Learner, pool: DataStream) -> Tensor:
     return total
 
 
-def _measure(learner: Learner, pool: DataStream, examples: Sequence[Example]) -> Tensor:
+def _measure_losses(learner: Learner, pool: DataStream, examples: Sequence[Example]) -> Tensor:
     """(2, losses) of some examples. Raises RunError if a sharded model runs out of memory, since the other processes
     wait in the middle of a pass."""
     compared = learner.whole_batch.objectives if learner.whole_batch is not None else set()
@@ -145,7 +148,7 @@ def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch)
         by_name = whole_batch.features(batch).items()
         return batch.counts, [Rows((0, name), (), values) for name, values in by_name]
 
-    for number, group in enumerate(_groups(pool, learner.training.batch_size)):
+    for number, group in enumerate(_group_by_pairs(pool, learner.training.batch_size)):
         if number % accelerator.num_processes != accelerator.process_index:
             continue
         counts, rows = Counter[str](), list[Rows]()
@@ -160,7 +163,7 @@ def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch)
     return total
 
 
-def _groups(pool: DataStream, batch_size: int) -> Iterator[list[Example]]:
+def _group_by_pairs(pool: DataStream, batch_size: int) -> Iterator[list[Example]]:
     """The validation examples in groups that end once their pairs reach `batch_size`."""
     group: list[Example] = []
     pairs = 0

@@ -66,20 +66,24 @@ class Answerer:
 
     def __call__(self, questions: Sequence[tuple[str, Picture]]) -> list[Answered]:
         """The answer to each question about its picture. A question without words has no answer. Raises DataError."""
-        queries = [{self.question: text, **self._values(picture)} for text, picture in questions if text.strip()]
+        queries = [
+            {self.question: text, **self._values_of_picture(picture)} for text, picture in questions if text.strip()
+        ]
         predict = self.predictor.predict if self.predictor.kind == "label" else self.predictor.ask
         answers = iter(predict(queries, batch_size=self.batch_size) if queries else ())
-        return [self._read(next(answers)) if text.strip() else Answered({}) for text, _ in questions]
+        return [self._read_answer(next(answers)) if text.strip() else Answered({}) for text, _ in questions]
 
-    def _values(self, picture: Picture) -> Mapping[str, Any]:
+    def _values_of_picture(self, picture: Picture) -> Mapping[str, Any]:
         """A picture as a query's values. The features of the latest pictures are held."""
         if picture.key not in self._features:
             if len(self._features) >= PICTURES:
                 del self._features[next(iter(self._features))]
-            self._features[picture.key] = {name: self._value(name, picture) for name in self.predictor.names.pictures}
+            self._features[picture.key] = {
+                name: self._value_of_input(name, picture) for name in self.predictor.names.pictures
+            }
         return self._features[picture.key]
 
-    def _value(self, name: str, picture: Picture) -> Any:
+    def _value_of_input(self, name: str, picture: Picture) -> Any:
         features = self.predictor.features
         if name not in features:
             return picture
@@ -88,7 +92,7 @@ class Answerer:
             raise DataError(f"answerable: {record.reason if record else f'{picture.key}: it has no features'}")
         return record
 
-    def _read(self, answer: Any) -> Answered:
+    def _read_answer(self, answer: Any) -> Answered:
         if answer.error:
             raise DataError(f"answerable: the answerer cannot read a question: {answer.error}")
         if self.predictor.kind == "label":

@@ -67,7 +67,7 @@ class AnswerableMetric(Metric):
         if self.config.other_pictures:
             gains = (judgement.gain for judgement in judgements)
             columns["picture_gain"] = [None if gain is None else 100 * gain for gain in gains]
-        conditions = [_condition(example, self.config.condition) for example in examples]
+        conditions = [_expected_answer(example, self.config.condition) for example in examples]
         if any(condition is not None for condition in conditions):
             columns["answer_consistency"] = [
                 None
@@ -83,15 +83,18 @@ class AnswerableMetric(Metric):
 
     def judge(self, texts: Sequence[str], examples: Sequence[Example]) -> list[Judgement]:
         """The judgement of one text for each example. Raises DataError."""
-        return [self._judgement(*answers) for answers in self._answers(texts, examples, self.config.other_pictures)]
+        return [
+            self._judge_answers(*answers)
+            for answers in self._ask_about_pictures(texts, examples, self.config.other_pictures)
+        ]
 
-    def _judgement(self, first: Answered, *elsewhere: Answered) -> Judgement:
+    def _judge_answers(self, first: Answered, *elsewhere: Answered) -> Judgement:
         answer, confidence = first.best(self.config.unanswerable)
         known = [about.probabilities.get(answer, 0.0) for about in elsewhere]
         answered = bool(answer) and confidence >= self.config.threshold
         return Judgement(answer, confidence, fmean(known) if known else None, answered)
 
-    def _answers(self, texts: Sequence[str], examples: Sequence[Example], more: int) -> list[list[Answered]]:
+    def _ask_about_pictures(self, texts: Sequence[str], examples: Sequence[Example], more: int) -> list[list[Answered]]:
         """The answers to one text for each example: about its picture, and about up to `more` of other examples."""
         pictures = self.pictures(examples)
         shown = [picture_of(example, pictures, "answerable") for example in examples]
@@ -112,9 +115,9 @@ class AnswerableMetric(Metric):
         ids = tuple(example.id for example in examples)
         if ids not in self._notes:
             with_references = [example for example in examples if example.targets]
-            answers = self._answers([example.targets[0] for example in with_references], with_references, 1)
+            answers = self._ask_about_pictures([example.targets[0] for example in with_references], with_references, 1)
             shares = [
-                100 * fmean(self._judgement(group[place]).answered for group in answers)
+                100 * fmean(self._judge_answers(group[place]).answered for group in answers)
                 for place in range(2)
                 if answers and all(len(group) > 1 for group in answers)
             ]
@@ -133,7 +136,7 @@ def _next_pictures(shown: Sequence[Picture], order: Sequence[int], at: int, coun
     return list({picture.key: picture for picture in following if picture.key != shown[order[at]].key}.values())[:count]
 
 
-def _condition(example: Example, name: str) -> str | None:
+def _expected_answer(example: Example, name: str) -> str | None:
     """The answer for which the question of an example was generated: by default that of a prompt "answer: ...". Raises
     DataError if the example lacks the named input or fact."""
     if not name:

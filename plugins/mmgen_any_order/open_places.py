@@ -47,10 +47,10 @@ def predict(logits: Tensor, refused: Tensor, place: Tensor, options: AnyOrderDec
     else:
         tokens = allowed.argmax(-1)
     log_prob = logits.log_softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    return Predictions(tokens, log_prob, _surety(shares, tokens, entropy, place, options), entropy)
+    return Predictions(tokens, log_prob, _rank_places(shares, tokens, entropy, place, options), entropy)
 
 
-def _surety(shares: Tensor, tokens: Tensor, entropy: Tensor, place: Tensor, options: AnyOrderDecoding) -> Tensor:
+def _rank_places(shares: Tensor, tokens: Tensor, entropy: Tensor, place: Tensor, options: AnyOrderDecoding) -> Tensor:
     if options.order == "confidence":
         return shares.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
     if options.order == "margin":

@@ -63,18 +63,20 @@ class AnyOrderTargets(TextTargets):
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         """Every place masked: what the first pass over each block reads."""
-        return self._tail(targets, [[[True] * len(self._maskable(y)) for y in texts] for texts in targets])[0]
+        return self._build_tail(
+            targets, [[[True] * len(self._maskable_places(y)) for y in texts] for texts in targets]
+        )[0]
 
     def collate(self, rows: Rows) -> Targets:
         targets = [self.targets(example) for example in rows.examples]
         noise = [
             [
-                list(self._noise(rows, row, number, y))
+                list(self._draw_noise(rows, row, number, y))
                 for number, y in enumerate(texts, first_question(rows.examples[row]))
             ]
             for row, texts in enumerate(targets)
         ]
-        tail, weights = self._tail(targets, noise)
+        tail, weights = self._build_tail(targets, noise)
         labels: dict[str, Tensor] = {} if self.block == 1 else {"weights": weights}
         if not self.ends:
             most = max(map(len, targets))
@@ -84,7 +86,7 @@ class AnyOrderTargets(TextTargets):
     def ask(self, rows: Rows) -> Targets:
         """The partly written texts of queries: "partial" (B, C) tokens, [MASK] in the gaps, -1 behind the text or for a
         query without one; no label if no query has one."""
-        texts = [self._partial(example) for example in rows.examples]
+        texts = [self._partial_text(example) for example in rows.examples]
         if not any(texts):
             return Targets({})
         longest = max(map(len, texts))
@@ -101,14 +103,14 @@ class AnyOrderTargets(TextTargets):
             for half, first in zip(halves, firsts, strict=True)
         ]
 
-    def _maskable(self, target: Sequence[int]) -> range:
+    def _maskable_places(self, target: Sequence[int]) -> range:
         """The places of a target that can be masked."""
         return range(self.canvas(len(target)) - (not self.ends))
 
-    def _noise(self, rows: Rows, row: int, number: int, target: Sequence[int]) -> Iterator[bool]:
+    def _draw_noise(self, rows: Rows, row: int, number: int, target: Sequence[int]) -> Iterator[bool]:
         """Whether each place of the target with this number is masked. Over the targets and blocks of an example, the
         shares of masked places spread evenly."""
-        places = len(self._maskable(target))
+        places = len(self._maskable_places(target))
         if self.block == 1:
             yield from [True] * places
             return
@@ -119,10 +121,14 @@ class AnyOrderTargets(TextTargets):
             masked = {*draw.sample(range(size), 1 + int(share * size))}
             yield from (place in masked for place in range(size))
 
-    def _tail(self, targets: Sequence[Sequence[Sequence[int]]], noise: Noise) -> tuple[Tail, Tensor]:
+    def _build_tail(self, targets: Sequence[Sequence[Sequence[int]]], noise: Noise) -> tuple[Tail, Tensor]:
         """The tail, and the weight (B, S) of each slot's loss."""
         rows = [
-            [slot for k, (y, masked) in enumerate(zip(*pair, strict=True), 1) for slot in self._slots(y, masked, k)]
+            [
+                slot
+                for k, (y, masked) in enumerate(zip(*pair, strict=True), 1)
+                for slot in self._slots_of_target(y, masked, k)
+            ]
             for pair in zip(targets, noise, strict=True)
         ]
         longest = max(map(len, rows))
@@ -131,7 +137,9 @@ class AnyOrderTargets(TextTargets):
         ids, offsets, role, group, time, target_ids = table[..., :6].long().unbind(-1)
         return Tail(ids, offsets, Layout(role, group, time), target_ids), table[..., 6].float()
 
-    def _slots(self, target: Sequence[int], masked: Sequence[bool], group: int) -> Sequence[tuple[float, ...]]:
+    def _slots_of_target(
+        self, target: Sequence[int], masked: Sequence[bool], group: int
+    ) -> Sequence[tuple[float, ...]]:
         """The slots of one target as tuples (id, offset, role, group, time, label, weight)."""
         size = self.canvas(len(target))
         filled = [*target, *[self.end_id] * (size - len(target))]
@@ -143,7 +151,7 @@ class AnyOrderTargets(TextTargets):
                 noisy[t] = (self.mask_id, t, NOISY, group, t // self.block + 1, filled[t], len(block) / sum(block))
         return clean[: (size - 1) // self.block * self.block] + noisy
 
-    def _partial(self, example: Example) -> list[int]:
+    def _partial_text(self, example: Example) -> list[int]:
         """The tokens of a query's partly written text, without its end; empty if it has none. Raises DataError."""
         text = example.labels.get("text")
         if text is None:

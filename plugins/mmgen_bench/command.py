@@ -186,9 +186,9 @@ def scaling(options: Options, svg: Path | None, tokens: int) -> None:
         rows = [asdict(curve) | {"line": curve.line, "farthest": curve.max_deviation} for curve in results]
         tell(json.dumps({"settings": describe(settings), "curves": rows}, indent=2), wrap=False)
     elif options.markdown:
-        tell(tables.markdown_table(curves.HEADER, curves.rows(results)), wrap=False)
+        tell(tables.markdown_table(curves.HEADER, curves.rows_of_curves(results)), wrap=False)
     else:
-        tell(tables.plain_table(curves.HEADER, curves.rows(results)), wrap=False)
+        tell(tables.plain_table(curves.HEADER, curves.rows_of_curves(results)), wrap=False)
 
 
 def _build_settings(options: Options, tokens: int, without: tuple[str, ...], compiled: bool = False) -> Settings:

@@ -86,7 +86,7 @@ def _measure_curve(
     return Curve(over, tuple(runs), tuple(median(seconds) for seconds in times.values()))
 
 
-def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
+def rows_of_curves(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
     """Table rows: what varies, the counts and their ms, the line, and the distance of the farthest point."""
     return [
         (

@@ -14,7 +14,7 @@ NOTABLE = 0.15  # a ratio farther from the counted one needs an explanation
 HEADER = ("", "system", "ms", "spread", "times ours", "lowest-highest", "counted", "gap", "slots", "M mul-adds")
 
 
-def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
+def rows_of_results(results: Sequence[Result]) -> list[tuple[str, ...]]:
     """One row per system and case; only the first row of a case names it."""
     ours = {result.case: result for result in results if result.system == OURS}
     lines: list[tuple[str, ...]] = []
@@ -71,7 +71,7 @@ def notes(settings: dict, unit: str) -> list[str]:
 
 def plain(results: Sequence[Result], settings: dict, unit: str) -> str:
     """Table and notes for a terminal or a text file."""
-    return "\n".join([plain_table(HEADER, rows(results)), "", *notes(settings, unit)])
+    return "\n".join([plain_table(HEADER, rows_of_results(results)), "", *notes(settings, unit)])
 
 
 def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
@@ -89,7 +89,7 @@ def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:
     """Table and notes as Markdown."""
-    return f"{markdown_table(HEADER, rows(results))}\n\n" + "\n".join(
+    return f"{markdown_table(HEADER, rows_of_results(results))}\n\n" + "\n".join(
         f"- {_escape(note)}" for note in notes(settings, unit)
     )
 

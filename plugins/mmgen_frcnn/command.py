@@ -53,8 +53,8 @@ def frcnn(folder: Path, out: Path) -> None:
     tensors = {name: published[name].clone() for name in published}
     about = {
         "settings": settings(folder / "config.yaml"),
-        "classes": _vocabulary(folder / "objects_vocab.txt"),
-        "attributes": _vocabulary(folder / "attributes_vocab.txt"),
+        "classes": _read_vocabulary(folder / "objects_vocab.txt"),
+        "attributes": _read_vocabulary(folder / "attributes_vocab.txt"),
     }
     network = network_of(tensors, about, folder)
     count = network.roi_heads["box_predictor"]["cls_score"].out_features - 1
@@ -70,7 +70,7 @@ def settings(path: Path) -> dict[str, Any]:
     import yaml  # type: ignore[import-untyped]
 
     try:
-        tables = _lower(yaml.safe_load(path.read_text(encoding="utf-8")))
+        tables = _with_lower_keys(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or "not valid YAML"
         raise DataError(f"{path}: {reason}; use the config.yaml beside the published weights") from None
@@ -86,12 +86,16 @@ def settings(path: Path) -> dict[str, Any]:
     return values
 
 
-def _lower(value: Any) -> Any:
+def _with_lower_keys(value: Any) -> Any:
     """Nested tables with keys in lower case."""
-    return {str(key).lower(): _lower(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+    return (
+        {str(key).lower(): _with_lower_keys(inner) for key, inner in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
-def _vocabulary(path: Path) -> list[str]:
+def _read_vocabulary(path: Path) -> list[str]:
     """The first name of every line ("stop sign,stopsign"); empty without the file."""
     if not path.is_file():
         return []

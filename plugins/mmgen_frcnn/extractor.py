@@ -49,13 +49,13 @@ class VisualGenomeRegions(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        return extract_records("visual_genome", source, skip, 1, lambda batch: map(self._record, batch))
+        return extract_records("visual_genome", source, skip, 1, lambda batch: map(self._extract_record, batch))
 
     def save(self, folder: Path) -> None:
         write(folder / FILE, {name: t.cpu() for name, t in self.network.state_dict().items()}, self.about)
 
     @torch.inference_mode()
-    def _record(self, loaded: tuple[Picture, Image.Image]) -> Record:
+    def _extract_record(self, loaded: tuple[Picture, Image.Image]) -> Record:
         picture, image = loaded
         pixels = resized(image, self.network.settings).to(self.device)
         with precision(self.device):
@@ -63,13 +63,13 @@ class VisualGenomeRegions(Extractor):
         height, width = pixels.shape[1:]
         boxes = regions.boxes.float().cpu().numpy() / np.array([width, height] * 2, np.float32)
         scores, classes = regions.probabilities.float().max(1)
-        names = self._names(classes.tolist(), regions.attributes.float())
+        names = self._region_names(classes.tolist(), regions.attributes.float())
         class_names = self.about["classes"] or [f"class {number}" for number in range(regions.probabilities.shape[1])]
         surest = Classes.surest(tuple(class_names), regions.probabilities.float().cpu().numpy())
         features = regions.features.float().cpu().numpy()
         return Record(picture.key, features, boxes, names, scores.cpu().numpy(), surest)
 
-    def _names(self, classes: Sequence[int], attributes: torch.Tensor) -> tuple[str, ...] | None:
+    def _region_names(self, classes: Sequence[int], attributes: torch.Tensor) -> tuple[str, ...] | None:
         if not (names := self.about["classes"]):
             return None
         words = self.about["attributes"]

@@ -88,15 +88,15 @@ class FasterRcnn(nn.Module):
         stem: dict[str, nn.Module] = {"conv1": Convolution(shapes["backbone.stem.conv1.weight"], 2)}
         self.backbone: Any = nn.ModuleDict({"stem": nn.ModuleDict(stem)})
         for stage, stride in (("res2", 1), ("res3", 2), ("res4", 2)):
-            self.backbone[stage] = _stage(shapes, f"backbone.{stage}", stride, in_1x1)
-        layers = {name: _plain(shapes[f"proposal_generator.rpn_head.{name}.weight"]) for name in HEAD}
+            self.backbone[stage] = _build_stage(shapes, f"backbone.{stage}", stride, in_1x1)
+        layers = {name: _convolution(shapes[f"proposal_generator.rpn_head.{name}.weight"]) for name in HEAD}
         self.proposal_generator: Any = nn.ModuleDict(
             {"anchor_generator": nn.Module(), "rpn_head": nn.ModuleDict(layers)}
         )
         anchors = torch.zeros(shapes["proposal_generator.anchor_generator.cell_anchors.0"])
         self.proposal_generator["anchor_generator"].cell_anchors = nn.ParameterList([nn.Parameter(anchors)])
         halved = settings.halved
-        last = _stage(shapes, "roi_heads.res5", 2 if halved else 1, in_1x1, 1 if halved else 2)
+        last = _build_stage(shapes, "roi_heads.res5", 2 if halved else 1, in_1x1, 1 if halved else 2)
         inside = "roi_heads.box_predictor."
         predictor: Any = nn.ModuleDict()
         for name in ("cls_score", "bbox_pred", "cls_embedding", "fc_attr", "attr_score"):
@@ -185,12 +185,14 @@ def apply_deltas(deltas: Tensor, boxes: Tensor, weights: tuple[float, ...]) -> T
     return torch.cat([centres - halves, centres + halves], -1)
 
 
-def _plain(weight: torch.Size) -> nn.Conv2d:
+def _convolution(weight: torch.Size) -> nn.Conv2d:
     out, into, size, _ = weight
     return nn.Conv2d(into, out, size, padding=size // 2)
 
 
-def _stage(shapes: Mapping[str, torch.Size], name: str, stride: int, in_1x1: bool, dilation: int = 1) -> nn.Sequential:
+def _build_stage(
+    shapes: Mapping[str, torch.Size], name: str, stride: int, in_1x1: bool, dilation: int = 1
+) -> nn.Sequential:
     """The blocks of a stage; the first has the stride."""
     blocks: list[nn.Module] = []
     while f"{name}.{len(blocks)}.conv1.weight" in shapes:

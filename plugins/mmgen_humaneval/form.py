@@ -69,7 +69,7 @@ def make(
         example_id = next(example.id for example in examples if example.id not in shots)
         raise DataError(f"{reason or f'{example_id}: has no picture'}; fix the picture, or draw others with --seed")
     pictureless = "" if shots else reason or "the examples have no pictures"
-    rated, notes = _rated(material, examples, criteria, pictureless)
+    rated, notes = _criteria_to_rate(material, examples, criteria, pictureless)
     texts = _normalise_texts(
         {
             **material.texts,
@@ -77,7 +77,7 @@ def make(
         },
         examples,
     )
-    items, questions = _mix(texts, examples, draw)
+    items, questions = _shuffle_systems(texts, examples, draw)
     key = {
         "format": KEY,
         "seed": seed,
@@ -93,7 +93,7 @@ def make(
         item["shot"] = next(iter(shots.get(example.id, ())), None)
         if ANSWER_CONSISTENCY in rated:
             item["answer"] = material.answers[example.id]
-    rounds = _rounds(rated, together)
+    rounds = _plan_rounds(rated, together)
     words = {name: CRITERIA[name].words for name in rated}
     if (
         key_path.exists() and read_json(key_path) != key
@@ -135,7 +135,7 @@ def _human_name(material: Material) -> str:
     return HUMAN if HUMAN not in material.texts else f"{HUMAN} (references)"
 
 
-def _rated(
+def _criteria_to_rate(
     material: Material, examples: Sequence[Example], criteria: str, pictureless: str
 ) -> tuple[list[str], list[str]]:
     """The criteria that can be judged for these examples, and notes on those that cannot. `pictureless`: why there are
@@ -158,7 +158,7 @@ def _rated(
     return rated, notes
 
 
-def _rounds(rated: Sequence[str], together: bool) -> list[dict[str, list[str]]]:
+def _plan_rounds(rated: Sequence[str], together: bool) -> list[dict[str, list[str]]]:
     """The rounds of a sheet: the criteria to rate, and what is shown with the question. Nobody sees a picture before
     what is judged without it. A criterion of the paper has a round of its own."""
     if together:
@@ -174,7 +174,7 @@ def _normalise_texts(texts: Mapping[str, Mapping[str, str]], examples: Sequence[
     """Texts with the same spacing for all systems. If one system writes no capitals, all texts become lower-case:
     capitals would reveal the system."""
     cleaned = {
-        system: {example.id: _clean(by_example[example.id]) for example in examples}
+        system: {example.id: _clean_text(by_example[example.id]) for example in examples}
         for system, by_example in texts.items()
     }
     if any(all(text == text.lower() for text in by_example.values()) for by_example in cleaned.values()):
@@ -184,14 +184,14 @@ def _normalise_texts(texts: Mapping[str, Mapping[str, str]], examples: Sequence[
     return cleaned
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     text = " ".join(text.split())
     for mark in "?!.,":
         text = text.replace(f" {mark}", mark)
     return text
 
 
-def _mix(
+def _shuffle_systems(
     texts_by_system: Mapping[str, Mapping[str, str]], examples: Sequence[Example], draw: random.Random
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Items for the page (without systems) and questions for the key (with systems), shuffled within each example."""

@@ -58,15 +58,15 @@ def write_requests(page: Path, out: Path) -> int:
     lines: list[Mapping[str, Any]] = [{"format": REQUESTS, "sheet": sheet["sheet"], "criteria": names}]
     for item in sheet["items"]:
         shot = item["shot"][0] if item.get("shot") else None
-        picture = _hash(shot) if shot else None
+        picture = _hash_of(shot) if shot else None
         if picture:
             lines.append({"picture": picture, "url": shot})
         for shows, criteria in rounds:
             seen = picture if "picture" in shows else None
             for question in item["questions"]:
                 for name in criteria:
-                    prompt = _prompt(name, question["text"], {key: item[key] for key in shows if key != "picture"})
-                    key = _hash(f"{prompt}\n{seen or ''}")
+                    prompt = _prompt_for(name, question["text"], {key: item[key] for key in shows if key != "picture"})
+                    key = _hash_of(f"{prompt}\n{seen or ''}")
                     lines.append(
                         {"key": key, "id": question["id"], "criterion": name, "prompt": prompt, "picture": seen}
                     )
@@ -95,7 +95,7 @@ def fill(requests: Path, ratings: Path, judge: str, out: Path) -> Filled:
     return Filled(name, count, len(entries) - count)
 
 
-def _prompt(name: str, question: str, context: Mapping[str, str]) -> str:
+def _prompt_for(name: str, question: str, context: Mapping[str, str]) -> str:
     criterion = CRITERIA[name]
     shown = "".join(f"\n{thing.capitalize()}: {text}" for thing, text in context.items())
     return PROMPT.format(
@@ -110,13 +110,13 @@ def _prompt(name: str, question: str, context: Mapping[str, str]) -> str:
     )
 
 
-def _hash(text: str) -> str:
+def _hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def _read_page(path: Path) -> dict[str, Any]:
     """The data of a sheet's page."""
-    match = DATA.search(_read(path))
+    match = DATA.search(_read_text(path))
     data: Any = None
     with contextlib.suppress(ValueError, RecursionError):
         data = json.loads(match[1]) if match else None
@@ -132,19 +132,19 @@ def _read_page(path: Path) -> dict[str, Any]:
 def _check_page(data: Mapping[str, Any]) -> None:
     """Raises ValueError, TypeError or KeyError for the data of a damaged sheet."""
     rounds = [(judging_round["shows"], judging_round["criteria"]) for judging_round in data["rounds"]]
-    shown = [name for shows, _ in rounds for name in _strings(shows) if name != "picture"]
-    if not CRITERIA.keys() >= {name for _, criteria in rounds for name in _strings(criteria)}:
+    shown = [name for shows, _ in rounds for name in _check_strings(shows) if name != "picture"]
+    if not CRITERIA.keys() >= {name for _, criteria in rounds for name in _check_strings(criteria)}:
         raise ValueError
     questions = [question for item in data["items"] for question in item["questions"]]
-    ids = _strings([question["id"] for question in questions])
-    _strings([data["sheet"], *(question["text"] for question in questions)])
+    ids = _check_strings([question["id"] for question in questions])
+    _check_strings([data["sheet"], *(question["text"] for question in questions)])
     for item in data["items"]:
-        _strings([*(item[name] for name in shown), *([item["shot"][0]] if item.get("shot") else [])])
+        _check_strings([*(item[name] for name in shown), *([item["shot"][0]] if item.get("shot") else [])])
     if len({*ids}) < len(ids):
         raise ValueError
 
 
-def _strings(values: list[Any]) -> list[str]:
+def _check_strings(values: list[Any]) -> list[str]:
     """The values, which are strings that can be written. Raises ValueError, TypeError."""
     "".join(values).encode()
     if not isinstance(values, list):
@@ -153,7 +153,7 @@ def _strings(values: list[Any]) -> list[str]:
 
 
 def _read_requests(path: Path) -> tuple[Mapping[str, Any], list[tuple[int, Mapping[str, Any]]]]:
-    lines = list(_lines(path))
+    lines = list(_read_lines(path))
     if not lines or lines[0][1].get("format") != REQUESTS:
         raise DataError(f"{path}: not a file of requests; give the file from `mmgen judge requests`")
     entries = [(number, line) for number, line in lines[1:] if "key" in line]
@@ -173,7 +173,7 @@ def _read_ratings(path: Path, keys: set[str]) -> tuple[dict[str, int], list[str]
     rated: dict[str, int] = {}
     first: dict[str, int] = {}
     models: dict[str, None] = {}
-    for number, line in _lines(path):
+    for number, line in _read_lines(path):
         key, value = line.get("key"), line.get("rating")
         if not isinstance(key, str) or key not in keys:
             continue
@@ -192,8 +192,8 @@ def _read_ratings(path: Path, keys: set[str]) -> tuple[dict[str, int], list[str]
     return rated, list(models)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, text in enumerate(_read(path).split("\n"), 1):
+def _read_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, text in enumerate(_read_text(path).split("\n"), 1):
         if text.strip():
             try:
                 line = json.loads(text)
@@ -204,7 +204,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, line
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return regular(path).read_text(encoding="utf-8")
     except FileNotFoundError:

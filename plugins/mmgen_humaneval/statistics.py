@@ -62,9 +62,9 @@ def evaluate(everything: Answers) -> Result:
     """Compute all results from (J, Q) ratings."""
     people = [place for place, judge in enumerate(everything.judges) if judge not in everything.programs]
     programs = {judge: place for place, judge in enumerate(everything.judges) if judge in everything.programs}
-    answers = _of_judges(everything, people) if people and programs else everything
+    answers = _ratings_of_judges(everything, people) if people and programs else everything
     systems = {
-        system: {criterion: _cell(answers, system, criterion) for criterion in answers.criteria}
+        system: {criterion: _statistics_of(answers, system, criterion) for criterion in answers.criteria}
         for system in answers.systems
     }
     judges = {
@@ -92,12 +92,12 @@ def evaluate(everything: Answers) -> Result:
     )
 
 
-def _of_judges(answers: Answers, places: list[int]) -> Answers:
+def _ratings_of_judges(answers: Answers, places: list[int]) -> Answers:
     ratings = {criterion: values[places] for criterion, values in answers.ratings.items()}
     return replace(answers, judges=tuple(answers.judges[place] for place in places), ratings=ratings)
 
 
-def _cell(answers: Answers, system: str, criterion: str) -> Cell:
+def _statistics_of(answers: Answers, system: str, criterion: str) -> Cell:
     ratings = answers.ratings[criterion]
     ratings_of_system, ratings_of_people = (
         ratings[:, answers.questions[system]],
@@ -172,14 +172,14 @@ def format_result(result: Result) -> Iterator[str]:
         for criterion in criteria:
             cell = result.systems[system][criterion]
             star = "*" if cell.p is not None and cell.p < SIGNIFICANT else " "
-            row += [f"{number(cell.mean)} ± {number(cell.deviation)}{star}", _probability(cell.p)]
+            row += [f"{number(cell.mean)} ± {number(cell.deviation)}{star}", _format_probability(cell.p)]
         rows.append(row)
     yield from table(rows).split("\n")
     yield ""
     pictures = max(cell.pictures for cells in result.systems.values() for cell in cells.values())
     yield (
-        f"{_judges(result)}, {_count(pictures, 'picture')}, "
-        f"{_count(result.questions, 'different question')}, "
+        f"{_count_judges(result)}, {_count_of(pictures, 'picture')}, "
+        f"{_count_of(result.questions, 'different question')}, "
         f"ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
     )
     yield (
@@ -203,22 +203,22 @@ def format_result(result: Result) -> Iterator[str]:
         yield f"missing ratings: {result.missing}; a difference counts only judges who rated both questions"
 
 
-def _judges(result: Result) -> str:
+def _count_judges(result: Result) -> str:
     """How many judges the table is about."""
     people = len(result.judges) - len(result.programs)
     if not result.programs:
-        return _count(people, "judge")
-    compared = f" (and {_count(len(result.programs), 'program')} for comparison)" if people else ""
-    return f"{_count(people or len(result.programs), 'judge' if people else 'program')}{compared}"
+        return _count_of(people, "judge")
+    compared = f" (and {_count_of(len(result.programs), 'program')} for comparison)" if people else ""
+    return f"{_count_of(people or len(result.programs), 'judge' if people else 'program')}{compared}"
 
 
 def _by_criterion(values: Mapping[str, float | None]) -> str:
     return ", ".join(f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in values.items())
 
 
-def _count(number: int, noun: str) -> str:
+def _count_of(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def _probability(value: float | None) -> str:
+def _format_probability(value: float | None) -> str:
     return "-" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"

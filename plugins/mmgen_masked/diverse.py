@@ -32,12 +32,14 @@ def diverse_beam_search(
     finished: list[list[tuple[float, list[int], float]]] = [[] for _ in range(inputs)]
     for t in range(1, max_tokens + 1):
         logp = stepper.next_logits(tokens).log_softmax(-1).view(inputs, groups, width, -1)
-        sources, next_tokens, totals = _choose(logp, totals, options.diversity_penalty)  # (inputs, groups, width) each
+        sources, next_tokens, totals = _choose_beams(
+            logp, totals, options.diversity_penalty
+        )  # (inputs, groups, width) each
         first_row = torch.arange(inputs * groups, device=device).view(inputs, groups, 1) * width
         rows = (first_row + sources).flatten()
         tokens = torch.cat([tokens[rows], next_tokens.flatten().unsqueeze(1)], 1)
         stepper.reorder_cache(rows)
-        totals = _collect(
+        totals = _collect_ended(
             finished, tokens.view(inputs, beams, t), totals, end_id, options.length_penalty, last=t == max_tokens
         )
         ended = totals.isinf().flatten(1).all(1)
@@ -45,10 +47,10 @@ def diverse_beam_search(
             break
         stepper.leave(ended)
     count = options.num_return_sequences
-    return [(hypothesis, mean) for ended in finished for hypothesis, mean in _best(ended, count)]
+    return [(hypothesis, mean) for ended in finished for hypothesis, mean in _best_distinct(ended, count)]
 
 
-def _choose(logp: Tensor, totals: Tensor, penalty: float) -> tuple[Tensor, Tensor, Tensor]:
+def _choose_beams(logp: Tensor, totals: Tensor, penalty: float) -> tuple[Tensor, Tensor, Tensor]:
     """One step of all groups: for every new beam its source beam, its token and its log-probability."""
     inputs, groups, width, vocabulary = logp.shape
     used = torch.zeros(inputs, vocabulary, device=logp.device)
@@ -65,7 +67,9 @@ def _choose(logp: Tensor, totals: Tensor, penalty: float) -> tuple[Tensor, Tenso
     return torch.stack(sources, 1), torch.stack(tokens, 1), torch.stack(new_totals, 1)
 
 
-def _collect(finished: list, tokens: Tensor, totals: Tensor, end_id: int, length_penalty: float, last: bool) -> Tensor:
+def _collect_ended(
+    finished: list, tokens: Tensor, totals: Tensor, end_id: int, length_penalty: float, last: bool
+) -> Tensor:
     """Move ended hypotheses (at the last step all) to `finished` and close their beams with -inf."""
     flat = totals.flatten(1)  # (inputs, beams)
     ended = ((tokens[:, :, -1] == end_id) | last) & torch.isfinite(flat)
@@ -76,7 +80,7 @@ def _collect(finished: list, tokens: Tensor, totals: Tensor, end_id: int, length
     return flat.masked_fill(ended, -torch.inf).view_as(totals)
 
 
-def _best(ended: list[tuple[float, list[int], float]], count: int) -> list[tuple[list[int], float]]:
+def _best_distinct(ended: list[tuple[float, list[int], float]], count: int) -> list[tuple[list[int], float]]:
     """The `count` best distinct hypotheses; if there are fewer, they are repeated."""
     distinct: dict[tuple[int, ...], float] = {}
     for _, tokens, mean in sorted(ended, key=lambda hypothesis: -hypothesis[0]):

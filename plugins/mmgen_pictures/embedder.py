@@ -83,7 +83,7 @@ class PictureEmbedder(Embedder):
         keys = sample(list(self.reader.pictures or ()))
         self.reader.inner.classes = next(filter(None, map(self._class_names, keys)), None)
         self.to("cuda" if torch.cuda.is_available() else "cpu")
-        mean, deviation = statistics(self._measured(keys), self.width, self.reader.field)
+        mean, deviation = statistics(self._measure_features(keys), self.width, self.reader.field)
         self.to("cpu")
         self.inner.init_from_statistics(mean, deviation, self.scale)
         self.scale = None
@@ -96,7 +96,7 @@ class PictureEmbedder(Embedder):
         return None
 
     @torch.no_grad()
-    def _measured(self, keys: Sequence[str]) -> Iterator[np.ndarray]:
+    def _measure_features(self, keys: Sequence[str]) -> Iterator[np.ndarray]:
         """Features (R, D) of pictures. A picture that cannot be read is left out here, and reported when it is read."""
         device = self.mean.device
         for first in range(0, len(keys), AT_ONCE):

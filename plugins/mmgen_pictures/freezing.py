@@ -36,15 +36,15 @@ def freeze(network: nn.Module, name: str, frozen_level: int | str | None, train_
         level = range(len(names))[frozen_level]
         if level >= info.out_indices[-1]:
             return
-        first = _end(network, names[level])
-    last = _end(network, names[info.out_indices[-1]])
+        first = _end_of_level(network, names[level])
+    last = _end_of_level(network, names[info.out_indices[-1]])
     for place, module in enumerate(network.modules()):
         if first < place <= last and (train_norms or "Norm" not in type(module).__name__):
             for parameter in module.parameters(recurse=False):
                 parameter.requires_grad_(True)
 
 
-def _end(network: nn.Module, level: str) -> int:
+def _end_of_level(network: nn.Module, level: str) -> int:
     """The place of the last module of a level among the network's modules, in the order of the forward pass."""
     modules = [NUMBERED.sub(r".\1", name).removeprefix("model.") for name, _ in network.named_modules()]
     return max(place for place, name in enumerate(modules) if name == level or name.startswith(f"{level}."))

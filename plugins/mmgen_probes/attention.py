@@ -38,7 +38,7 @@ class AttentionProbe(Probe):
             }.values()
         )
         readings, notes = over_steps(
-            subject, lambda step, model: self._read(step, model, read_examples, subject.progress)
+            subject, lambda step, model: self._read_attention(step, model, read_examples, subject.progress)
         )
         write_json(out / "attention.json", self._as_json(readings))
         plots = []
@@ -79,11 +79,11 @@ class AttentionProbe(Probe):
             return [by_id[name] for name in self.config.ids]
         return _sample_evenly(examples, self.config.examples)
 
-    def _read(
+    def _read_attention(
         self, step: TrainedStep, model: Any, examples: Sequence[ResolvedExample], progress: Any
     ) -> dict[str, WordAttention]:
         """Example id -> attention of the words that the step generated."""
-        reduction = self._reduction()
+        reduction = self._choose_reduction()
         readings: dict[str, WordAttention] = {}
         halving = OomRetry(f"attention: {step.name}", ADVICE_SMALLER, say=progress.say)
 
@@ -98,7 +98,7 @@ class AttentionProbe(Probe):
                     advance(len(part))
         return readings
 
-    def _reduction(self) -> HeadReduction:
+    def _choose_reduction(self) -> HeadReduction:
         layer, head = self.config.layer, self.config.head
 
         def reduce_heads(layers: Sequence[Tensor]) -> Tensor:

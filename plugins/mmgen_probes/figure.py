@@ -33,7 +33,7 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
     if image is not None:
         image.thumbnail((SIDE, SIDE))
     image_height = PANEL * (image.height / image.width if image is not None else 1)
-    sizes = [_height(row, image_height) for row in rows]
+    sizes = [_height_of_row(row, image_height) for row in rows]
     columns = max(1, *(len(row.reading.words) for row in rows))
     width, height = 2 * MARGIN + LABEL + columns * (PANEL + GAP), 2 * MARGIN + sum(sizes)
     with plotting.figure(width, height, salt=path.name, layout="none") as figure:
@@ -50,10 +50,10 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
         plotting.save(figure, path)
 
 
-def _height(row: Row, image_height: float) -> float:
+def _height_of_row(row: Row, image_height: float) -> float:
     """Height of a step's row in inches."""
     all_units = row.reading.units.values()
-    lines = sum(len(_lines(units)) for units in all_units if not units.boxes)
+    lines = sum(len(_wrap_words(units)) for units in all_units if not units.boxes)
     return TITLE + (image_height + 0.05) * any(units.boxes for units in all_units) + lines * LINE + 0.3
 
 
@@ -106,7 +106,7 @@ class _Sheet:
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
 
-        for line in _lines(units):
+        for line in _wrap_words(units):
             for unit, x, word_width in line:
                 look = to_rgba(MARK, 0.6 * strengths[unit])
                 self.axes.add_patch(
@@ -128,7 +128,7 @@ def _weights_by_input(reading: WordAttention, weights: Sequence[float]) -> list[
     return shares
 
 
-def _lines(units: DisplayUnits) -> list[list[tuple[int, float, float]]]:
+def _wrap_words(units: DisplayUnits) -> list[list[tuple[int, float, float]]]:
     """Words in lines as wide as a panel: (unit, left edge, width), in inches."""
     lines: list[list[tuple[int, float, float]]] = [[]]
     end = 0.0

@@ -101,7 +101,7 @@ class GroundingProbe(Probe):
             raise UnavailableError(
                 f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes and a caption"
             )
-        captions = self._captions(model, subject.examples, picture, text)
+        captions = self._parse_captions(model, subject.examples, picture, text)
         tallies: dict[str, Tally] = {ENTITIES: Tally()}
         halving = OomRetry(
             f"grounding: {step.name}",
@@ -124,7 +124,7 @@ class GroundingProbe(Probe):
             raise UnavailableError("no caption has a phrase with a box")
         return tallies
 
-    def _captions(
+    def _parse_captions(
         self, model: Any, examples: Sequence[ResolvedExample], picture: str, text: str
     ) -> list[phrases.Caption]:
         field = getattr(model.embedders[text].reader, "field", text)
@@ -167,12 +167,12 @@ class GroundingProbe(Probe):
         boxes = [description["boxes"][index] for index in regions]
         scores = [description["scores"][index] for index in regions] if description.get("scores") else None
         surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
-        for query in self._queries(caption, spans, parsed):
+        for query in self._find_queries(caption, spans, parsed):
             fits = iou(boxes, query.boxes).max(1) >= self.config.iou_threshold  # (R,)
             weights = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
             tallies.setdefault(query.name, Tally()).add(weights, torch.from_numpy(fits), surest, bool(scores))
 
-    def _queries(
+    def _find_queries(
         self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses
     ) -> Iterable[Query]:
         words = parsed.get(parses.letters(caption.text), ()) if parsed else parses.from_dataset(caption)

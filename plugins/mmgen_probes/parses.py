@@ -52,12 +52,12 @@ def read(path: Path) -> Parses:
                 )
         elif rows:
             words = _words(rows)
-            sentences["".join(_surface(rows)).casefold()] = words
+            sentences["".join(_original_words(rows)).casefold()] = words
             rows = []
     return sentences
 
 
-def _surface(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+def _original_words(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     """Word forms of the original text: "can't", not its parts "ca" and "n't"."""
     last = 0
     for location, (number, form, *_) in rows:

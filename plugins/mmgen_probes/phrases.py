@@ -66,7 +66,7 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
     results = []
     for example in examples:
         key = example.inputs.get(picture)
-        stem = _stem(key) if isinstance(key, str) else ""
+        stem = _key_without_ending(key) if isinstance(key, str) else ""
         sentences, boxes = folder / SENTENCES / f"{stem}.txt", folder / ANNOTATIONS / f"{stem}.xml"
         if stem and sentences.exists() and boxes.exists():
             boxes_by_chain = read_annotation(boxes).boxes()
@@ -79,7 +79,7 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
     return results
 
 
-def _stem(key: str) -> str:
+def _key_without_ending(key: str) -> str:
     name = key.rpartition("/")[2]
     return next((name[: -len(end)] for end in IMAGES if end and name.lower().endswith(end)), name)
 

@@ -46,7 +46,7 @@ class SimilarityProbe(Probe):
         compared: list[tuple[str, str]] = []
 
         def look(step: TrainedStep, model: Any) -> Curve:
-            compared.append(names := self._inputs(model, subject.examples[0]))
+            compared.append(names := self._inputs_to_compare(model, subject.examples[0]))
             with subject.progress.task(f"similarity: {step.name}", len(subject.examples), "examples") as advance:
                 return self.curve(model, names, subject.examples, advance)
 
@@ -62,16 +62,16 @@ class SimilarityProbe(Probe):
             },
         )
         title = f"Cosine of [CLS] between {first} alone and {second} alone"
-        plot = _plot(curves, {step.name: step.place for step in subject.steps}, out)
+        plot = _plot_curves(curves, {step.name: step.place for step in subject.steps}, out)
         count = len(subject.examples)
         notes += [
             f"mean over {count} examples; 'unpaired' is the last layer's cosine for a picture and the {second} of "
             "another example",
             f"the {RANDOM} has the same shape and random weights",
         ]
-        return ProbeResult({title: _table(curves)}, {title: plot}, tuple(notes))
+        return ProbeResult({title: _table_of_curves(curves)}, {title: plot}, tuple(notes))
 
-    def _inputs(self, model: Any, example: ResolvedExample) -> tuple[str, str]:
+    def _inputs_to_compare(self, model: Any, example: ResolvedExample) -> tuple[str, str]:
         """The two inputs to compare. Raises UnavailableError."""
         for name in self.config.inputs:
             if name not in model.inputs:
@@ -108,7 +108,7 @@ class SimilarityProbe(Probe):
             ]  # captions shifted by one; pairs of one picture are left out
             different = torch.tensor(
                 [
-                    all(_identity(a, field) != _identity(b, field) for field in fields)
+                    all(_identity_of_value(a, field) != _identity_of_value(b, field) for field in fields)
                     for a, b in zip(part, shifted, strict=True)
                 ]
             )
@@ -120,7 +120,7 @@ class SimilarityProbe(Probe):
         return Curve(_round(paired / len(examples)), _round(unpaired / unpaired_count) if unpaired_count else None)
 
 
-def _identity(example: ResolvedExample, field: str) -> Any:
+def _identity_of_value(example: ResolvedExample, field: str) -> Any:
     """The identity of an input's value: a picture's key, or the text."""
     value = example.inputs.get(field)
     return getattr(value, "key", value)
@@ -141,7 +141,7 @@ def start_states(model: Any, name: str, examples: Sequence[ResolvedExample]) -> 
     return torch.stack([states[:, 0].float().cpu() for states in encoded.hidden[1:]])  # the embeddings come first
 
 
-def _table(curves: Mapping[str, Curve]) -> list[list[Any]]:
+def _table_of_curves(curves: Mapping[str, Curve]) -> list[list[Any]]:
     layers = len(next(iter(curves.values())).similarity)
     rows: list[list[Any]] = [["step", *(f"layer {layer + 1}" for layer in range(layers)), "unpaired"]]
     for name, curve in curves.items():
@@ -155,7 +155,7 @@ def _table(curves: Mapping[str, Curve]) -> list[list[Any]]:
     return rows
 
 
-def _plot(curves: Mapping[str, Curve], places: Mapping[str, int], out: Path) -> str:
+def _plot_curves(curves: Mapping[str, Curve], places: Mapping[str, int], out: Path) -> str:
     from matplotlib.ticker import MaxNLocator
 
     with plotting.figure(5.6, 3.4, salt="similarity") as figure:

@@ -37,7 +37,7 @@ class PromptedScenes(DrawnScenes):
         scene_set = super().make(split, i)
         rng = Random(f"{self.config.seed}/{split}/{i}/prompts")
         (example,) = scene_set.examples
-        prompts = {text: self._prompt(rng, text, example.facts["things"]) for text in example.targets}
+        prompts = {text: self._prompt_of_question(rng, text, example.facts["things"]) for text in example.targets}
         answerable = {text: prompt for text, prompt in prompts.items() if prompt}
         if not answerable:
             return SceneSet(scene_set.scenes, ())
@@ -47,7 +47,7 @@ class PromptedScenes(DrawnScenes):
             examples = [replace(example, labels={}) for example in examples]
         return SceneSet(scene_set.scenes, tuple(examples))
 
-    def _prompt(self, rng: Random, question: str, things: Sequence[Mapping[str, Any]]) -> str:
+    def _prompt_of_question(self, rng: Random, question: str, things: Sequence[Mapping[str, Any]]) -> str:
         """The prompt of a question; empty for a question without a single right answer."""
         verdict, kind = find_answers(question, things), rng.choice(self.config.about)
         if len(verdict.answers) != 1:

@@ -30,26 +30,28 @@ class ObedienceMetric(Metric):
     """
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
-        return _scores([[generation.text] for generation in generations], examples)
+        return _score_texts([[generation.text] for generation in generations], examples)
 
     def references(self, examples: Sequence[Example]) -> Scores:
         """The scores of the examples' questions; as `chance_*`, those of the questions about the same picture that were
         written for other prompts, which is what a model that reads no prompt could reach."""
-        scores = _scores([example.targets for example in examples], examples)
+        scores = _score_texts([example.targets for example in examples], examples)
         by_picture: dict[str, list[Example]] = {}
         for example in examples:
-            by_picture.setdefault(_picture(example), []).append(example)
+            by_picture.setdefault(_id_of_picture(example), []).append(example)
         rest = [
             [
                 text
-                for neighbour in by_picture[_picture(example)]
+                for neighbour in by_picture[_id_of_picture(example)]
                 if neighbour is not example
                 for text in neighbour.targets
             ]
             for example in examples
         ]
         some = [place for place, texts in enumerate(rest) if texts]
-        chance = _scores([rest[place] for place in some], [examples[place] for place in some]).values if some else {}
+        chance = (
+            _score_texts([rest[place] for place in some], [examples[place] for place in some]).values if some else {}
+        )
         values = {f"chance_{name}": value for name, value in chance.items()}
         note = "chance: questions about the same picture that were written for other prompts"
         return Scores({**scores.values, **values}, scores.per_example, (*scores.notes, *([note] if values else [])))
@@ -68,7 +70,7 @@ def obeys(question: str, kind: str, value: str, facts: Mapping[str, Any]) -> boo
     return verdict.answers == {value} if kind == "answer" else verdict.form == value
 
 
-def _scores(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scores:
+def _score_texts(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scores:
     """Scores of any number of questions per example."""
     prompts = [(example.facts.get("prompt_kind"), example.facts.get("prompt_value", "")) for example in examples]
     judged: list[float | None] = []
@@ -90,6 +92,6 @@ def _mean(shares: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _picture(example: Example) -> str:
+def _id_of_picture(example: Example) -> str:
     """The id without the number of the prompt: the same for all examples of a picture."""
     return example.id.rpartition(":")[0]

@@ -59,7 +59,7 @@ def read_columns(path: Path, columns: Columns) -> QuestionFile:
                 header, places = row, columns_of(row, columns)
                 continue
             cells = {name: row[place].strip() for name, place in places.items()}
-            _join(entries, _entry(cells, columns.between, len(entries) + 1), counts)
+            _join_row(entries, _entry_of_row(cells, columns.between, len(entries) + 1), counts)
         except DataError as error:
             raise DataError(f"{path}:{line}: {error}") from None
     unused = [name for place, name in enumerate(header) if place not in places.values()]
@@ -85,9 +85,9 @@ def columns_of(header: Sequence[str], columns: Columns) -> dict[str, int]:
     return {name: header.index(column) for name, column in named.items()}
 
 
-def _entry(cells: Mapping[str, str], between: str, number: int) -> Entry:
+def _entry_of_row(cells: Mapping[str, str], between: str, number: int) -> Entry:
     """The entry of a row. `number`: the id of a row without id and image."""
-    texts = {name: tuple(_texts(cell, name, between)) for name, cell in cells.items()}
+    texts = {name: tuple(_split_texts(cell, name, between)) for name, cell in cells.items()}
     has_id = "id" in cells
     image = image_id(cells["image"], "image_id") if cells.get("image") or ("image" in cells and not has_id) else None
     entry_id = image_id(cells["id"], "id", plain=True) if has_id else image or str(number)
@@ -101,12 +101,12 @@ def _entry(cells: Mapping[str, str], between: str, number: int) -> Entry:
     )
 
 
-def _texts(cell: str, name: str, between: str) -> Iterator[str]:
+def _split_texts(cell: str, name: str, between: str) -> Iterator[str]:
     for text in cell.split(between) if between else [cell]:
         yield tidy(text, name)
 
 
-def _join(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
+def _join_row(entries: dict[str, Entry], row: Entry, counts: Counter[str]) -> None:
     """Add a row to the entry with its id. Raises DataError for a row about another image."""
     entry = entries.get(row.id)
     questions, row.questions = [*zip(row.questions, row.prompts, strict=True)], []

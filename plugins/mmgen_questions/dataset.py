@@ -121,7 +121,7 @@ class QuestionFiles(PublishedFiles):
             if self._is_usable(entry, lacking, captioned):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)
-                built = _examples(name, entry, self.config)
+                built = _examples_of_entry(name, entry, self.config)
                 examples += (
                     one_per_prompt(built) if self.config.has_prompts and name != self.config.train_split else built
                 )
@@ -185,7 +185,7 @@ class QuestionFiles(PublishedFiles):
             log.warning("%s: left out %s", place, left_out)
 
 
-def _examples(split: str, entry: Entry, config: Questions) -> Iterator[Example]:
+def _examples_of_entry(split: str, entry: Entry, config: Questions) -> Iterator[Example]:
     """The example of an entry, or one per caption."""
     base = {**entry.more} if entry.image is None else {"image": entry.image, **entry.more}
     example_id, targets = f"{split}-{entry.id}", tuple(entry.questions)

@@ -94,7 +94,7 @@ def read_jsonl(path: Path, columns: Mapping[str, str] = MappingProxyType({})) ->
     counts: Counter[str] = Counter()
     for number, item in json_lines(path):
         try:
-            entry = _entry(with_fields(item, columns, tuple(columns)), counts, number, "prompt" in columns)
+            entry = _entry_of_line(with_fields(item, columns, tuple(columns)), counts, number, "prompt" in columns)
             if entry.id in lines:
                 raise DataError(f"duplicate id '{entry.id}', first on line {lines[entry.id]}")
         except DataError as error:
@@ -114,21 +114,21 @@ def with_fields(item: Any, columns: Mapping[str, str], required: Collection[str]
     return {fields.get(key, key): value for key, value in item.items()} if columns else item
 
 
-def _entry(item: Any, counts: Counter, number: int, has_prompts: bool) -> Entry:
+def _entry_of_line(item: Any, counts: Counter, number: int, has_prompts: bool) -> Entry:
     """The entry of a line. `number`: its id if it has none."""
     require_keys(item, "questions")
     more = dict(item)
     entry_id = image_id(more.pop("id", number), "id", plain=True)
     image = more.pop("image", None)
-    questions = _texts(more.pop("questions"), "questions")
-    prompts = prompts_for(questions, _texts(more.pop("prompt", []), "prompt") if has_prompts else [])
-    captions = _texts(more.pop("caption", []), "caption") + _texts(more.pop("captions", []), "captions")
+    questions = _tidy_texts(more.pop("questions"), "questions")
+    prompts = prompts_for(questions, _tidy_texts(more.pop("prompt", []), "prompt") if has_prompts else [])
+    captions = _tidy_texts(more.pop("caption", []), "caption") + _tidy_texts(more.pop("captions", []), "captions")
     entry = Entry(
         entry_id,
         None if image is None else image_id(image, "image"),
         captions=tuple(filter(None, captions)),
         more={
-            name: tuple(_texts(value, name)) if isinstance(value, list) else tidy(value, name)
+            name: tuple(_tidy_texts(value, name)) if isinstance(value, list) else tidy(value, name)
             for name, value in more.items()
         },
     )
@@ -144,7 +144,7 @@ def prompts_for(questions: Sequence[str], prompts: Sequence[str]) -> list[str]:
     return [*prompts] if len(prompts) == len(questions) else [*prompts, ""][:1] * len(questions)
 
 
-def _texts(value: Any, name: str) -> list[str]:
+def _tidy_texts(value: Any, name: str) -> list[str]:
     if isinstance(value, list):
         return [tidy(text, f"{name}[{number}]") for number, text in enumerate(value)]
     return [tidy(value, name)]

@@ -80,14 +80,14 @@ class LabelledRows(PublishedFiles):
         self.source = config.published.where("")
         super().__init__(config)
         self._rows: dict[str, dict[str, Row]] = {}
-        self._boxes: dict[str, Sequence[Box]] = {}
+        self._parse_boxes: dict[str, Sequence[Box]] = {}
 
     def find(self, finder: Finder, split: str) -> Path:
         names = [self.config.files[split]] if split in self.config.files else self.config.published.questions[split]
         return finder.file(names, "")
 
     def boxes(self, key: str) -> tuple[Sequence[Box], None] | None:
-        return (self._boxes[key], None) if key in self._boxes else None
+        return (self._parse_boxes[key], None) if key in self._parse_boxes else None
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         known = {"truth": ("False", "True")} if "truth" in self.config.labels else {}
@@ -100,10 +100,10 @@ class LabelledRows(PublishedFiles):
 
     def load(self, name: str) -> Split:
         complete = {
-            row_id: row for row_id, row in self._read(name).items() if {*self.config.labels} <= row.labels.keys()
+            row_id: row for row_id, row in self._read_rows(name).items() if {*self.config.labels} <= row.labels.keys()
         }
-        counts = Counter(without_label=len(self._read(name)) - len(complete), without_picture=0)
-        examples = [self._example(name, row_id, row) for row_id, row in complete.items()]
+        counts = Counter(without_label=len(self._read_rows(name)) - len(complete), without_picture=0)
+        examples = [self._example_of_row(name, row_id, row) for row_id, row in complete.items()]
         shown = dict.fromkeys(key for example in examples for key in example.shown("image"))
         absent = [key for key in shown if self.config.images is not None and key not in self.pictures_at]
         lacking = {"without_picture": absent} if absent else {}
@@ -124,7 +124,7 @@ class LabelledRows(PublishedFiles):
             log.warning("%s %s: left out %s", self.name, name, left_out)
         return Split(examples, counts, lacking)
 
-    def _example(self, split: str, row_id: str, row: Row) -> Example:
+    def _example_of_row(self, split: str, row_id: str, row: Row) -> Example:
         """The example of a row. The answers of people become weights of the known answers, the targets, and the input
         "answer" (the most common one)."""
         inputs, labels, targets = {**row.inputs}, {**row.labels}, tuple[str, ...]()
@@ -145,7 +145,7 @@ class LabelledRows(PublishedFiles):
         split = self.config.train_split
         answers = [
             Counter(normalise(answer) or answer.lower() for answer in row.labels["answers"]).most_common(1)[0][0]
-            for row in self._read(split).values()
+            for row in self._read_rows(split).values()
             if "answers" in row.labels
         ]
         return most_common(answers, self.config.num_answers, self.config.min_count, self.files[split])
@@ -154,15 +154,15 @@ class LabelledRows(PublishedFiles):
     def _known_answers(self) -> frozenset[str]:
         return frozenset(self._vocabulary)
 
-    def _read(self, split: str) -> dict[str, Row]:
+    def _read_rows(self, split: str) -> dict[str, Row]:
         """The rows of a split by their ids. Rows of one question, with the answers of several people, are joined.
         Raises DataError with the line."""
         if split not in self._rows:
             path, by_id = self.files[split], dict[str, Row]()
             ids: dict[str, str] = {}  # without ids: the inputs of a row -> the id of the row that has them
-            for line, values in self._table(path) if isinstance(self.config, Csv) else self._json(path):
+            for line, values in self._rows_of_table(path) if isinstance(self.config, Csv) else self._rows_of_json(path):
                 try:
-                    row_id, row = self._row(values)
+                    row_id, row = self._parse_row(values)
                     number = str(len(by_id) + 1)
                     if not row_id:  # the answers of several people have the same inputs
                         row_id = ids.setdefault(repr(row.inputs), number) if "answers" in row.labels else number
@@ -179,10 +179,10 @@ class LabelledRows(PublishedFiles):
         return self._rows[split]
 
     def _note_boxes(self, row: Row) -> None:
-        if row.boxes and (key := row.inputs.get("image")) and self._boxes.setdefault(key, row.boxes) != row.boxes:
+        if row.boxes and (key := row.inputs.get("image")) and self._parse_boxes.setdefault(key, row.boxes) != row.boxes:
             raise DataError(f"the image {key} has other boxes than in an earlier row; give every row the same boxes")
 
-    def _table(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _rows_of_table(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """The rows of a table: field -> text, or a list of texts."""
         config = self.config
         assert isinstance(config, Csv)
@@ -198,9 +198,12 @@ class LabelledRows(PublishedFiles):
                 if unused := [name for place, name in enumerate(cells) if place not in places.values()]:
                     log.info("%s: unused columns: %s", path, join_names(unused))
                 continue
-            yield line, {field: _cell(field, cells[place].strip(), config.separator) for field, place in places.items()}
+            yield (
+                line,
+                {field: _parse_cell(field, cells[place].strip(), config.separator) for field, place in places.items()},
+            )
 
-    def _json(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _rows_of_json(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """The JSON objects of a file, with their keys named as fields."""
         columns = self.config.columns
         for line, item in json_lines(path):
@@ -209,7 +212,7 @@ class LabelledRows(PublishedFiles):
             except DataError as error:
                 raise DataError(f"{path}:{line}: {error}") from None
 
-    def _row(self, values: Mapping[str, Any]) -> tuple[str, Row]:
+    def _parse_row(self, values: Mapping[str, Any]) -> tuple[str, Row]:
         """A row's id, or "", and its content. Raises DataError."""
         values = {field: value for field, value in values.items() if value not in ("", None, [], ())}
         row_id = image_id(values["id"], "id", plain=True) if "id" in values else ""
@@ -217,57 +220,58 @@ class LabelledRows(PublishedFiles):
         labels = {name: parsed[name] for name in self.config.labels if name in parsed}
         if "choice" in labels and "choices" in labels:
             labels["choice"] = _place_of(labels["choice"], labels["choices"])
-        facts = {name: _fact(values[name], name) for name in self.config.facts if name in values}
+        facts = {name: _parse_fact(values[name], name) for name in self.config.facts if name in values}
         inputs = {
-            field: image_id(value, "image") if field == "image" else _input(value, field)
+            field: image_id(value, "image") if field == "image" else _parse_input(value, field)
             for field, value in values.items()
             if field not in {"id", *PARSERS, *self.config.facts}
         }
         return row_id, Row(inputs, labels, facts, parsed.get("boxes", ()))
 
 
-def _cell(field: str, text: str, between: str) -> Any:
+def _parse_cell(field: str, text: str, between: str) -> Any:
     """A cell of a table as JSON would have it: lists for answers, choices, boxes and captions, else the text."""
     if field in ("answers", "choices", "boxes", "caption"):
         return [part.strip() for part in (text.split(between) if between else [text]) if part.strip()]
     return text
 
 
-def _input(value: Any, name: str) -> Any:
+def _parse_input(value: Any, name: str) -> Any:
     """The text of an input, or a tuple of alternatives."""
     if not isinstance(value, list):
         return tidy(value, name)
     return tuple(tidy(text, f"{name}[{number}]") for number, text in enumerate(value))
 
 
-def _fact(value: Any, name: str) -> str:
+def _parse_fact(value: Any, name: str) -> str:
     return str(value) if isinstance(value, int | float) else tidy(value, name)
 
 
-def _texts(value: Any, name: str) -> list[str]:
+def _parse_texts(value: Any, name: str) -> list[str]:
     texts = [
-        _input(text, f"{name}[{number}]") for number, text in enumerate(value if isinstance(value, list) else [value])
+        _parse_input(text, f"{name}[{number}]")
+        for number, text in enumerate(value if isinstance(value, list) else [value])
     ]
     if not all(isinstance(text, str) and text for text in texts):
         raise DataError(f"{name}: an empty text; leave it out")
     return texts
 
 
-def _truth(value: Any) -> bool:
+def _parse_truth(value: Any) -> bool:
     text = str(value).strip().lower()
     if isinstance(value, list | dict) or text not in TRUTHS:
         raise DataError(f"truth must be true or false, not {value!r:.60}")
     return TRUTHS[text]
 
 
-def _choices(value: Any) -> tuple[str, ...]:
-    texts = _texts(value, "choices")
+def _parse_choices(value: Any) -> tuple[str, ...]:
+    texts = _parse_texts(value, "choices")
     if len(texts) < 2:
         raise DataError(f"choices must be two texts or more, such as red{BETWEEN}blue; got {len(texts)}")
     return tuple(texts)
 
 
-def _choice(value: Any) -> int | str:
+def _parse_choice(value: Any) -> int | str:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise DataError(f"choice must be a number, or the text of the right choice, not {kind(value)}")
     return value if isinstance(value, int) else tidy(value, "choice")
@@ -285,7 +289,7 @@ def _place_of(choice: int | str, choices: Sequence[str]) -> int:
     return number
 
 
-def _box(value: Any) -> Box:
+def _parse_box(value: Any) -> Box:
     parts = BETWEEN_NUMBERS.split(value.strip()) if isinstance(value, str) else value
     try:
         x0, y0, x1, y1 = map(float, parts)
@@ -298,17 +302,17 @@ def _box(value: Any) -> Box:
     return x0, y0, x1, y1
 
 
-def _boxes(value: Any) -> tuple[Box, ...]:
+def _parse_boxes(value: Any) -> tuple[Box, ...]:
     if not isinstance(value, list):
         raise DataError(f"boxes must be a list of boxes, not {kind(value)}")
-    return tuple(map(_box, value))
+    return tuple(map(_parse_box, value))
 
 
 PARSERS: dict[str, Callable[[Any], Any]] = {  # field -> the value of its label
-    "answers": lambda value: _texts(value, "answers"),
-    "truth": _truth,
-    "choices": _choices,
-    "choice": _choice,
-    "box": _box,
-    "boxes": _boxes,
+    "answers": lambda value: _parse_texts(value, "answers"),
+    "truth": _parse_truth,
+    "choices": _parse_choices,
+    "choice": _parse_choice,
+    "box": _parse_box,
+    "boxes": _parse_boxes,
 }

@@ -39,7 +39,7 @@ class Release:
         return self.origin.get(file) or self.origin.get("", "")
 
 
-def _rows(table: str) -> dict[str, dict[str, float | None]]:
+def _parse_printed_table(table: str) -> dict[str, dict[str, float | None]]:
     """Rows of a printed table: a label and seven numbers, "-" for a missing number."""
     split = [line.split("|") for line in table.strip().splitlines()]
     return {
@@ -73,7 +73,7 @@ Human Performance | 86 - - - - 60 -
 """
 
 
-def _vqa(prefix: str, kinds: tuple[str, ...], **years: str) -> dict[str, tuple[str, ...]]:
+def _vqa_file_names(prefix: str, kinds: tuple[str, ...], **years: str) -> dict[str, tuple[str, ...]]:
     return {
         split: tuple(f"{prefix}{kind}_mscoco_{year}_questions.json" for kind in kinds) for split, year in years.items()
     }
@@ -86,36 +86,36 @@ _VQA_CAPTIONS = {
 _COCO_ORIGIN = {"captions_train2014.json": COCO, "captions_val2014.json": COCO, "captions_test2015.json": NEURALTALK}
 
 
-def _annotations(prefix: str) -> dict[str, str]:
+def _annotation_file_names(prefix: str) -> dict[str, str]:
     return {split: f"{prefix}mscoco_{split}2014_annotations.json" for split in ("train", "val")}
 
 
 VQA1 = Release(
     name="VQA 1.0",
     format="vqa",
-    questions=_vqa("", ("OpenEnded", "MultipleChoice"), train="train2014", val="val2014", test="test2015"),
+    questions=_vqa_file_names("", ("OpenEnded", "MultipleChoice"), train="train2014", val="val2014", test="test2015"),
     captions=_VQA_CAPTIONS,
-    annotations=_annotations(""),
+    annotations=_annotation_file_names(""),
     origin={"": "visualqa.org/vqa_v1_download.html", **_COCO_ORIGIN},
     licence="questions and captions: CC BY 4.0; images: their photographers' terms",
-    rows=_rows(_TABLE_1),
+    rows=_parse_printed_table(_TABLE_1),
     rows_from="bertgen, table 1: test2015, with captions written by NeuralTalk2",
 )
 VQA2 = Release(
     name="VQA 2.0",
     format="vqa",
-    questions=_vqa("v2_", ("OpenEnded",), train="train2014", val="val2014", test="test2015"),
+    questions=_vqa_file_names("v2_", ("OpenEnded",), train="train2014", val="val2014", test="test2015"),
     captions=_VQA_CAPTIONS,
-    annotations=_annotations("v2_"),
+    annotations=_annotation_file_names("v2_"),
     origin={"": "visualqa.org/download.html", **_COCO_ORIGIN},
     licence=VQA1.licence,
 )
 OKVQA = Release(
     name="OK-VQA",
     format="vqa",
-    questions=_vqa("", ("OpenEnded",), train="train2014", val="val2014"),
+    questions=_vqa_file_names("", ("OpenEnded",), train="train2014", val="val2014"),
     captions={split: _VQA_CAPTIONS[split] for split in ("train", "val")},
-    annotations=_annotations(""),
+    annotations=_annotation_file_names(""),
     origin={"": "okvqa.allenai.org/download.html", **_COCO_ORIGIN},
     licence=VQA1.licence,
 )
@@ -128,7 +128,7 @@ VQG_COCO = Release(
     captions=dict.fromkeys(SPLITS, "captions_train2014.json"),  # all three splits are from COCO's train2014
     origin=_VQG_ORIGIN,
     licence="questions: the terms that come with them; captions: CC BY 4.0; images: their photographers' terms",
-    rows=_rows(_TABLE_2),
+    rows=_parse_printed_table(_TABLE_2),
     rows_from="bertgen, table 2: all 1,249 test images, with COCO's captions",
 )
 VQG_FLICKR, VQG_BING = (

@@ -99,7 +99,7 @@ class Engine:
 
         needs = {"num_cpus": 0} if waits else {"num_cpus": self.cpus, "num_gpus": self.gpus}
         options: Mapping[str, Any] = {**needs, "max_retries": RETRIES, "retry_exceptions": False}
-        return ray.remote(_guarded).options(**options).remote(function, arguments)
+        return ray.remote(_with_errors_as_results).options(**options).remote(function, arguments)
 
     def results(self, tasks: Mapping[Any, str], timeout: float | None = None) -> dict[str, Any]:
         """The results of the tasks that have ended, by name. Raises RunError for a task that has failed."""
@@ -131,7 +131,7 @@ class Engine:
         return results
 
 
-def _guarded(function: Callable[..., object], arguments: Sequence[object]) -> object:
+def _with_errors_as_results(function: Callable[..., object], arguments: Sequence[object]) -> object:
     """What a worker does. The user's mistakes are results, since Ray would wrap them in a traceback."""
     logging.getLogger("mmgen").setLevel(logging.WARNING)
     try:
@@ -164,7 +164,7 @@ def check_installed() -> None:
         raise MmgenError("mmgen ray needs ray; install the extra: pip install 'mmgen-framework[ray]'")
 
 
-def _knock(address: str) -> None:
+def _check_listening(address: str) -> None:
     """Raises OSError if nothing listens at host:port, for which Ray itself would wait for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and "://" not in address and port.isdecimal():
@@ -198,7 +198,7 @@ def engine(address: str | None, slots: int | None, cpus: int = 1) -> Iterator[En
         if address is None:
             ray.init(address="local", num_cpus=slots, include_dashboard=False, **quiet)
         else:
-            _knock(address)
+            _check_listening(address)
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, OSError):
         if address is None:

@@ -95,18 +95,18 @@ class Pair(nn.Module):
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         a, b = (
-            torch.tanh(layer(self._dropped(cue))) for layer, cue in ((self.first, first), (self.second, second))
+            torch.tanh(layer(self._dropout(cue))) for layer, cue in ((self.first, first), (self.second, second))
         )  # (B, E) each
         if self.how == "multiply":
             vector = a * b
         elif self.how == "add":
             vector = a + b
         else:
-            vector = torch.tanh(self.joined(self._dropped(torch.cat([a, b], -1))))
+            vector = torch.tanh(self.joined(self._dropout(torch.cat([a, b], -1))))
         result: Tensor = self.last(vector)
         return result
 
-    def _dropped(self, cue: Tensor) -> Tensor:
+    def _dropout(self, cue: Tensor) -> Tensor:
         return F.dropout(cue, self.p, self.training)
 
 

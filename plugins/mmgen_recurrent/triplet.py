@@ -29,19 +29,19 @@ class Neighbours:
         self.reader = reader
         by_picture: dict[str, Example] = {}
         for example in candidates:
-            by_picture.setdefault(self._key(example), example)
+            by_picture.setdefault(self._key_of_picture(example), example)
         self.examples = list(by_picture.values())
         self.places = {key: place for place, key in enumerate(by_picture)}
-        features = [self._pooled(example) for example in self.examples]
+        features = [self._mean_features(example) for example in self.examples]
         self.features = np.stack(features) if features else np.zeros((0, 1), np.float32)  # (n, D)
         self.squares = np.square(self.features).sum(1)  # (n,)
         self._ranked: dict[tuple[str, tuple[int, ...]], list[Example]] = {}
 
     def at(self, example: ResolvedExample, ranks: Sequence[int]) -> list[Example]:
         """The examples of other pictures with these ranks, 1 for the nearest; the last one for a rank beyond them."""
-        key = self._key(example)
+        key = self._key_of_picture(example)
         if (key, tuple(ranks)) not in self._ranked:
-            distances = self.squares - 2 * (self.features @ self._pooled(example))  # squared, but for a constant
+            distances = self.squares - 2 * (self.features @ self._mean_features(example))  # squared, but for a constant
             order = distances.argsort(kind="stable")
             order = order[order != self.places.get(key, -1)]
             if len(order) < 2:
@@ -50,11 +50,11 @@ class Neighbours:
             self._ranked[key, tuple(ranks)] = chosen
         return self._ranked[key, tuple(ranks)]
 
-    def _key(self, example: Example) -> str:
+    def _key_of_picture(self, example: Example) -> str:
         value = first_alternatives(example).inputs.get(self.reader.field)
         return value.key if isinstance(value, Record) else repr(value)
 
-    def _pooled(self, example: Example) -> np.ndarray:
+    def _mean_features(self, example: Example) -> np.ndarray:
         regions = self.reader.read(first_alternatives(example))
         mean: np.ndarray = np.concatenate([picture.features for picture in regions]).mean(0)
         return mean

@@ -66,20 +66,20 @@ class ArrayFolder(Extractor):
             if (
                 not warned
                 and path.suffix == ".npy"
-                and _sibling(path, "_info.npy").exists()
-                and not _sibling(path, "_info.json").exists()
+                and _path_beside(path, "_info.npy").exists()
+                and not _path_beside(path, "_info.json").exists()
             ):
                 warned = True
                 log.warning(
                     "%s: pickles are never opened because they could run any program; boxes are unknown without "
                     "_info.json",
-                    _sibling(path, "_info.npy"),
+                    _path_beside(path, "_info.npy"),
                 )
             try:
                 _check_magic(path)
                 yield self._read_npz(key, path) if path.suffix == ".npz" else self._read_npy(key, path)
             except DAMAGE_ERRORS as error:
-                yield FailedImage(key, f"{path}: {_reason(error)}")
+                yield FailedImage(key, f"{path}: {_read_error(error)}")
 
     def _read_npz(self, key: str, path: Path) -> Record:
         with np.load(path, allow_pickle=False) as archive:
@@ -103,7 +103,7 @@ class ArrayFolder(Extractor):
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # to know the size before reading
         if mapped.nbytes > MOST_BYTES:
             raise ValueError(f"is {mapped.nbytes} bytes large; at most {MOST_BYTES} are read")
-        info_path = _sibling(path, "_info.json")
+        info_path = _path_beside(path, "_info.json")
         if not info_path.exists():
             return Record(key, np.array(mapped))
         info = json.loads(info_path.read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def _check_magic(path: Path) -> None:
             raise ValueError(f"does not begin like a {path.suffix} file; the file is damaged or has another format")
 
 
-def _reason(error: Exception) -> str:
+def _read_error(error: Exception) -> str:
     """The first line of an error. numpy's advice to unpickle objects is replaced."""
     text = str(error).partition("\n")[0]
     if "pickle" in text or "Python objects" in text:
@@ -158,7 +158,7 @@ def files(folder: Path) -> list[Path]:
     return paths
 
 
-def _sibling(path: Path, ending: str) -> Path:
+def _path_beside(path: Path, ending: str) -> Path:
     return path.with_name(path.stem + ending)
 
 

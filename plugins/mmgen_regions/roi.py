@@ -53,7 +53,7 @@ class RoiFeatures(CnnExtractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        return extract_records("roi", source, skip, self.batch_size, self._describe)
+        return extract_records("roi", source, skip, self.batch_size, self._pool_boxes)
 
     def save(self, folder: Path) -> None:
         self.network.save(folder)
@@ -62,15 +62,15 @@ class RoiFeatures(CnnExtractor):
             self.detector.save(folder / DETECTOR)
 
     @torch.inference_mode()
-    def _describe(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
-        regions = [self._regions(picture, image) for picture, image in batch]
+    def _pool_boxes(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
+        regions = [self._boxes_of_picture(picture, image) for picture, image in batch]
         maps, extents = self.network([image for _, image in batch])
         boxes = [torch.as_tensor(region.boxes, device=maps.device) for region in regions]
         pooled = self.pooling.pool(maps, extents, boxes).cpu()  # (sum R, D)
         for region, features in zip(regions, pooled.split([len(inner) for inner in boxes]), strict=True):
             yield replace(region, features=features.numpy())
 
-    def _regions(self, picture: Picture, image: Image.Image) -> Record:
+    def _boxes_of_picture(self, picture: Picture, image: Image.Image) -> Record:
         """A record with boxes, class names, scores and classes of a picture, still without features."""
         if picture.boxes is None and self.detector is not None:
             (record,) = self.detector.records([Picture(picture.key, lambda: image)])

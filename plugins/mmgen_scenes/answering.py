@@ -51,7 +51,7 @@ def find_answers(question: str, things: Sequence[Mapping[str, Any]]) -> Verdict:
     presupposed = mentions[1:] if form in ("is there", "is there near") else mentions
     if any(mention.kind not in KINDS for mention in mentions) or not all(m.holds(things) for m in presupposed):
         return Verdict(form, reason="not there")
-    scene = Scene("", "", 0.0, False, 0, tuple(_thing(thing) for thing in things), ())
+    scene = Scene("", "", 0.0, False, 0, tuple(_thing_of_facts(thing) for thing in things), ())
     named = [[place for place, thing in enumerate(things) if mention.fits(thing)] for mention in mentions]
     answers = {*FORMS[form][1](scene, named, match.groupdict().get("word", ""))}
     certain = frozenset(answer for answer in answers if answer is not None)
@@ -62,7 +62,7 @@ def find_answers(question: str, things: Sequence[Mapping[str, Any]]) -> Verdict:
     return Verdict(form, certain)
 
 
-def _thing(facts: Mapping[str, Any]) -> Thing:
+def _thing_of_facts(facts: Mapping[str, Any]) -> Thing:
     return Thing(**{name: facts[name] for name in Thing.__dataclass_fields__})
 
 
@@ -86,12 +86,12 @@ def _larger(scene: Scene, named: list[list[int]], word: str) -> Found:
     for places in named:
         if len({scene.things[place].size for place in places}) > 1:
             return {None}
-    first, second = (_group(scene, places) for places in named)
+    first, second = (_group_of_things(scene, places) for places in named)
     is_larger = larger(scene, first, second)
     return {_yes_or_no(None if is_larger is None else is_larger == (word == "bigger"))}
 
 
-def _group(scene: Scene, places: list[int]) -> Group:
+def _group_of_things(scene: Scene, places: list[int]) -> Group:
     thing = scene.things[places[0]]
     return Group(KINDS[thing.kind], thing.color, thing.size, thing.place, tuple(places))
 

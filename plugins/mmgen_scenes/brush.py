@@ -58,21 +58,23 @@ class Brush:
     def oval(self, fill: Color, x: float, y: float, rx: float, ry: float | None = None) -> None:
         """An ellipse around (x, y)."""
         ry = rx if ry is None else ry
-        self._draw.ellipse([*self._at(x - rx, y - ry), *self._at(x + rx, y + ry)], fill)
+        self._draw.ellipse([*self._to_pixels(x - rx, y - ry), *self._to_pixels(x + rx, y + ry)], fill)
 
     def box(self, fill: Color, x0: float, y0: float, x1: float, y1: float, round: float = 0.0) -> None:
         """A rectangle, its corners rounded by the radius `round`."""
-        self._draw.rounded_rectangle([*self._at(x0, y0), *self._at(x1, y1)], self._length(round), fill)
+        self._draw.rounded_rectangle(
+            [*self._to_pixels(x0, y0), *self._to_pixels(x1, y1)], self._length_in_pixels(round), fill
+        )
 
     def shape(self, fill: Color, *points: Point) -> None:
         """A polygon."""
-        self._draw.polygon([self._at(*point) for point in points], fill)
+        self._draw.polygon([self._to_pixels(*point) for point in points], fill)
 
     def blob(self, fill: Color, *points: Point) -> None:
         """A closed smooth curve through the points (Catmull-Rom)."""
         n = len(points)
         curve = [
-            _between(points[i - 1], points[i], points[(i + 1) % n], points[(i + 2) % n], step / 10)
+            _spline_point(points[i - 1], points[i], points[(i + 1) % n], points[(i + 2) % n], step / 10)
             for i in range(n)
             for step in range(10)
         ]
@@ -80,7 +82,7 @@ class Brush:
 
     def line(self, fill: Color, width: float, *points: Point) -> None:
         """A line with round joints and ends."""
-        self._draw.line([self._at(*point) for point in points], fill, self._length(width), "curve")
+        self._draw.line([self._to_pixels(*point) for point in points], fill, self._length_in_pixels(width), "curve")
         for x, y in points:
             self.oval(fill, x, y, width / 2)
 
@@ -88,12 +90,12 @@ class Brush:
         """A smooth open line through the points."""
         ends = (points[0], *points, points[-1])
         spans = zip(ends, ends[1:], ends[2:], ends[3:], strict=False)
-        path = [_between(a, b, c, d, step / 10) for a, b, c, d in spans for step in range(10)]
+        path = [_spline_point(a, b, c, d, step / 10) for a, b, c, d in spans for step in range(10)]
         self.line(fill, width, *path, points[-1])
 
     def slice(self, fill: Color, x: float, y: float, rx: float, ry: float, start: float, end: float) -> None:
         """A slice of an ellipse, in degrees clockwise from three o'clock."""
-        self._draw.pieslice([*self._at(x - rx, y - ry), *self._at(x + rx, y + ry)], start, end, fill)
+        self._draw.pieslice([*self._to_pixels(x - rx, y - ry), *self._to_pixels(x + rx, y + ry)], start, end, fill)
 
     def eye(self, x: float, y: float, r: float = 0.03) -> None:
         """An eye with a white ring, visible also on black."""
@@ -101,15 +103,15 @@ class Brush:
         self.oval(INK, x + r * 0.3, y, r)
         self.oval(WHITE, x + r * 0.6, y - r * 0.4, r * 0.35)
 
-    def _at(self, x: float, y: float) -> tuple[float, float]:
+    def _to_pixels(self, x: float, y: float) -> tuple[float, float]:
         inner = 1 - 2 * MARGIN
-        return self._length(MARGIN + x * inner), self._length(MARGIN + y * inner)
+        return self._length_in_pixels(MARGIN + x * inner), self._length_in_pixels(MARGIN + y * inner)
 
-    def _length(self, share: float) -> int:
+    def _length_in_pixels(self, share: float) -> int:
         return round(share * self.side)
 
 
-def _between(a: Point, b: Point, c: Point, d: Point, t: float) -> Point:
+def _spline_point(a: Point, b: Point, c: Point, d: Point, t: float) -> Point:
     """The Catmull-Rom spline from b (t = 0) to c (t = 1)."""
     x, y = (
         0.5 * (2 * q + (r - p) * t + (2 * p - 5 * q + 4 * r - s) * t**2 + (3 * q - p - 3 * r + s) * t**3)
@@ -123,11 +125,11 @@ def sprite(paint: Callable[[Brush], None], color: str, side: int) -> Image.Image
     """The painting of `paint` in a colour, cropped to its edges; about `side` pixels large. Cached: change a copy."""
     brush = Brush(color, side * OVERSIZE)
     paint(brush)
-    sheet = _outline(_shade(brush.sheet)).reduce(OVERSIZE)
+    sheet = _draw_outline(_shade_from_above(brush.sheet)).reduce(OVERSIZE)
     return sheet.crop(sheet.getchannel("A").point(lambda a: 255 * (a > 40)).getbbox())
 
 
-def _shade(sheet: Image.Image) -> Image.Image:
+def _shade_from_above(sheet: Image.Image) -> Image.Image:
     """The sheet lit from above: multiplied by a warm grey that darkens downwards."""
     light = Image.linear_gradient("L").resize(sheet.size)
     tint = Image.merge("RGB", [light.point(lambda v, s=s: 255 - v * s // 255) for s in (42, 46, 34)])
@@ -136,7 +138,7 @@ def _shade(sheet: Image.Image) -> Image.Image:
     return shaded
 
 
-def _outline(sheet: Image.Image) -> Image.Image:
+def _draw_outline(sheet: Image.Image) -> Image.Image:
     """The sheet with a dark outline: its silhouette, grown a little, is pasted behind it."""
     alpha = sheet.getchannel("A")
     grown = alpha.filter(ImageFilter.GaussianBlur(OUTLINE * sheet.width)).point(lambda v: min(255, v * 9))

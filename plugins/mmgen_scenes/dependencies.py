@@ -27,11 +27,11 @@ TAGS = {
 
 def parse(caption: str) -> Parse:
     """The parse of a caption's words, split at spaces. Raises KeyError for a word that captions do not have."""
-    return _parse("".join(TAGS[word] for word in caption.split()))
+    return _parse_tags("".join(TAGS[word] for word in caption.split()))
 
 
 @lru_cache(maxsize=1024)  # captions have few forms, and captions of one form have equal tags
-def _parse(tags: str) -> Parse:
+def _parse_tags(tags: str) -> Parse:
     arcs = [(0, "root")] * len(tags)
     waiting: list[int] = []  # modifiers of the next noun
     subject = preposition = verb = noun = (

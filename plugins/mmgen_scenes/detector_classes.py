@@ -29,7 +29,7 @@ def detector_classes(scene: Scene, region_names: Sequence[str]) -> Classes:
         noun = region_name.rpartition(" ")[2]
         if (kind := SINGULAR.get(noun, noun)) in KINDS:
             share = rng.uniform(*SURE)
-            similarities = [near * math.exp(rng.gauss(0, SHAKEN)) for near in _likeness(kind)]
+            similarities = [near * math.exp(rng.gauss(0, SHAKEN)) for near in _likeness_to_kinds(kind)]
             row[:] = [(1 - share) * similarity / sum(similarities) for similarity in similarities]
             row[names.index(kind)] = share
     classes = Classes.surest(names, chances, TOP)
@@ -38,7 +38,7 @@ def detector_classes(scene: Scene, region_names: Sequence[str]) -> Classes:
 
 
 @cache
-def _likeness(name: str) -> tuple[float, ...]:
+def _likeness_to_kinds(name: str) -> tuple[float, ...]:
     """How much every kind looks like this kind; 0 for the kind itself."""
     return tuple(0.0 if kind == name else math.exp(-_kind_distance(KINDS[name], KINDS[kind]) / NEAR) for kind in KINDS)
 

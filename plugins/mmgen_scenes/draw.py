@@ -38,41 +38,41 @@ MOST_PIXELS = 400  # greatest side of a cached sprite, which otherwise is twice 
 def draw(scene: Scene, side: int) -> Image.Image:
     """The picture, RGB, `side` pixels square."""
     rng = Random(scene.look)
-    picture = _background(scene, rng, side)
+    picture = _draw_background(scene, rng, side)
     for thing in sorted(scene.things, key=lambda thing: thing.box[3]):
         _paste_thing(picture, thing, rng, side)
     return picture
 
 
-def _background(scene: Scene, rng: Random, side: int) -> Image.Image:
+def _draw_background(scene: Scene, rng: Random, side: int) -> Image.Image:
     big = side * OVERSIZE
     sky, ground = rng.choice(SKIES), GROUND[scene.ground]
     horizon = scene.horizon * big
     shore = (scene.horizon + WATER_HEIGHT * scene.water) * big
-    picture = _gradient(sky, big, big)
+    picture = _draw_gradient(sky, big, big)
     pen = ImageDraw.Draw(picture)
-    _clouds(pen, rng, big, horizon, mix(sky[1], (255, 255, 255), 0.55))
+    _draw_clouds(pen, rng, big, horizon, mix(sky[1], (255, 255, 255), 0.55))
     for height, tone in ((0.11, 0.62), (0.06, 0.3)):
-        _ridge(pen, rng, big, horizon, height * big, mix(HILLS[scene.ground], sky[1], tone))
+        _draw_ridge(pen, rng, big, horizon, height * big, mix(HILLS[scene.ground], sky[1], tone))
     if scene.water:
-        picture.paste(_gradient(WATER, big, round(shore - horizon) + big // 20), (0, round(horizon)))
-        _waves(pen, rng, big, horizon, shore)
+        picture.paste(_draw_gradient(WATER, big, round(shore - horizon) + big // 20), (0, round(horizon)))
+        _draw_waves(pen, rng, big, horizon, shore)
     edge = Image.new("L", (big, big))
     ImageDraw.Draw(edge).polygon([*_wavy_line(rng, big, shore, 0.008 * big), (big, big), (0, big)], 255)
     earth = Image.new("RGB", (big, big))
-    earth.paste(_gradient(ground, big, big - round(shore) + big // 20), (0, round(shore) - big // 20))
-    _tufts(ImageDraw.Draw(earth), rng, big, shore, scene.ground)
+    earth.paste(_draw_gradient(ground, big, big - round(shore) + big // 20), (0, round(shore) - big // 20))
+    _draw_ground_details(ImageDraw.Draw(earth), rng, big, shore, scene.ground)
     picture.paste(earth, (0, 0), edge)
     return picture.reduce(OVERSIZE)
 
 
-def _gradient(colors: tuple[Color, Color], width: int, height: int) -> Image.Image:
+def _draw_gradient(colors: tuple[Color, Color], width: int, height: int) -> Image.Image:
     """A gradient from the first colour, at the top, to the second."""
-    return _strip(colors, height).resize((width, height), Image.Resampling.NEAREST)
+    return _column_of_colors(colors, height).resize((width, height), Image.Resampling.NEAREST)
 
 
 @lru_cache(maxsize=2048)  # there are few heights and colours, and many scenes
-def _strip(colors: tuple[Color, Color], height: int) -> Image.Image:
+def _column_of_colors(colors: tuple[Color, Color], height: int) -> Image.Image:
     strip = Image.new("RGB", (1, height))
     strip.putdata([mix(*colors, y / max(height - 1, 1)) for y in range(height)])
     return strip
@@ -87,11 +87,11 @@ def _wavy_line(rng: Random, side: int, y: float, height: float) -> list[tuple[fl
     ]
 
 
-def _ridge(pen: ImageDraw.ImageDraw, rng: Random, side: int, y: float, height: float, fill: Color) -> None:
+def _draw_ridge(pen: ImageDraw.ImageDraw, rng: Random, side: int, y: float, height: float, fill: Color) -> None:
     pen.polygon([*_wavy_line(rng, side, y - height * 0.55, height), (side, y + 2), (0, y + 2)], fill)
 
 
-def _clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: float, fill: Color) -> None:
+def _draw_clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: float, fill: Color) -> None:
     """Faint flat clouds: decoration that no text mentions."""
     for _ in range(rng.randint(1, 3)):
         x, y, width = rng.uniform(0, side), rng.uniform(0.1, 0.6) * horizon, rng.uniform(0.12, 0.22) * side
@@ -100,13 +100,13 @@ def _clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: float, fi
             pen.ellipse([cx - w * width / 2, cy - h * width, cx + w * width / 2, cy + h * width], fill)
 
 
-def _waves(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, bottom: float) -> None:
+def _draw_waves(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, bottom: float) -> None:
     for _ in range(14):
         x, y, width = rng.uniform(0, side), rng.uniform(top + 0.01 * side, bottom), rng.uniform(0.03, 0.08) * side
         pen.line([x, y, x + width, y], mix(WATER[0], (255, 255, 255), 0.45), max(1, side // 190))
 
 
-def _tufts(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground: str) -> None:
+def _draw_ground_details(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground: str) -> None:
     """Blades of grass, grains of sand or glints of snow; larger in the foreground."""
     tone = mix(GROUND[ground][1], (60, 70, 60) if ground != "snow" else (120, 150, 190), 0.22)
     for _ in range(60):

@@ -85,7 +85,7 @@ def words(text: str) -> list[str]:
 @lru_cache(maxsize=8192)  # measuring chance reads the same references many times
 def mentions(text: str) -> tuple[Mention, ...]:
     """The things that a text names, in the order of the text."""
-    return tuple(item for _, item in _phrases(words(text)) if isinstance(item, Mention))
+    return tuple(item for _, item in _split_phrases(words(text)) if isinstance(item, Mention))
 
 
 @lru_cache(maxsize=8192)
@@ -97,9 +97,9 @@ def is_well_formed(question: str) -> bool:
 @lru_cache(maxsize=8192)
 def parse(question: str) -> tuple[str, tuple[Mention, ...]]:
     """The symbols of a question without its mark ("what color is ONE"), and the things that it names in their order;
-    an empty text for a text without a question mark. `_phrases` has the symbols."""
+    an empty text for a text without a question mark. `_split_phrases` has the symbols."""
     tokens = words(question)
-    pieces = _phrases(tokens[:-1]) if tokens[-1:] == ["?"] else []
+    pieces = _split_phrases(tokens[:-1]) if tokens[-1:] == ["?"] else []
     return " ".join(symbol for symbol, _ in pieces), tuple(item for _, item in pieces if isinstance(item, Mention))
 
 
@@ -116,13 +116,13 @@ def discovers(question: str, things: Sequence[Mapping[str, Any]], caption: str) 
     return is_relevant(question, things) and any(mention.kind not in captioned_kinds for mention in mentions(question))
 
 
-def _phrases(tokens: list[str]) -> list[tuple[str, str | Mention]]:
+def _split_phrases(tokens: list[str]) -> list[tuple[str, str | Mention]]:
     """The text in pieces, each a symbol and its content. A noun phrase is ONE (the dog), MANY (the dogs), SOME (a dog),
     KINDS (dogs) or ODD (two dog) with its Mention; a place outside of a noun phrase is PLACE; other words are kept."""
     pieces: list[tuple[str, str | Mention]] = []
     at = 0
     while at < len(tokens):
-        if place := _place(tokens, at):
+        if place := _place_at(tokens, at):
             pieces.append(("PLACE", " ".join(place)))
             at += len(place)
         elif phrase := _noun_phrase(tokens, at):
@@ -161,10 +161,10 @@ def _noun_phrase(tokens: list[str], start: int) -> tuple[str, Mention, int] | No
         sizes=tuple(word for word in adjectives if word in SIZES),
         places=given_places,
     )
-    return _symbol(article, number, plural, tokens[start + 1 : at + 1]), mention, end
+    return _symbol_of_phrase(article, number, plural, tokens[start + 1 : at + 1]), mention, end
 
 
-def _symbol(article: str, number: int, plural: bool, rest: list[str]) -> str:
+def _symbol_of_phrase(article: str, number: int, plural: bool, rest: list[str]) -> str:
     if article == "the":
         return "MANY" if plural else "ODD" if number else "ONE"
     if article and not plural and not number:
@@ -176,14 +176,14 @@ def _places_after(tokens: list[str], at: int) -> tuple[tuple[str, ...], int]:
     """The places right after a noun, and the end of the phrase. A place after "is" or "are" counts too, but is not part
     of the phrase."""
     given_places = []
-    while place := _place(tokens, at):
+    while place := _place_at(tokens, at):
         given_places.append(PLACES[place])
         at += len(place)
-    if tokens[at : at + 1] in (["is"], ["are"]) and (place := _place(tokens, at + 1)):
+    if tokens[at : at + 1] in (["is"], ["are"]) and (place := _place_at(tokens, at + 1)):
         given_places.append(PLACES[place])
     return tuple(given_places), at
 
 
-def _place(tokens: list[str], at: int) -> tuple[str, ...] | None:
+def _place_at(tokens: list[str], at: int) -> tuple[str, ...] | None:
     place = tuple(tokens[at : at + PLACE_LENGTH])
     return place if place in PLACES else None

@@ -25,17 +25,17 @@ class DiscoveryMetric(Metric):
     """
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
-        return _scores([[generation.text] for generation in generations], examples)
+        return _score_texts([[generation.text] for generation in generations], examples)
 
     def references(self, examples: Sequence[Example]) -> Scores:
         """The scores of the examples' questions; and, as `chance_*`, the scores of questions about other scenes."""
-        human = _scores([example.targets for example in examples], examples)
+        human = _score_texts([example.targets for example in examples], examples)
         if human.values["relevance"] is None:
             return human
         values_of_shifts = []
         for shift in range(1, min(SHIFTS, len(examples) - 1) + 1):
             shifted = [*examples[shift:], *examples[:shift]]
-            values_of_shifts.append(_scores([example.targets for example in shifted], examples).values)
+            values_of_shifts.append(_score_texts([example.targets for example in shifted], examples).values)
         chance = {
             f"chance_{name}": fmean(values[name] or 0.0 for values in values_of_shifts) if values_of_shifts else None
             for name in ("relevance", "discovery")
@@ -46,7 +46,7 @@ class DiscoveryMetric(Metric):
         return Scores({**human.values, "distinct": distinct, **chance}, human.per_example, (note,))
 
 
-def _scores(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scores:
+def _score_texts(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scores:
     """Scores of any number of questions per example."""
     if not examples or not all("things" in example.facts and "captions" in example.facts for example in examples):
         return Scores(dict.fromkeys(NAMES), notes=(UNKNOWN,))

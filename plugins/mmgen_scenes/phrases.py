@@ -39,12 +39,12 @@ def indefinite_phrase(rng: Random, scene: Scene, group: Group, with_place: bool)
     size = group.size if rng.random() < 0.35 else ""
     place = rng.choice(places(scene, group)) if with_place and rng.random() < 0.8 else ""
     count = len(group.members)
-    return _phrase(group, COUNTS.get(count, "a"), count, color, size, place)
+    return _build_phrase(group, COUNTS.get(count, "a"), count, color, size, place)
 
 
 def definite_phrase(group: Group, color: str = "", size: str = "", place: str = "") -> Phrase:
     """A phrase of a question: "the red ball", "the birds in the sky"."""
-    return _phrase(group, "the", 2 if group.plural else 1, color, size, place)
+    return _build_phrase(group, "the", 2 if group.plural else 1, color, size, place)
 
 
 def varied_phrase(rng: Random, group: Group, *ways: str) -> Phrase:
@@ -61,7 +61,7 @@ def uncolored_phrase(rng: Random, scene: Scene, group: Group) -> Phrase:
 
 def single_phrase(group: Group, color: str) -> Phrase:
     """A phrase for a single thing: "a red ball"."""
-    return _phrase(group, "a", 1, color, "", "")
+    return _build_phrase(group, "a", 1, color, "", "")
 
 
 def is_or_are(group: Group) -> str:
@@ -90,7 +90,7 @@ def relations(a: Thing, b: Thing) -> list[str]:
     return [relation for relation, true in holds.items() if true]
 
 
-def _phrase(group: Group, article: str, least: int, color: str, size: str, place: str) -> Phrase:
+def _build_phrase(group: Group, article: str, least: int, color: str, size: str, place: str) -> Phrase:
     nouns = " ".join(filter(None, (size, color, group.kind.plural if group.plural else group.kind.name)))
     if article == "a" and nouns[0] in "aeiou":
         article = "an"

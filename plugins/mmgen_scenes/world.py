@@ -160,7 +160,7 @@ def sample(
             things=(),
             groups=(),
         )
-        complete_scene = _furnish(rng, scene, rng.randint(fewest, most), looks, never)
+        complete_scene = _put_things(rng, scene, rng.randint(fewest, most), looks, never)
         if complete_scene is not None:
             return complete_scene
 
@@ -180,7 +180,7 @@ def sample_unlike_looks(rng: Random, count: int) -> list[Look]:
     return [replace(look, count=1 + (twins and place == 0)) for place, look in enumerate(looks)]
 
 
-def _furnish(
+def _put_things(
     rng: Random, scene: Scene, thing_count: int, looks: Sequence[Look], never: Collection[str]
 ) -> Scene | None:
     """The scene with `thing_count` things in it, `looks` first, no other kind in two groups; None if things do not
@@ -214,7 +214,7 @@ def _furnish(
             box = _find_free_box(rng, scene, kind, size, things)
             if box is None:
                 return None
-            things.append(Thing(kind.name, color, size, place, _side(box), rng.choice(SIDES), box))
+            things.append(Thing(kind.name, color, size, place, _side_of_box(box), rng.choice(SIDES), box))
         groups.append(Group(kind, color, size, place, tuple(members)))
         room[kind.zone] -= count
     return None
@@ -234,12 +234,12 @@ def _find_free_box(rng: Random, scene: Scene, kind: Kind, size: str, things: lis
         x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
         if (top := round(y1 - height, 4)) >= 0.01:
             box = (round(x0, 4), top, round(x0 + width, 4), round(y1, 4))
-            if all(_disjoint(box, thing.box) or overlap_share(box, thing.box) <= MOST_HIDDEN for thing in things):
+            if all(_are_disjoint(box, thing.box) or overlap_share(box, thing.box) <= MOST_HIDDEN for thing in things):
                 return box
     return None
 
 
-def _disjoint(a: Box, b: Box) -> bool:
+def _are_disjoint(a: Box, b: Box) -> bool:
     """Whether two boxes do not overlap, as most do not."""
     return a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
 
@@ -252,6 +252,6 @@ def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
     return width * height / min((a[2] - a[0]) * (a[3] - a[1]), (b[2] - b[0]) * (b[3] - b[1]))
 
 
-def _side(box: tuple[float, ...]) -> str:
+def _side_of_box(box: tuple[float, ...]) -> str:
     x = (box[0] + box[2]) / 2
     return "left" if x < 0.4 else "right" if x > 0.6 else ""

@@ -57,7 +57,7 @@ class Service:
 
     async def ask(self, request: Request) -> Response:
         ask = await self._read(request, Ask)
-        self._check(ask.model, "text", "/v1/predict")
+        self._check_model(ask.model, "text", "/v1/predict")
         reply, seed = await self._ask(request, ask)
         texts: list[dict[str, Any]] = reply.answer.as_json()["texts"]
         for text, attention in zip(texts, reply.attention, strict=False):
@@ -67,7 +67,7 @@ class Service:
 
     async def predict(self, request: Request) -> Response:
         body = await self._read(request, Predict)
-        self._check(body.model, self.predictor.kind, "/v1/ask")
+        self._check_model(body.model, self.predictor.kind, "/v1/ask")
         query = await run_in_threadpool(query_of, body, self.predictor, self.limits)
         answer = (await self._reply(request, Job(query))).answer
         line = {name: value for name, value in answer.as_json().items() if name != "id"}
@@ -76,7 +76,7 @@ class Service:
     async def chat(self, request: Request) -> Response:
         content = await request.body()
         chat = validated(Chat, without_neutral(await run_in_threadpool(parse_json, content, self.limits)))
-        self._check(chat.model, "text", "/v1/predict")
+        self._check_model(chat.model, "text", "/v1/predict")
         reply, _ = await self._ask(request, await run_in_threadpool(to_ask, chat, self.predictor, self.limits))
         slots = round(self.predictor.slots(reply.prepared))
         done = completion(reply, slots, self.model, self.predictor.model.backbone.end_id)
@@ -117,7 +117,7 @@ class Service:
         content = await request.body()
         return validated(cls, await run_in_threadpool(parse_json, content, self.limits))
 
-    def _check(self, model: str | None, kind: str, alternative: str) -> None:
+    def _check_model(self, model: str | None, kind: str, alternative: str) -> None:
         """Raises Refusal for another model, and for a step that gives something else."""
         if model is not None and model != self.model:
             raise Refusal(
@@ -129,13 +129,13 @@ class Service:
     async def _ask(self, request: Request, ask: Ask) -> tuple[Reply, int | None]:
         """The reply to a request for texts, and the seed of a decoding that samples."""
         query = await run_in_threadpool(query_of, ask, self.predictor, self.limits)
-        options = self._options(ask)
+        options = self._decoding_options(ask)
         if not options.samples and ask.seed is not None:
             raise Refusal(400, "seed: has an effect only on a decoding that samples; leave it out", "seed")
         seed = (secrets.randbits(31) if ask.seed is None else ask.seed) if options.samples else None
         return await self._reply(request, Job(query, options, seed, ask.attention)), seed
 
-    def _options(self, ask: Ask) -> DecodingConfig:
+    def _decoding_options(self, ask: Ask) -> DecodingConfig:
         """The decoding of a request. Raises Refusal."""
         most = self.limits.texts
         if ask.n is not None and ask.n > most:
@@ -207,7 +207,7 @@ def application(
         Route("/metrics", service.show_metrics),
         Route("/openapi.json", service.openapi),
         Route("/", lambda request: FileResponse(WEB / "page.html"), name="page"),
-        *(Route(f"/{name}", _file(name)) for name in ("page.css", "page.js")),
+        *(Route(f"/{name}", _serve_file(name)) for name in ("page.css", "page.js")),
     ]
     guard = Middleware(
         Guard,
@@ -220,5 +220,5 @@ def application(
     return Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: _http_error})
 
 
-def _file(name: str) -> Callable[[Request], Response]:
+def _serve_file(name: str) -> Callable[[Request], Response]:
     return lambda request: FileResponse(WEB / name)

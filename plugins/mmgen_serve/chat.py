@@ -82,7 +82,7 @@ def to_ask(chat: Chat, predictor: Predictor, limits: Limits) -> Ask:
         raise Refusal(
             400, "messages: the model reads one message of the user, and remembers none; send only that", "messages"
         )
-    texts, pictures = _parts(chat.messages[0].content)
+    texts, pictures = _texts_and_pictures(chat.messages[0].content)
     if len(pictures) > limits.pictures:
         raise Refusal(400, f"messages: {len(pictures)} pictures; the limit is {limits.pictures}", "messages")
     inputs = dict(chat.inputs)
@@ -98,11 +98,11 @@ def to_ask(chat: Chat, predictor: Predictor, limits: Limits) -> Ask:
         if (limit := getattr(chat, name)) is not None and limit < most:
             raise Refusal(400, f"{name}: the model writes at most {most} tokens and is not cut; leave it out", name)
     picture = None if not pictures else pictures[0] if len(pictures) == 1 else pictures
-    options = {**_sampling(chat, predictor), **chat.decoding}
+    options = {**_sampling_options(chat, predictor), **chat.decoding}
     return Ask(model=chat.model, picture=picture, inputs=inputs, n=chat.n, decoding=options, seed=chat.seed)
 
 
-def _parts(content: str | list[dict[str, Any]]) -> tuple[list[str], list[bytes]]:
+def _texts_and_pictures(content: str | list[dict[str, Any]]) -> tuple[list[str], list[bytes]]:
     """The texts and the pictures of a message."""
     texts: list[str] = []
     pictures: list[bytes] = []
@@ -117,7 +117,7 @@ def _parts(content: str | list[dict[str, Any]]) -> tuple[list[str], list[bytes]]
     return texts, pictures
 
 
-def _sampling(chat: Chat, predictor: Predictor) -> dict[str, Any]:
+def _sampling_options(chat: Chat, predictor: Predictor) -> dict[str, Any]:
     """The decoding options of temperature and top_p; none without them, or with temperature 0."""
     if not chat.temperature and chat.top_p in (None, 1.0) or chat.temperature == 0:
         return {}

@@ -102,7 +102,8 @@ class Engine:
         self._open_readers = readers
         targets = (*[("pictures", self._read_all)] * readers, ("model", self._answer_all))
         self._threads = [
-            threading.Thread(target=self._run, args=(target,), name=name, daemon=True) for name, target in targets
+            threading.Thread(target=self._run_thread, args=(target,), name=name, daemon=True)
+            for name, target in targets
         ]
 
     def start(self) -> None:
@@ -128,7 +129,7 @@ class Engine:
                 raise Refusal(503, f"{self.limits.queue} requests are waiting already; try again in a second")
             self._jobs[id(job)] = job
             self._reading += 1
-        job.reply.add_done_callback(lambda _: self._forget(job))
+        job.reply.add_done_callback(lambda _: self._forget_job(job))
         self._incoming.put(job)
         return job.reply
 
@@ -141,11 +142,11 @@ class Engine:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _forget(self, job: Job) -> None:
+    def _forget_job(self, job: Job) -> None:
         with self._change:
             self._jobs.pop(id(job), None)
 
-    def _run(self, target: Callable[[], None]) -> None:
+    def _run_thread(self, target: Callable[[], None]) -> None:
         try:
             target()
         except BaseException as error:  # the process is of no use without this thread
@@ -158,11 +159,11 @@ class Engine:
             self.on_crash()
 
     def _read_all(self) -> None:
-        while jobs := self._take():
+        while jobs := self._take_batch():
             waiting = [job for job in jobs if not job.reply.done() and self._in_time(job)]
             with self.predictor.extracted([job.query for job in waiting]):
                 for job in waiting:
-                    self._read(job)
+                    self._read_job(job)
             with self._change:
                 self._reading -= len(jobs)
                 self._ready += [job for job in waiting if job.prepared is not None]
@@ -174,7 +175,7 @@ class Engine:
                 self._reading = -1  # nothing follows
             self._change.notify_all()
 
-    def _take(self) -> list[Job]:
+    def _take_batch(self) -> list[Job]:
         """The next jobs whose pictures are read: a share of those that wait, so that no thread is without work. Empty
         at the end."""
         jobs: list[Job] = []
@@ -191,7 +192,7 @@ class Engine:
             share = min(self.together, -(-(self._incoming.qsize() + len(jobs)) // self.readers))
         return jobs
 
-    def _read(self, job: Job) -> None:
+    def _read_job(self, job: Job) -> None:
         """Read the inputs of a job, so that it is ready for the model; or let it fail."""
         try:
             prepared = self.predictor.prepare(job.query)
@@ -216,7 +217,7 @@ class Engine:
             batch = [job for job in batch if not job.reply.done() and self._in_time(job)]
             if batch:
                 self.on_batch(len(batch))
-                self._answer(batch)
+                self._answer_batch(batch)
 
     def _next_batch(self) -> list[Job]:
         """The oldest job, with those that join it; empty once nothing follows."""
@@ -234,15 +235,15 @@ class Engine:
             self._ready = [job for job in self._ready if id(job) not in taken]
             return batch
 
-    def _answer(self, batch: list[Job]) -> None:
+    def _answer_batch(self, batch: list[Job]) -> None:
         """Answer a batch. If it fails, answer each job separately, so that a job fails alone."""
         first = batch[0]
         prepared = [job.prepared for job in batch if job.prepared is not None]  # all of them, since they were read
         try:
-            with _seeded(first.seed, self.predictor.model.device):
+            with _with_seed(first.seed, self.predictor.model.device):
                 answers = self.predictor.finish(prepared, first.options, self._retry)
             replies = [
-                Reply(answer, query, self._attention(query, answer) if job.attention else ())
+                Reply(answer, query, self._attention_of_texts(query, answer) if job.attention else ())
                 for job, query, answer in zip(batch, prepared, answers, strict=True)
             ]
         except Exception as error:
@@ -251,7 +252,7 @@ class Engine:
                 first.fail(error)
             else:
                 for job in batch:
-                    self._answer([job])
+                    self._answer_batch([job])
             return
         for job, reply in zip(batch, replies, strict=True):
             if reply.answer.error:
@@ -260,7 +261,7 @@ class Engine:
                 with contextlib.suppress(InvalidStateError):  # the client has gone
                     job.reply.set_result(reply)
 
-    def _attention(self, query: Prepared, answer: Answer) -> tuple[WordAttention, ...]:
+    def _attention_of_texts(self, query: Prepared, answer: Answer) -> tuple[WordAttention, ...]:
         """The attention of each text of an answer."""
         if answer.error or query.read is None:
             return ()
@@ -274,7 +275,7 @@ class Engine:
 
 
 @contextlib.contextmanager
-def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
+def _with_seed(seed: int | None, device: torch.device) -> Iterator[None]:
     """torch's random numbers from this seed, until the end of the block; None changes nothing."""
     if seed is None:
         yield

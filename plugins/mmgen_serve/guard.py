@@ -77,7 +77,7 @@ class Guard:
             await send(message)
 
         try:
-            self._admit(request)
+            self._check_request(request)
             await self.app(scope, body.receive, respond)
         except ClientDisconnect:
             status = status or GONE  # nobody waits for a response
@@ -94,7 +94,7 @@ class Guard:
             self.metrics.count_request(route, status, seconds)
             log.info(f"{request_id} {scope['method']} {route} {status} {1000 * seconds:.0f} ms")
 
-    def _admit(self, request: Request) -> None:
+    def _check_request(self, request: Request) -> None:
         """Raises Refusal."""
         if self.connections() > self.limits.connections:
             raise Refusal(503, f"there are {self.limits.connections} connections already; try again in a second")

@@ -42,7 +42,7 @@ class Limits:
 LONGEST = 500  # characters of a message: a client's own keys may stand in it
 
 
-def _line(text: str) -> str:
+def _as_one_line(text: str) -> str:
     """A text as one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
@@ -53,8 +53,8 @@ class Refusal(Exception):
 
     def __init__(self, status: int, message: str, field: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.message, self.code = status, _line(message), code
-        self.field = None if field is None else _line(field)
+        self.status, self.message, self.code = status, _as_one_line(message), code
+        self.field = None if field is None else _as_one_line(field)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -25,13 +25,13 @@ class Metrics:
         """Count a request. `status` 0: the client went away."""
         with self._lock:
             self._requests[route, status] += 1
-            self._durations[_bucket(seconds, SECONDS)] += 1
+            self._durations[_bucket_of(seconds, SECONDS)] += 1
             self._total_seconds += seconds
 
     def count_batch(self, size: int) -> None:
         """Count a batch of the model."""
         with self._lock:
-            self._batches[_bucket(size, SIZES)] += 1
+            self._batches[_bucket_of(size, SIZES)] += 1
             self._batched += size
 
     def text(self, waiting: int) -> str:
@@ -42,21 +42,23 @@ class Metrics:
                 f'mmgen_requests_total{{route="{route}",status="{status}"}} {count}'
                 for (route, status), count in sorted(self._requests.items())
             ]
-            lines += _histogram(
+            lines += _histogram_lines(
                 "mmgen_request_seconds", "Seconds from a request to its response.", self._durations, SECONDS
             )
             lines += [f"mmgen_request_seconds_sum {self._total_seconds:.6f}"]
-            lines += _histogram("mmgen_batch_size", "Requests that the model answered together.", self._batches, SIZES)
+            lines += _histogram_lines(
+                "mmgen_batch_size", "Requests that the model answered together.", self._batches, SIZES
+            )
             lines += [f"mmgen_batch_size_sum {self._batched}"]
         lines += [HEADER.format(name="mmgen_waiting", text="Requests that are not answered yet.", kind="gauge")]
         return "\n".join([*lines, f"mmgen_waiting {waiting}", ""])
 
 
-def _bucket(value: float, ends: tuple[float, ...]) -> float:
+def _bucket_of(value: float, ends: tuple[float, ...]) -> float:
     return next((end for end in ends if value <= end), float("inf"))
 
 
-def _histogram(name: str, text: str, counts: Counter[float], ends: tuple[float, ...]) -> list[str]:
+def _histogram_lines(name: str, text: str, counts: Counter[float], ends: tuple[float, ...]) -> list[str]:
     lines, total = [HEADER.format(name=name, text=text, kind="histogram")], 0
     for end in (*ends, float("inf")):
         total += counts[end]

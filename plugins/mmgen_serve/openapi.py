@@ -50,10 +50,10 @@ def description(predictor: Predictor, model: str, labels: Sequence[str] = ()) ->
         ]
         texts = {name: value for name, value in inputs.items() if name not in names.pictures}
         chat = {"model": model, "messages": [{"role": "user", "content": content}], "inputs": texts}
-        paths["/v1/ask"] = _post("Write texts.", Ask, {"inputs": inputs, "attention": False}, form=True)
-        paths["/v1/chat/completions"] = _post("Write texts, in the shape of OpenAI's interface.", Chat, chat)
+        paths["/v1/ask"] = _post_operation("Write texts.", Ask, {"inputs": inputs, "attention": False}, form=True)
+        paths["/v1/chat/completions"] = _post_operation("Write texts, in the shape of OpenAI's interface.", Chat, chat)
     else:
-        paths["/v1/predict"] = _post(f"Predict: {predictor.kind}.", Predict, {"inputs": inputs}, form=True)
+        paths["/v1/predict"] = _post_operation(f"Predict: {predictor.kind}.", Predict, {"inputs": inputs}, form=True)
     for path, summary in (
         ("/v1/models", "The model, its inputs and its decoding."),
         ("/health", "Whether the service answers."),
@@ -64,7 +64,9 @@ def description(predictor: Predictor, model: str, labels: Sequence[str] = ()) ->
     return {"openapi": "3.1.0", "info": info, "paths": paths}
 
 
-def _post(summary: str, cls: type[Predict] | type[Chat], example: dict[str, Any], form: bool = False) -> dict[str, Any]:
+def _post_operation(
+    summary: str, cls: type[Predict] | type[Chat], example: dict[str, Any], form: bool = False
+) -> dict[str, Any]:
     schema = cls.model_json_schema()
     content = {"application/json": {"schema": schema, "example": example}}
     if form:

@@ -51,7 +51,7 @@ class Ask(Predict):
 def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
     """A JSON object. Raises Refusal."""
     try:
-        value = _load(body, limits)
+        value = _parse_json(body, limits)
     except ValueError as error:
         place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
         raise Refusal(400, f"the body is not valid JSON{place}; send a JSON object in UTF-8") from None
@@ -60,7 +60,7 @@ def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
     return value
 
 
-def _load(text: bytes, limits: Limits, name: str | None = None) -> Any:
+def _parse_json(text: bytes, limits: Limits, name: str | None = None) -> Any:
     """The value of a JSON text, whose values are counted before it is parsed. `name`: the field that it is. Raises
     Refusal, and ValueError."""
     place = f"{name}: " if name else ""
@@ -118,7 +118,7 @@ async def _form_value(value: str | UploadFile) -> str | bytes:
 
 def _json_field(name: str, text: str, limits: Limits) -> Any:
     try:
-        return _load(text.encode(), limits, name)
+        return _parse_json(text.encode(), limits, name)
     except ValueError:
         raise Refusal(400, f"{name}: not valid JSON; send an object such as {{}}", name) from None
 
@@ -130,11 +130,11 @@ def validated(cls: type[Body], body: Mapping[str, Any]) -> Body:
     except ValidationError as error:
         mistake = error.errors()[0]
         _, text = describe_mistake(cls, mistake)
-        name = _place(body, mistake["loc"])
+        name = _place_of_mistake(body, mistake["loc"])
         raise Refusal(400, f"{name}: {text}", name) from None
 
 
-def _place(body: Any, path: tuple[int | str, ...]) -> str:
+def _place_of_mistake(body: Any, path: tuple[int | str, ...]) -> str:
     """The place of a mistake in a body, such as messages[0].content, from the path of pydantic, whose last parts may
     name types."""
     place = ""
@@ -153,15 +153,15 @@ def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
     values: dict[str, Any] = {}
     pictures: list[bytes] = []
     for name, value in request.inputs.items():
-        values[name] = _pictures(value, f"inputs.{name}", pictures) if name in takes_picture else value
-    picture = None if request.picture is None else _pictures(request.picture, PICTURE, pictures)
+        values[name] = _decode_pictures(value, f"inputs.{name}", pictures) if name in takes_picture else value
+    picture = None if request.picture is None else _decode_pictures(request.picture, PICTURE, pictures)
     if picture is not None and not names.pictures:
         raise Refusal(400, f"picture: the model reads {names.reads}, and no picture; leave it out", PICTURE)
     if len(pictures) > limits.pictures:
         raise Refusal(400, f"the request has {len(pictures)} pictures; the limit is {limits.pictures}")
     for content in pictures:
         _check_size(content, limits)
-    texts = [text for name, value in values.items() if name not in takes_picture for text in _texts(value)]
+    texts = [text for name, value in values.items() if name not in takes_picture for text in _strings_in(value)]
     letters = sum(max(1, len(text)) for text in texts)  # empty texts cost something too
     if letters > limits.text:
         raise Refusal(400, f"inputs: the texts have {letters:,} characters; the limit is {limits.text:,}", "inputs")
@@ -173,17 +173,17 @@ def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
     return query
 
 
-def _pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
+def _decode_pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
     """The value of an input for pictures, with base64 decoded; adds the bytes of its pictures to `pictures`."""
     if isinstance(value, bytes):
         pictures.append(value)
         return value
     if isinstance(value, str):
-        return _pictures(decode_picture(value, place), place, pictures)
+        return _decode_pictures(decode_picture(value, place), place, pictures)
     if isinstance(value, list) and value and not any(isinstance(element, list) for element in value):
-        return All(tuple(_pictures(element, place, pictures) for element in value))
+        return All(tuple(_decode_pictures(element, place, pictures) for element in value))
     if isinstance(value, dict) and "picture" in value and not _is_nested(value["picture"]):
-        return {**value, "picture": _pictures(value["picture"], f"{place}.picture", pictures)}
+        return {**value, "picture": _decode_pictures(value["picture"], f"{place}.picture", pictures)}
     raise Refusal(400, f'{place}: must be a picture in base64, or {{"picture": ..., "boxes": [...]}}', place)
 
 
@@ -215,12 +215,12 @@ def _check_size(content: bytes, limits: Limits) -> None:
         raise Refusal(400, f"a picture has more than {limits.pixels:,} pixels; send a smaller one")
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _strings_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):
         for element in value:
-            yield from _texts(element)
+            yield from _strings_in(element)
     elif isinstance(value, dict):
         for element in value.values():
-            yield from _texts(element)
+            yield from _strings_in(element)

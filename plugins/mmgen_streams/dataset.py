@@ -36,18 +36,18 @@ class StreamDataset(Dataset):
         if name not in self.places:
             raise DataError(f"data.{name}: no split '{name}'; the splits are {', '.join(self.places)}")
         if name not in self._splits:
-            examples = self._archives(name).examples()
+            examples = self._archive_stream(name).examples()
             self._splits[name] = list(islice(examples, HEAD) if name == self.config.train_split else examples)
         return self._splits[name]
 
     def stream(self, name: str) -> ArchiveStream | None:
-        return self._archives(name) if name == self.config.train_split else None
+        return self._archive_stream(name) if name == self.config.train_split else None
 
-    def _archives(self, name: str) -> ArchiveStream:
+    def _archive_stream(self, name: str) -> ArchiveStream:
         return ArchiveStream(self.config, self.places[name])
 
     def fingerprint(self) -> str:
-        return " ".join(self._archives(name).fingerprint() for name in self.places)
+        return " ".join(self._archive_stream(name).fingerprint() for name in self.places)
 
     def describe(self) -> dict[str, Any]:
         counts = {name: len(self.split(name)) for name in self.places if name != self.config.train_split}
@@ -90,31 +90,31 @@ class ArchiveStream(Stream):
         while True:
             passed = 0
             for archive in self.archives:
-                for source in self._sources(archive, position):
+                for source in self._sources_from(archive, position):
                     if isinstance(source, int):
                         position, passed = position - source, passed + source
                     else:
                         passed += 1
-                        yield self._example(source)
+                        yield self._read_example(source)
             if not passed:
                 raise DataError(f"{self.place}: contains no examples")
             position %= passed  # passes before the position need not be read
 
     def examples(self) -> Iterator[Example]:
         """One pass. Raises DataError if there is none."""
-        sources = chain.from_iterable(self._sources(archive, 0) for archive in self.archives)
-        examples = (self._example(source) for source in sources if not isinstance(source, int))
+        sources = chain.from_iterable(self._sources_from(archive, 0) for archive in self.archives)
+        examples = (self._read_example(source) for source in sources if not isinstance(source, int))
         if (first := next(examples, None)) is None:
             raise DataError(f"{self.place}: contains no examples")
         return chain([first], examples)
 
-    def _sources(self, archive: str, start: int) -> Iterator[tars.Sample | parquet.Row | int]:
+    def _sources_from(self, archive: str, start: int) -> Iterator[tars.Sample | parquet.Row | int]:
         """The examples of an archive from `start` on, not yet read; before them, how many were passed over."""
         if archive.endswith(".parquet"):
             size = parquet.count(archive)
             yield min(start, size)
             if start < size:
-                yield from parquet.rows(archive, self._columns, start)
+                yield from parquet.rows(archive, self._columns_to_read, start)
             return
         samples, passed = tars.samples(archive), 0
         for _ in islice(samples, start):
@@ -123,22 +123,22 @@ class ArchiveStream(Stream):
         yield from samples
 
     @property
-    def _columns(self) -> list[str]:
+    def _columns_to_read(self) -> list[str]:
         targets = [self.config.targets] if self.config.targets else []
         return list(dict.fromkeys([self.config.key, *self.config.columns.values(), *targets]))
 
-    def _example(self, source: tars.Sample | parquet.Row) -> Example:
+    def _read_example(self, source: tars.Sample | parquet.Row) -> Example:
         """Raises DataError for a field that is missing or has no text."""
         fields, config = source.fields(), self.config
         key = source.key if isinstance(source, tars.Sample) else str(fields[config.key])
         inputs: dict[str, Any] = {"image": key}
         for name, column in config.columns.items():
-            inputs[name] = _value(source, fields, column)
-        targets = _value(source, fields, config.targets) if config.targets else ()
+            inputs[name] = _text_of_field(source, fields, column)
+        targets = _text_of_field(source, fields, config.targets) if config.targets else ()
         return Example(key, inputs, (targets,) if isinstance(targets, str) else targets)
 
 
-def _value(source: tars.Sample | parquet.Row, fields: dict[str, Any], name: str) -> str | tuple[str, ...]:
+def _text_of_field(source: tars.Sample | parquet.Row, fields: dict[str, Any], name: str) -> str | tuple[str, ...]:
     """A text, or a tuple of texts."""
     value = fields.get(name)
     if isinstance(value, str):

@@ -28,12 +28,12 @@ def pictures(url: str) -> Iterator[Picture]:
                 if name.lower().endswith(SUFFIXES):
                     empty = False
                     place = files.unstrip_protocol(f"{folder}/{name}")
-                    yield Picture(image_key(name), partial(_load, place))
+                    yield Picture(image_key(name), partial(_load_picture, place))
     if empty:
         raise DataError(f"{url}: contains no images ({', '.join(SUFFIXES)})")
 
 
-def _load(place: str) -> Image.Image:
+def _load_picture(place: str) -> Image.Image:
     with remote(place), open_file(place) as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

@@ -39,13 +39,13 @@ class Row:
 def count(archive: str) -> int:
     """The number of rows, from the file's end. Raises DataError."""
     with open_file(archive) as file:
-        return int(_open(archive, file).metadata.num_rows)
+        return int(_open_archive(archive, file).metadata.num_rows)
 
 
 def rows(archive: str, columns: Sequence[str], start: int = 0) -> Iterator[Row]:
     """The rows from `start` on, with these columns. Raises DataError."""
     with open_file(archive) as file:
-        table = _open(archive, file)
+        table = _open_archive(archive, file)
         if absent := [name for name in columns if name not in table.schema_arrow.names]:
             have = ", ".join(table.schema_arrow.names[:20])
             raise DataError(f"{archive}: no column '{absent[0]}'; the columns are {have}")
@@ -72,10 +72,10 @@ def rows(archive: str, columns: Sequence[str], start: int = 0) -> Iterator[Row]:
 def pictures(archive: str, key: str, picture: str) -> Iterator[Picture]:
     """The pictures of a file; one that cannot be read raises DataError when it is loaded."""
     for row in rows(archive, [key, picture]):
-        yield Picture(str(row.values[key]), partial(_load, archive, row.number, row.values[picture]))
+        yield Picture(str(row.values[key]), partial(_load_picture, archive, row.number, row.values[picture]))
 
 
-def _load(archive: str, number: int, value: Any) -> Image.Image:
+def _load_picture(archive: str, number: int, value: Any) -> Image.Image:
     place = f"{archive}: row {number}"
     if isinstance(value, dict):
         value = value.get("bytes") or value.get("path")
@@ -90,7 +90,7 @@ def _load(archive: str, number: int, value: Any) -> Image.Image:
         return open_image(BytesIO(file.read()), path)
 
 
-def _open(archive: str, file: Any) -> Any:
+def _open_archive(archive: str, file: Any) -> Any:
     if importlib.util.find_spec("pyarrow") is None:
         raise DataError(f"{archive}: needs pyarrow; install the extra: pip install 'mmgen-framework[streams]'")
     import pyarrow.parquet

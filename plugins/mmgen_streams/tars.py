@@ -85,9 +85,9 @@ class Sample:
         fields: dict[str, Any] = {}
         for member in self.members:
             if member.ending == ".json":
-                fields |= _json(member)
+                fields |= _read_json(member)
             elif member.ending == ".txt":
-                fields["txt"] = _text(member).strip()
+                fields["txt"] = _read_text(member).strip()
         return fields
 
 
@@ -101,7 +101,7 @@ def members(archive: str) -> Iterator[Member]:
                     if entry.size < 0:  # its end is before it, so that reading on would never end
                         raise tarfile.ReadError
                     if not entry.isdir():
-                        yield Member(archive, entry.name, entry.offset_data, entry.size, _problem(entry))
+                        yield Member(archive, entry.name, entry.offset_data, entry.size, _member_problem(entry))
                 file.seek(tar.offset)
                 if file.read(END).strip(b"\0"):  # tarfile ends at a damaged header, without a word
                     raise tarfile.ReadError
@@ -109,7 +109,7 @@ def members(archive: str) -> Iterator[Member]:
             raise DataError(f"{archive}: not a tar file, or damaged; compressed archives must be unpacked") from None
 
 
-def _problem(entry: tarfile.TarInfo) -> str:
+def _member_problem(entry: tarfile.TarInfo) -> str:
     """Why a member is not read."""
     if not entry.isreg() or entry.issparse():
         return "is not a regular file, but a link or a device"
@@ -133,16 +133,16 @@ def pictures(archive: str) -> Iterator[Picture]:
                 break
 
 
-def _text(member: Member) -> str:
+def _read_text(member: Member) -> str:
     try:
         return member.content(MOST_TEXT).decode("utf-8")
     except UnicodeDecodeError:
         raise DataError(f"{member.archive}: {member.name!r} is not UTF-8") from None
 
 
-def _json(member: Member) -> dict[str, Any]:
+def _read_json(member: Member) -> dict[str, Any]:
     value: object = None
-    text = _text(member)
+    text = _read_text(member)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

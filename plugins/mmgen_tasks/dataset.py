@@ -116,11 +116,11 @@ def numbers(value: Any, count: int, name: str) -> tuple[float, ...]:
     if not has_length or not all(
         isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < 1e9 for number in value
     ):
-        raise DataError(f"{name} must be {count} numbers, not {_short(value)}")
+        raise DataError(f"{name} must be {count} numbers, not {_shorten(value)}")
     return tuple(map(float, value))
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """A value as an error message shows it, shortened."""
     if isinstance(value, list | tuple):
         plain = len(value) <= 8 and all(isinstance(item, int | float | str | None) for item in value)

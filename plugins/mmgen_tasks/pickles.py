@@ -43,7 +43,7 @@ def read_pickle(path: Path) -> Any:
         raise DataError(f"{path}: {what}")
     if len(data) > MOST_BYTES:
         raise DataError(f"{path}: over {MOST_BYTES >> 20} MB, too large for a file of expressions")
-    _check(data, path)
+    _check_steps(data, path)
     try:
         return _Plain(io.BytesIO(data), encoding="utf-8").load()
     except Exception as error:  # a stack that does not fit its steps raises nearly anything
@@ -53,7 +53,7 @@ def read_pickle(path: Path) -> Any:
         ) from None
 
 
-def _check(data: bytes, path: Path) -> None:
+def _check_steps(data: bytes, path: Path) -> None:
     """Raises DataError for steps that build anything but plain values, or reserve more memory than the file fills."""
     at = steps = 0
     try:

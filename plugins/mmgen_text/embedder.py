@@ -49,9 +49,9 @@ class TextReader(Reader):
         return " ".join(map(str, texts))
 
     def read(self, example: ResolvedExample) -> Tensor:
-        return torch.tensor(self._tokens(self.text(example)) + self.suffix, dtype=torch.long)
+        return torch.tensor(self._tokenise(self.text(example)) + self.suffix, dtype=torch.long)
 
-    def _tokens(self, text: str) -> list[int]:
+    def _tokenise(self, text: str) -> list[int]:
         if text not in self._cache:
             if len(self._cache) >= MAX_CACHED_TEXTS:
                 self._cache.clear()
@@ -64,7 +64,7 @@ class TextReader(Reader):
         -100 elsewhere. The appended [MASK] is never predicted."""
         ids, labels = item.clone(), torch.full_like(item, -100)
         token_ids = item[: len(item) - len(self.suffix)].tolist()
-        words = self._words(token_ids) if hiding.whole_words else [[index] for index in range(len(token_ids))]
+        words = self._tokens_by_word(token_ids) if hiding.whole_words else [[index] for index in range(len(token_ids))]
         hidden_words = [word for word in words if draw.random() < hiding.rate]
         masked_share, random_share = hiding.replace
         for word in hidden_words:
@@ -77,7 +77,7 @@ class TextReader(Reader):
                     ids[index] = draw.choice(self._ordinary_ids)
         return ids, labels
 
-    def _words(self, ids: Sequence[int]) -> list[list[int]]:
+    def _tokens_by_word(self, ids: Sequence[int]) -> list[list[int]]:
         """Indices of the tokens, grouped by word."""
         words: list[list[int]] = []
         for index, token in enumerate(self.tokenizer.convert_ids_to_tokens(list(ids))):

@@ -37,30 +37,30 @@ class TrackerCallback(Callback):
         self.info = run
 
     def on_step_begin(self, step: str, done: int, updates: int) -> None:
-        self._open(step, done)
+        self._open_tracker(step, done)
 
     def on_update(self, step: str, record: Mapping[str, Any]) -> None:
         if record["update"] % self.config.every == 0:
-            self._log(step, record, record["update"])
+            self._log_numbers(step, record, record["update"])
 
     def on_epoch_end(self, step: str, record: Mapping[str, Any]) -> None:
         new = ("validation_", "epoch_") if record["update"] % self.config.every == 0 else ("",)
-        self._log(step, {key: value for key, value in record.items() if key.startswith(new)}, record["update"])
+        self._log_numbers(step, {key: value for key, value in record.items() if key.startswith(new)}, record["update"])
 
     def on_examples(self, step: str, update: int, examples: Sequence[ShownExample]) -> None:
         self.last[step] = update
-        self.service.show(self.trackers[step], update, [_row(shown) for shown in examples])
+        self.service.show(self.trackers[step], update, [_row_of_example(shown) for shown in examples])
 
     def on_step_end(self, step: str, scores: Mapping[str, float | None]) -> None:
         if step not in self.trackers:  # an earlier session has trained it
-            self._open(step, None)
-        self._log(step, {"score": scores}, self.last.get(step, 0))
+            self._open_tracker(step, None)
+        self._log_numbers(step, {"score": scores}, self.last.get(step, 0))
         self.trackers.pop(step).finish()
 
     def on_run_end(self, tables: Sequence[str]) -> None:
         if tables:
             step = self.info.steps[-1]
-            tracker = self._open(step, None)
+            tracker = self._open_tracker(step, None)
             self.service.text(tracker, "table", "\n\n".join(tables), self.last.get(step, 0))
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class TrackerCallback(Callback):
             tracker.finish()
         self.trackers.clear()
 
-    def _open(self, step: str, done: int | None) -> GeneralTracker:
+    def _open_tracker(self, step: str, done: int | None) -> GeneralTracker:
         """Start the tracker run of a step, or go on in it. `done`: updates before those that follow; None if none
         follows."""
         path = self.info.folder / "trackers" / f"{self.config.type}.json"
@@ -82,13 +82,13 @@ class TrackerCallback(Callback):
         if (id_ := self.service.id_of(tracker, name)) != ids.get(step):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, {**ids, step: id_})
-            self.service.configure(tracker, dict(_flat(self.info.recipe, ".")))
+            self.service.configure(tracker, dict(_flatten(self.info.recipe, ".")))
         return tracker
 
-    def _log(self, step: str, values: Mapping[str, Any], update: int) -> None:
+    def _log_numbers(self, step: str, values: Mapping[str, Any], update: int) -> None:
         numbers = {
             re.sub(r"[^\w./ -]", "_", name): float(value)
-            for name, value in _flat(values, "/")
+            for name, value in _flatten(values, "/")
             if isinstance(value, int | float) and name != "update"
         }
         if numbers:
@@ -96,7 +96,7 @@ class TrackerCallback(Callback):
             self.trackers[step].log(numbers, step=update)
 
 
-def _row(shown: ShownExample) -> tuple[str, str, list[Any]]:
+def _row_of_example(shown: ShownExample) -> tuple[str, str, list[Any]]:
     """The id, what is shown of the inputs, references and prediction, and the pictures of an example."""
     inputs = [f"{name}: {value}" for name, value in shown.example.inputs.items()]
     lines = [
@@ -107,11 +107,11 @@ def _row(shown: ShownExample) -> tuple[str, str, list[Any]]:
     return shown.example.id, "\n\n".join(lines), [picture.load() for picture in shown.pictures]
 
 
-def _flat(table: Mapping[str, Any], separator: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any], separator: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The values of nested tables by path ("training.batch_size"): numbers, and texts for everything else."""
     for name, value in table.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, separator, f"{prefix}{name}{separator}")
+            yield from _flatten(value, separator, f"{prefix}{name}{separator}")
         elif isinstance(value, bool) or (isinstance(value, int | float) and math.isfinite(value)):
             yield f"{prefix}{name}", value
         elif value is not None:

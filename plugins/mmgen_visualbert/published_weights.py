@@ -34,14 +34,14 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """Rename the weights to the names of transformers' BERT. In both tables the rows of regions follow the rows of
     words; without rows of regions, they are the words' first rows, as at initialisation. Weights that BERT does not
     have are left out. Raises DataError if two tables differ in width, are quantised, or have too few rows."""
-    within, front = _within(weights), _front(weights)
+    within, front = _names_within_encoder(weights), _common_prefix(weights)
     region_tables = {name for *both, _ in TABLES.values() for name in both}
     sources: dict[str, str | Tensor] = {}
     for name, source in within.items():
         if name in TABLES:
             *region_names, rows = TABLES[name]
             visual = next((within[candidate] for candidate in region_names if candidate in within), source)
-            sources[f"bert.{name}"] = _joined(weights, source, visual, rows)
+            sources[f"bert.{name}"] = _join_tables(weights, source, visual, rows)
         elif name not in region_tables and not name.startswith((*PROJECTIONS, FUSION)):
             sources[f"bert.{name}"] = source
     head = {name: name.removeprefix(front) for name in weights if name.startswith(f"{front}cls.predictions.")}
@@ -52,14 +52,14 @@ def fusion(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of the late-fusion layer (`bypass_transformer`), with the names of a layer of transformers' BERT."""
     return {
         name.removeprefix(FUSION): weights[source]
-        for name, source in _within(weights).items()
+        for name, source in _names_within_encoder(weights).items()
         if name.startswith(FUSION)
     }
 
 
 def projection(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """weight (E, D) and bias (E,) of the projection of regions."""
-    within = _within(weights)
+    within = _names_within_encoder(weights)
     return {
         part: weights[within[name + part]]
         for name in PROJECTIONS
@@ -68,7 +68,7 @@ def projection(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _joined(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) -> Tensor:
+def _join_tables(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) -> Tensor:
     """The table of words (N, H), followed by the first `rows` rows of the table of regions."""
     for name in dict.fromkeys((words, regions)):
         table = weights[name]
@@ -90,14 +90,14 @@ def _joined(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) 
     return torch.cat([word_table, weights[regions][:rows].to(word_table.dtype)])
 
 
-def _front(weights: Mapping[str, Tensor]) -> str:
+def _common_prefix(weights: Mapping[str, Tensor]) -> str:
     """The common prefix of all names: of the encoder, the masked-LM head and the tasks' heads."""
     return WRAPPER if any(name.startswith(2 * WRAPPER) for name in weights) else ""
 
 
-def _within(weights: Mapping[str, Tensor]) -> dict[str, str]:
+def _names_within_encoder(weights: Mapping[str, Tensor]) -> dict[str, str]:
     """Names within the encoder -> full names."""
-    front = _front(weights)
+    front = _common_prefix(weights)
     return {
         name.removeprefix(front + prefix): name
         for name in weights

@@ -94,14 +94,14 @@ def accuracy(answer: str, answers: Sequence[str]) -> float:
     the mean over the person left out (Antol et al., 2015)."""
     texts, answer = comparable(answers, answer)
     same = texts.count(answer)
-    return 100 * (same * _right(same - 1) + (len(texts) - same) * _right(same)) / len(texts)
+    return 100 * (same * _share_right(same - 1) + (len(texts) - same) * _share_right(same)) / len(texts)
 
 
 def agreement(answers: Sequence[str]) -> float:
     """Human accuracy in percent: each person's answer scored against the other people's, the mean over people."""
     texts, _ = comparable(answers)
-    return 100 * sum(_right(texts.count(answer) - 1) for answer in texts) / len(texts)
+    return 100 * sum(_share_right(texts.count(answer) - 1) for answer in texts) / len(texts)
 
 
-def _right(people: int) -> float:
+def _share_right(people: int) -> float:
     return min(1.0, people / 3)

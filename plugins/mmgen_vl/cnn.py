@@ -254,7 +254,7 @@ def save_network(module: nn.Module, folder: Path) -> None:
 
 def check_saved(module: nn.Module, folder: Path) -> None:
     """Compare names and shapes of a network with the file in a folder, whose values are not read. Raises DataError."""
-    with _open(folder) as file:
+    with _open_network(folder) as file:
         saved = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     if differs := sorted(name for name in {*saved, *expected} if saved.get(name) != expected.get(name)):
@@ -267,11 +267,11 @@ def check_saved(module: nn.Module, folder: Path) -> None:
 def load_network(module: nn.Module, folder: Path) -> None:
     """Load the weights that `save_network` wrote. Raises DataError."""
     check_saved(module, folder)
-    with _open(folder) as file:
+    with _open_network(folder) as file:
         module.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
 
 
-def _open(folder: Path) -> contextlib.AbstractContextManager[Any]:
+def _open_network(folder: Path) -> contextlib.AbstractContextManager[Any]:
     return open_tensors(folder / NETWORK, COMPLETE, COMPLETE, DataError)
 
 
@@ -320,9 +320,9 @@ def extract_records(
                 continue
             batch.append(picture)
             if len(batch) == size:
-                yield from _records(batch, describe, retry)
+                yield from _records_of_batch(batch, describe, retry)
                 batch = []
-        yield from _records(batch, describe, retry)
+        yield from _records_of_batch(batch, describe, retry)
 
 
 def _load_ahead(source: Iterable[Picture], ahead: int) -> Generator[LoadedPicture | FailedImage, None, None]:
@@ -358,7 +358,7 @@ def _load_picture(picture: Picture, load: Callable[[], Image.Image]) -> LoadedPi
         return FailedImage(picture.key, str(error))
 
 
-def _records(
+def _records_of_batch(
     batch: Sequence[LoadedPicture], describe: Callable[[Sequence[LoadedPicture]], Iterable[Record]], retry: OomRetry
 ) -> Iterator[Record]:
     for _, records in retry.over(batch, lambda part: list(describe(part))):

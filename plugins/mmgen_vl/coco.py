@@ -37,7 +37,7 @@ def read_captions(paths: Iterable[Path]) -> Captions:
         if "id" in item:
             caption_key = key, image_id(item["id"], "id", plain=True)
             if caption_key in seen:
-                _agree(caption_key, caption, path, *seen[caption_key])
+                _check_equal_captions(caption_key, caption, path, *seen[caption_key])
                 counts["duplicate_captions"] += 1
                 return
             seen[caption_key] = caption, path
@@ -53,7 +53,7 @@ def read_captions(paths: Iterable[Path]) -> Captions:
     return Captions(of, counts)
 
 
-def _agree(caption_key: tuple[str, str], caption: str, path: Path, before: str, where: Path) -> None:
+def _check_equal_captions(caption_key: tuple[str, str], caption: str, path: Path, before: str, where: Path) -> None:
     if caption != before:
         elsewhere = "earlier in this file" if where == path else f"in {where}"
         image, number = caption_key
@@ -66,7 +66,7 @@ def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -
     """Write the captions of examples in COCO's format, without duplicates. Returns whether there are any."""
     images: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for key, captions in _captions(examples).items():
+    for key, captions in _captions_by_picture(examples).items():
         picture = exported.pictures[key]
         size = {"width": picture.width, "height": picture.height}
         images.append({"id": number_or_text(key), "file_name": picture.file, **size})
@@ -77,7 +77,7 @@ def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -
     return bool(rows)
 
 
-def _captions(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
+def _captions_by_picture(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
     """The captions of each picture, in order."""
     captions_by_image: dict[str, dict[str, None]] = {}
     for example in examples:

@@ -26,7 +26,7 @@ class Finder:
     def file(self, names: Iterable[Path | str], where: str) -> Path:
         """The first of these names that exists, gzipped or not; else the first name. `where`: where to get the file."""
         paths = [Path(name) for name in names]
-        for candidate in self._candidates(paths):
+        for candidate in self._candidate_paths(paths):
             if candidate.is_file():
                 self.paths.append(candidate)
                 return candidate
@@ -56,7 +56,7 @@ class Finder:
         if lines:
             raise DataError("\n".join(lines))
 
-    def _candidates(self, names: Iterable[Path]) -> Iterator[Path]:
+    def _candidate_paths(self, names: Iterable[Path]) -> Iterator[Path]:
         for name in names:
             for path in (self.folder / name, *(self.folder / below / name.name for below in self.below)):
                 yield from (path, path.with_name(f"{path.name}.gz"))

@@ -115,11 +115,11 @@ class _Objects:
         self._open.pop()
         self._bare = False
         if place in (["size", "width"], ["size", "height"]):
-            self.size[tag] = _number(text, tag)
+            self.size[tag] = _parse_number(text, tag)
         elif place == ["object", "name"]:
             self._names.append(text)
         elif place[:-1] == ["object", "bndbox"] and tag in EDGES:
-            self._edges[tag] = _number(text, tag)
+            self._edges[tag] = _parse_number(text, tag)
         elif place == ["object", "bndbox"]:
             if missing := [edge for edge in EDGES if edge not in self._edges]:
                 raise DataError(f"a box has no {missing[0]}")
@@ -154,7 +154,7 @@ def read_annotation(path: Path) -> Annotation:
     return Annotation(width, height, objects.boxes)
 
 
-def _number(text: str, name: str) -> float:
+def _parse_number(text: str, name: str) -> float:
     try:
         number = float(text)
         if abs(number) < 1e9:

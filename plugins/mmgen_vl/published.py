@@ -87,7 +87,7 @@ class PublishedFiles(Dataset, abc.ABC):
         return tuple(self.files)
 
     def split(self, name: str) -> Sequence[Example]:
-        return self._loaded(name).examples
+        return self._load_once(name).examples
 
     def fingerprint(self) -> str | None:
         """The bytes of every file that `find` has asked the finder for, of all files in such folders, and the names of
@@ -109,13 +109,13 @@ class PublishedFiles(Dataset, abc.ABC):
     def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
         """As for all data sets; also of a split in which no example remains."""
         try:
-            return self._loaded(split).lacking
+            return self._load_once(split).lacking
         except EmptySplit as error:
             return error.lacking
 
     def describe(self) -> dict[str, Any]:
         """A dict of name; examples: {split: number}; counts: {split: its counts}; licence; source."""
-        splits = {split: self._loaded(split) for split in self.files}
+        splits = {split: self._load_once(split) for split in self.files}
         return {
             "name": self.name,
             "examples": {name: len(split.examples) for name, split in splits.items()},
@@ -139,7 +139,7 @@ class PublishedFiles(Dataset, abc.ABC):
         assert self.config.images is not None  # `pictures` checks this
         return images_by_key(self.config.folder / self.config.images)
 
-    def _loaded(self, name: str) -> Split:
+    def _load_once(self, name: str) -> Split:
         if name not in self.files:
             raise DataError(f"{self.name}: split '{name}' is not in use; the splits are: {', '.join(self.files)}")
         if name not in self._splits:

@@ -160,32 +160,32 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
         """The visual embeddings of all slots that are not regions: (B, L, E)."""
         if collated is None:
-            return self._absent(slots).unsqueeze(1).expand_as(slots.states)
+            return self._absent_picture(slots).unsqueeze(1).expand_as(slots.states)
         if "pairs" in collated:
             terms = self._mentioned_terms(slots, collated)
         else:
-            terms = self.word_norm(self._known(collated)[:, :1]).expand(slots.states.shape)
-        return terms.masked_fill(self._regions(slots).unsqueeze(-1), 0)
+            terms = self.word_norm(self._known_looks(collated)[:, :1]).expand(slots.states.shape)
+        return terms.masked_fill(self._mark_regions(slots).unsqueeze(-1), 0)
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
         """The visual embedding of generated words: that of the whole picture, (B, E)."""
-        term = self._absent(slots) if collated is None else self.word_norm(self._known(collated)[:, 0])
+        term = self._absent_picture(slots) if collated is None else self.word_norm(self._known_looks(collated)[:, 0])
         self._seen = None  # this method is called last
         return term
 
-    def _known(self, collated: Mapping[str, Tensor]) -> Tensor:
+    def _known_looks(self, collated: Mapping[str, Tensor]) -> Tensor:
         """The output of `looks`, (B, R, E), the whole picture first: that of `forward` if the features are the same."""
         seen = self._seen  # read once: another thread may replace it
         if seen is not None and seen[0] is collated["features"]:
             return seen[1]
         return self.looks(collated["features"], collated["boxes"], collated.get("hidden"))
 
-    def _absent(self, slots: Slots) -> Tensor:
+    def _absent_picture(self, slots: Slots) -> Tensor:
         """The visual embedding of rows without a picture, (B, E); 0 if the row has another input of regions."""
-        seen = self._regions(slots).any(1, keepdim=True)
+        seen = self._mark_regions(slots).any(1, keepdim=True)
         return self.word_norm(self.without_picture).expand(len(seen), -1).masked_fill(seen, 0)
 
-    def _regions(self, slots: Slots) -> Tensor:
+    def _mark_regions(self, slots: Slots) -> Tensor:
         """(B, L) bool: regions and end slots, of this and other inputs of regions."""
         assert slots.source is not None  # of a model's rows
         return (slots.types == self.token_type) & (slots.source >= 0) & slots.layout.real
@@ -193,7 +193,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def _mentioned_terms(self, slots: Slots, collated: Mapping[str, Tensor]) -> Tensor:
         """The visual embedding of every slot, (B, L, E): that of the region which its word mentions (of several regions
         the mean), else that of the whole picture."""
-        pairs, terms = collated["pairs"], self.word_norm(self._known(collated))
+        pairs, terms = collated["pairs"], self.word_norm(self._known_looks(collated))
         words, present = mentioning(slots, self.texts, pairs)
         region_index = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
         mentioned = terms.gather(1, region_index) * present.unsqueeze(-1)  # (B, M, E)

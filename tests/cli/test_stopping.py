@@ -61,13 +61,13 @@ def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
     for name in "abcd":
         Image.new("RGB", (8, 6)).save(tmp_path / "photos" / f"{name}.png")
     command = ["features", "extract", str(tmp_path / "photos"), str(tmp_path / "x.h5"), "--type", "means"]
-    monkeypatch.setattr(mmgen.cli.features, "_extractor", lambda kind, sets: Stops(number))
+    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: Stops(number))
     before = signal.getsignal(number)
     stopped = CliRunner().invoke(main, command)
     assert signal.getsignal(number) is before
     message = "error: stopped; the images so far are kept; run the same command again to continue"
     assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, message)
-    monkeypatch.setattr(mmgen.cli.features, "_extractor", lambda kind, sets: Stops())
+    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: Stops())
     assert "2 images written, 2 already in the store" in CliRunner().invoke(main, command).output
     assert sorted(FeatureStore(tmp_path / "x.h5")) == ["a", "b", "c", "d"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mmgen import API_VERSION
-from mmgen.discovery.version import refused, written
+from mmgen.discovery.version import declared_version, version_problem
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from mmgen.discovery.version import refused, written
     ],
 )
 def test_another_version_is_refused_with_what_to_do(requested, reason):
-    assert reason in refused(requested) and bool(refused(requested)) == bool(reason)
+    assert reason in version_problem(requested) and bool(version_problem(requested)) == bool(reason)
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_another_version_is_refused_with_what_to_do(requested, reason):
 def test_the_version_is_read_from_a_source_that_cannot_be_imported(tmp_path, monkeypatch, source, version):
     (tmp_path / "mmgen_unimportable.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    assert written("mmgen_unimportable") == version
+    assert declared_version("mmgen_unimportable") == version
 
 
 def test_a_module_without_a_source():
-    assert written("mmgen_nowhere") == API_VERSION
+    assert declared_version("mmgen_nowhere") == API_VERSION

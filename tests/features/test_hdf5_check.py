@@ -9,11 +9,11 @@ from mmgen.features import hdf5_check
 
 @pytest.mark.skipif(not hdf5_check.STATUS.exists(), reason="needs /proc")
 def test_memory_of_this_process():
-    assert 10 << 20 < hdf5_check._memory("VmHWM") <= hdf5_check._memory("VmSize")
+    assert 10 << 20 < hdf5_check._memory_used("VmHWM") <= hdf5_check._memory_used("VmSize")
 
 
 def test_a_file_that_takes_too_much_memory_ends_the_process(monkeypatch):
-    monkeypatch.setattr(hdf5_check, "_memory", lambda kind: {"VmHWM": hdf5_check.TOO_MUCH + 1}[kind])
+    monkeypatch.setattr(hdf5_check, "_memory_used", lambda kind: {"VmHWM": hdf5_check.TOO_MUCH + 1}[kind])
     with pytest.raises(SystemExit) as error:
         hdf5_check._stop_if_too_much()
     assert error.value.code == "libhdf5 used too much memory while reading the file"

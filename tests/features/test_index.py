@@ -65,7 +65,7 @@ def test_files_are_opened_a_few_at_a_time(folder):
     assert not store._open_files
     single = IndexedStore(folder)
     single.read("b")
-    assert not single._opened(0).in_memory
+    assert not single._open_file(0).in_memory
 
 
 def test_the_index_is_mapped_and_not_read(folder):

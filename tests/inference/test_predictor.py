@@ -178,7 +178,7 @@ def test_several_texts_are_searched_by_what_the_generator_knows(predictor, monke
 
 def test_warming_up_answers_once(predictor, monkeypatch):
     answered = []
-    monkeypatch.setattr(predictor, "_outcomes", lambda examples, options: answered.append(examples) or ["x"])
+    monkeypatch.setattr(predictor, "_compute_outcomes", lambda examples, options: answered.append(examples) or ["x"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         predictor.warm()

@@ -49,7 +49,7 @@ def predictor(recipe):
 def seen(predictor: Predictor, **inputs) -> list:
     """The field `image` as the readers of `image` and `sound` see it."""
     query = Query("q", inputs)
-    example = predictor._example(query, predictor.names.bind_exactly(query), [])
+    example = predictor._example_of(query, predictor.names.bind_exactly(query), [])
     return [example.seen_by(name).inputs["image"] for name in ("image", "sound")]
 
 

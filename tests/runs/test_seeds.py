@@ -151,7 +151,7 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     said = mmgen("compare", own_runs, tmp_path / "more")
     assert f"minus {tell_apart([own_runs, tmp_path / 'more'])[0]}" in said and str(several) in said
     different_ids = iter((["a"], ["b"]))
-    monkeypatch.setattr(compare_intervals, "_targets", lambda examples: next(different_ids))
+    monkeypatch.setattr(compare_intervals, "_targets_by_id", lambda examples: next(different_ids))
     assert compare_intervals.differences(*runs, "first") == {}  # other examples
 
 

@@ -44,10 +44,10 @@ def test_the_gradient_is_that_of_the_whole_batch(tmp_path, objectives):
     pool = split.material.pools[0]
     unsplit(pool.batch([(EXAMPLES[visit.index], visit.epoch) for visit in visits])).mean.backward()
     gradients = {}
-    split._step = lambda *_: gradients.update(
+    split._clip_and_step = lambda *_: gradients.update(
         {n: p.grad.clone() for n, p in split.learning.items() if p.grad is not None}
     )
-    with pytest.raises(TypeError):  # `_step` gives no record here
+    with pytest.raises(TypeError):  # `_clip_and_step` gives no record here
         split.update(
             0, [(n, pool.batch([(EXAMPLES[v.index], v.epoch) for v in m])) for n, m in enumerate(split.plan.updates[0])]
         )
@@ -140,7 +140,7 @@ def test_the_comparison_draws_alike_whatever_micro_batch_was_last(tmp_path):
     pool, update = learner.material.pools[0], learner.plan.updates[0]
     micros = [(n, pool.batch([(EXAMPLES[v.index], v.epoch) for v in micro])) for n, micro in enumerate(update)]
     for some in (micros[:1], micros[1:], micros):
-        learner.accumulator._compared(0, some, {"views.loss": 16})
+        learner.accumulator._compare_whole_batch(0, some, {"views.loss": 16})
     assert len(micros) > 1 and len(set(drawn)) == 1
 
 

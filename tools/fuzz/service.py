@@ -113,7 +113,7 @@ def _read(path: Path, prepared: Any) -> Any:
         else:
             ask = validated(Ask if prepared["address"] == "/v1/ask" else Predict, body)
         query = query_of(ask, service.predictor, service.limits)
-        options = service._options(ask) if isinstance(ask, Ask) else None
+        options = service._decoding_options(ask) if isinstance(ask, Ask) else None
     except Refusal as refusal:
         text = json.dumps(refusal.as_json())
         assert 400 <= refusal.status < 500 and "\n" not in refusal.message, text

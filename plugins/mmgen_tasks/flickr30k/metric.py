@@ -29,7 +29,9 @@ class PhraseRecallMetric(Metric):
         self.types = types
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
-        ranks = [_rank(prediction, example) for prediction, example in zip(generations, examples, strict=True)]
+        ranks = [
+            _rank_of_right_box(prediction, example) for prediction, example in zip(generations, examples, strict=True)
+        ]
 
         def within(most: float) -> Column:
             return [None if rank is None else 100.0 * (rank < most) for rank in ranks]
@@ -40,13 +42,13 @@ class PhraseRecallMetric(Metric):
         return scores(columns, unknown(ranks, "phrase with a box"))
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
-        boxes = [box for example in examples if (box := _right(example)) is not None]
+        boxes = [box for example in examples if (box := _right_boxes(example)) is not None]
         return Scores(means({"R@1": most_often_right(boxes)}, "chance_"), notes=(CHANCE,)) if boxes else None
 
 
-def _rank(prediction: Prediction, example: Example) -> float | None:
+def _rank_of_right_box(prediction: Prediction, example: Example) -> float | None:
     """How many boxes come before the first right box; infinite without one; None for an example without a phrase."""
-    box = _right(example)
+    box = _right_boxes(example)
     if box is None:
         return None
     if not isinstance(prediction.value, list | tuple):
@@ -57,7 +59,7 @@ def _rank(prediction: Prediction, example: Example) -> float | None:
     return float(hits[0]) if len(hits) else float("inf")
 
 
-def _right(example: Example) -> Sequence[float] | None:
+def _right_boxes(example: Example) -> Sequence[float] | None:
     phrases = example.labels.get("phrases", ())
     if len(phrases) > 1:
         raise DataError(f"example '{example.id}': has {len(phrases)} phrases; a scored example must have one phrase")

@@ -30,8 +30,8 @@ class Phrases(TargetReader):
         self.caption, self.image, self.tokenizer = config.caption, config.image, tokenizer
 
     def collate(self, rows: Rows) -> Targets:
-        boxes, mask = self._regions(rows)
-        slots = self._slots(rows)
+        boxes, mask = self._boxes_and_mask(rows)
+        slots = self._slots_of_phrases(rows)
         phrase_count = max((len(phrase_slots) for phrase_slots in slots), default=0)
         labels = torch.full((len(mask), phrase_count, mask.shape[1]), -100)  # (B, C, N), C phrases
         for row, row_boxes, real, example in zip(labels, boxes, mask, rows.examples, strict=True):
@@ -43,14 +43,14 @@ class Phrases(TargetReader):
 
     def ask(self, rows: Rows) -> Targets:
         """Targets of a query: the first phrase of every row. Raises DataError for a query with several phrases."""
-        self._regions(rows)
+        self._boxes_and_mask(rows)
         for example in rows.examples:
             phrases = example.labels.get(PHRASES, ())
             if isinstance(phrases, list) and len(phrases) > 1:
                 raise DataError(f"example '{example.id}' has {len(phrases)} phrases; give one phrase per query")
-        return Targets({}, {LAST: torch.stack([phrase_slots[:1] for phrase_slots in self._slots(rows)])})
+        return Targets({}, {LAST: torch.stack([phrase_slots[:1] for phrase_slots in self._slots_of_phrases(rows)])})
 
-    def _regions(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def _boxes_and_mask(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Boxes and mask of the regions. Raises DataError for several pictures: boxes do not name their picture."""
         for example in rows.examples:
             if len(example.shown(self.image)) > 1:
@@ -60,12 +60,12 @@ class Phrases(TargetReader):
                 )
         return regions_of(rows, self.image), choosable(rows.inputs[self.image])
 
-    def _slots(self, rows: Rows) -> list[Tensor]:
+    def _slots_of_phrases(self, rows: Rows) -> list[Tensor]:
         """For every row, the caption slot of each phrase's last word piece; -100 where truncation cut the phrase."""
         lengths = rows.inputs[self.caption]["mask"].sum(1).tolist()
-        return [self._ends(example, length) for example, length in zip(rows.examples, lengths, strict=True)]
+        return [self._ends_of_phrases(example, length) for example, length in zip(rows.examples, lengths, strict=True)]
 
-    def _ends(self, example: ResolvedExample, length: int) -> Tensor:
+    def _ends_of_phrases(self, example: ResolvedExample, length: int) -> Tensor:
         phrases = example.labels.get(PHRASES)
         if not phrases:
             raise MissingLabel(f"example '{example.id}' has no label '{PHRASES}'", PHRASES)

@@ -49,12 +49,12 @@ class DrawnPairs(DrawnDataset):
                 },
                 labels={"truth": true},
             )
-            for number, (statement, pairs) in enumerate(self._more(split, i, plan, written))
+            for number, (statement, pairs) in enumerate(self._add_pairings(split, i, plan, written))
             for pair, (left, right, true) in enumerate(pairs)
         )
         return SceneSet(scenes, examples)
 
-    def _more(
+    def _add_pairings(
         self,
         split: str,
         i: int,

@@ -38,7 +38,7 @@ class DrawnStatements(DrawnDataset):
         config = self.config
         _, scene = plain_scene(config, split, i)
         rng = Random(f"{config.seed}/{split}/{i}/statements")
-        pairs = {form: pair for form in config.forms or WRITERS if (pair := _write(rng, scene, form))}
+        pairs = {form: pair for form in config.forms or WRITERS if (pair := _write_pair(rng, scene, form))}
         known = things(scene)
         examples = tuple(
             Example(
@@ -56,7 +56,7 @@ class DrawnStatements(DrawnDataset):
         return {"truth": ("False", "True")}
 
 
-def _write(rng: Random, scene: Scene, form: str) -> Pair | None:
+def _write_pair(rng: Random, scene: Scene, form: str) -> Pair | None:
     """One of the pairs of statements of a form that fit a scene; None without one."""
     pairs = [*WRITERS[form](rng, scene)]
     return rng.choice(pairs) if pairs else None

@@ -38,13 +38,13 @@ class Plan:
 
     def true_of(self, holds: Holds) -> list[bool]:
         """Whether a statement is true of each pair; False for all where people may differ about one."""
-        counts = [_counter(looks) for looks in self.pictures]
+        counts = [_counter_of(looks) for looks in self.pictures]
         values = [holds(left, right) for left, right in zip(counts[::2], counts[1::2], strict=True)]
         return [False] * PAIRS if None in values else [bool(value) for value in values]
 
     def pairings(self, holds: Holds) -> list[Pair]:
         """Any two pictures, and whether a statement is true of them; without those about which people may differ."""
-        counts = [_counter(looks) for looks in self.pictures]
+        counts = [_counter_of(looks) for looks in self.pictures]
         pairs = permutations(range(len(counts)), 2)
         values = [(left, right, holds(counts[left], counts[right])) for left, right in pairs]
         return [(left, right, bool(value)) for left, right, value in values if value is not None]
@@ -68,8 +68,8 @@ def write(rng: Random, count: int) -> tuple[Plan, list[tuple[Statement, list[Pai
     while True:
         forms = rng.sample(range(len(FORMS)), count)
         for _ in range(PATIENCE):
-            plan = _plan(rng)
-            statements = _statements(rng, plan)
+            plan = _plan_pictures(rng)
+            statements = _write_statements(rng, plan)
             truth = {form: plan.true_of(statements[form].holds) for form in forms}
             if all(sum(true) == PAIRS // 2 for true in truth.values()):
                 pairs = {
@@ -82,7 +82,7 @@ def write(rng: Random, count: int) -> tuple[Plan, list[tuple[Statement, list[Pai
 def write_others(rng: Random, plan: Plan, count: int, forms: Sequence[str]) -> list[Statement]:
     """At most `count` different statements about the pictures of a plan, of these forms: statements that are true of
     some two pictures and false of others."""
-    statements = [statement for statement in _statements(rng, plan) if statement.form in forms]
+    statements = [statement for statement in _write_statements(rng, plan) if statement.form in forms]
     usable = [statement for statement in statements if draw_pairs(rng, plan, statement, 2)]
     return rng.sample(usable, min(count, len(usable)))
 
@@ -96,7 +96,7 @@ def draw_pairs(rng: Random, plan: Plan, statement: Statement, count: int, withou
     return [pair for group in by_truth for pair in rng.sample(group, half)]
 
 
-def _plan(rng: Random) -> Plan:
+def _plan_pictures(rng: Random) -> Plan:
     kinds = [kind for kind in KINDS.values() if kind.name != "sun"]
     first = rng.choice(kinds)
     second = rng.choice([kind for kind in kinds if kind is not first and _fit_together(first, kind)])
@@ -120,13 +120,13 @@ def _fit_together(first: Kind, second: Kind) -> bool:
     return first.zone != second.zone or MOST[first.zone] > 2
 
 
-def _statements(rng: Random, plan: Plan) -> list[Statement]:
+def _write_statements(rng: Random, plan: Plan) -> list[Statement]:
     """A statement of every form about the kinds of a plan."""
-    texts = _texts(rng, plan.kinds, plan.colors)
+    texts = _statements_of_forms(rng, plan.kinds, plan.colors)
     return [Statement(form, text, holds) for form, (text, holds) in zip(FORMS, texts, strict=True)]
 
 
-def _texts(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) -> Iterator[tuple[str, Holds]]:
+def _statements_of_forms(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) -> Iterator[tuple[str, Holds]]:
     """A statement of each of `FORMS` about two kinds, and a function that decides its truth for two pictures."""
     kind, second_kind = kinds
     many, (red, blue) = KINDS[kind].plural, colors
@@ -170,7 +170,7 @@ def _texts(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) -> Iter
     )
 
 
-def _counter(looks: tuple[Look, ...]) -> Count:
+def _counter_of(looks: tuple[Look, ...]) -> Count:
     def count(kind: str, color: str = "") -> int:
         return sum(look.count for look in looks if look.kind == kind and color in ("", look.color))
 

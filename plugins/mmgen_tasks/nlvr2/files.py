@@ -70,10 +70,10 @@ def read_example(row: Any) -> Example:
     """The example of a line. Raises DataError."""
     require_keys(row, "identifier", "sentence")
     identifier, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
-    split, group, _, number = _parts(identifier)
+    split, group, _, number = _split_identifier(identifier)
     labels = {}
     if row.get("label") is not None:
-        labels["truth"] = _truth(row["label"])
+        labels["truth"] = _parse_truth(row["label"])
     images = pictures_of(identifier)
     return Example(
         identifier, {"image": All(images), "statement": sentence}, (), {"group": f"{split}-{group}--{number}"}, labels
@@ -82,18 +82,18 @@ def read_example(row: Any) -> Example:
 
 def pictures_of(identifier: str) -> tuple[str, str]:
     """The keys of the left and the right picture. Raises DataError."""
-    split, group, pair, _ = _parts(identifier)
+    split, group, pair, _ = _split_identifier(identifier)
     return f"{split}-{group}-{pair}-img0", f"{split}-{group}-{pair}-img1"
 
 
-def _parts(identifier: str) -> list[str]:
+def _split_identifier(identifier: str) -> list[str]:
     parts = identifier.rsplit("-", 3)
     if len(parts) != 4 or not all(parts):
         raise DataError(f"identifier '{identifier:.60}' must have the form split-set-pair-sentence")
     return parts
 
 
-def _truth(label: Any) -> bool:
+def _parse_truth(label: Any) -> bool:
     known = TRUTH.get(label.lower()) if isinstance(label, str) else label
     if not isinstance(known, bool):
         raise DataError(f'label must be "True" or "False", not {_show_label(label)}')

@@ -37,13 +37,13 @@ class PairAccuracyMetric(Metric):
             else None
             for prediction, example in zip(generations, examples, strict=True)
         ]
-        columns = _columns(right, examples)
+        columns = _score_columns(right, examples)
         for fact in self.by:
             columns |= by_kind(right, examples, fact)
         return scores(columns, unknown(right, "label that says what is true"))
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
-        groups = _groups([example for example in examples if "truth" in example.labels])
+        groups = _places_by_group([example for example in examples if "truth" in example.labels])
         if not groups:
             return None
         values = {"chance_accuracy": 50.0}
@@ -52,12 +52,12 @@ class PairAccuracyMetric(Metric):
         return Scores(values, notes=(CHANCE,))
 
 
-def _columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
+def _score_columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
     """The columns of the metric. The first example of a group has the group's consistency."""
     if not _has_groups(examples):
         return {"accuracy": right}
     consistency: list[float | None] = [None] * len(examples)
-    for places in _groups(examples).values():
+    for places in _places_by_group(examples).values():
         known = [value for place in places if (value := right[place]) is not None]
         if known:
             consistency[places[0]] = min(known)
@@ -68,7 +68,7 @@ def _has_groups(examples: Sequence[Example]) -> bool:
     return any("group" in example.facts for example in examples)
 
 
-def _groups(examples: Sequence[Example]) -> dict[str, list[int]]:
+def _places_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
     """The positions of the examples of every group; an example without a group is a group by itself."""
     groups: dict[str, list[int]] = defaultdict(list)
     for place, example in enumerate(examples):

@@ -28,7 +28,7 @@ class PairResults(ResultFiles):
         def take(row: list[str]) -> None:
             if len(row) < 2:
                 raise DataError(f"a line must be IDENTIFIER,True or IDENTIFIER,False, not {row[0]!r:.40}")
-            add_row(values, tidy(row[0], "identifier"), {"label": _truth(row[1].strip())})
+            add_row(values, tidy(row[0], "identifier"), {"label": _parse_label(row[1].strip())})
 
         read_rows(csv_rows(path, header=("identifier", "id")), path, take)
         return values
@@ -44,10 +44,12 @@ class PairResults(ResultFiles):
         return [*examples.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
-        return "".join(f"{example.id},{_truth(label_of(prediction_of(values, example.id)))}\n" for example in examples)
+        return "".join(
+            f"{example.id},{_parse_label(label_of(prediction_of(values, example.id)))}\n" for example in examples
+        )
 
 
-def _truth(label: str) -> str:
+def _parse_label(label: str) -> str:
     if label.lower() not in ("true", "false"):
         raise DataError(f"the prediction must be True or False, not {label!r:.40}")
     return label.capitalize()

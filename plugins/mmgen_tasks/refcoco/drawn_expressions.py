@@ -77,14 +77,14 @@ def shortest(rng: Random, scene: Scene, thing: int) -> Expression | None:
     rest = [position for position in range(len(scene.things)) if position != thing]
     unambiguous = [
         expression
-        for expression in _expressions(scene, thing)
+        for expression in _candidate_expressions(scene, thing)
         if expression.fits(scene, thing) and all(expression.fits(scene, position) is False for position in rest)
     ]
     length = min((expression.words for expression in unambiguous), default=0)
     return rng.choice([expression for expression in unambiguous if expression.words == length]) if unambiguous else None
 
 
-def _expressions(scene: Scene, thing: int) -> Iterator[Expression]:
+def _candidate_expressions(scene: Scene, thing: int) -> Iterator[Expression]:
     """All expressions that might be true of a thing."""
     target, kinds = scene.things[thing], [item.kind for item in scene.things]
     for near in ("", *(kind for kind in dict.fromkeys(kinds) if kind != target.kind and kinds.count(kind) == 1)):

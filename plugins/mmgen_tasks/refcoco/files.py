@@ -87,9 +87,9 @@ class RefcocoFiles(PublishedDataset):
         return self.files[split].refs
 
     def read(self, split: str) -> CountedExamples:
-        if split not in self._expressions:
+        if split not in self._read_expressions:
             raise DataError(f"{self.main_file(split)}: has no expressions of the split '{split}'")
-        return self._expressions[split]
+        return self._read_expressions[split]
 
     def boxes(self, key: str) -> tuple[list[Box], list[str]] | None:
         things = [(thing.box, thing.name) for thing in self._by_key.get(key, ()) if thing.box is not None]
@@ -97,14 +97,16 @@ class RefcocoFiles(PublishedDataset):
 
     @cached_property
     def _by_key(self) -> dict[str, list[Thing]]:
-        return {key: self._instances.of.get(picture_id, []) for picture_id, key in self._instances.keys.items()}
+        return {
+            key: self._read_instances.of.get(picture_id, []) for picture_id, key in self._read_instances.keys.items()
+        }
 
     @cached_property
-    def _instances(self) -> Instances:
+    def _read_instances(self) -> Instances:
         return read_instances(next(iter(self.files.values())).instances)
 
     @cached_property
-    def _expressions(self) -> dict[str, CountedExamples]:
+    def _read_expressions(self) -> dict[str, CountedExamples]:
         """All splits that are used; one file has them all."""
         path = next(iter(self.files.values())).refs
         pickled = (path.with_suffix("") if path.suffix == ".gz" else path).suffix in PICKLES
@@ -118,13 +120,15 @@ class RefcocoFiles(PublishedDataset):
             require_keys(ref, "split", "ann_id", "sentences")
             split = tidy(ref["split"], "split")
             if split in self.files:
-                _take(ref, self._instances, seen, splits.setdefault(split, CountedExamples([], Counter())))
+                _add_expressions(
+                    ref, self._read_instances, seen, splits.setdefault(split, CountedExamples([], Counter()))
+                )
 
         read_items(refs, path, "refs", take)
         return splits
 
 
-def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: CountedExamples) -> None:
+def _add_expressions(ref: dict[str, Any], instances: Instances, seen: set[str], read: CountedExamples) -> None:
     """Adds the expressions of a thing to `read`. `seen`: the ids of the expressions so far; ids must be unique."""
     annotation_id = image_id(ref["ann_id"], "ann_id", plain=True)
     if annotation_id not in instances.things:

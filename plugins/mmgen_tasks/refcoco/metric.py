@@ -29,7 +29,8 @@ class BoxAccuracyMetric(Metric):
         right = [
             100.0
             * bool(
-                _on_first_picture(prediction) and iou(_box(prediction, example), example.labels["box"])[0, 0] >= RIGHT
+                _on_first_picture(prediction)
+                and iou(_predicted_box(prediction, example), example.labels["box"])[0, 0] >= RIGHT
             )
             if "box" in example.labels
             else None
@@ -50,5 +51,5 @@ def _on_first_picture(prediction: Prediction) -> bool:
     return not (isinstance(prediction.value, Mapping) and prediction.value.get("picture"))
 
 
-def _box(prediction: Prediction, example: Example):
+def _predicted_box(prediction: Prediction, example: Example):
     return box_array([prediction_value(prediction.value, "box", example)], f"example '{example.id}': the prediction")

@@ -94,7 +94,7 @@ class RegionChoiceObjective(Objective):
         best = logits.argmax(-1)  # (B,)
         best_boxes = boxes[torch.arange(len(best), device=best.device), best]
         sure = shares.gather(1, best.unsqueeze(1)).squeeze(1)
-        pictures = self._pictures(batch, best)
+        pictures = self._pictures_of_regions(batch, best)
         return [
             Prediction(name, {"box": box, "index": index, **picture}, share)
             for name, box, index, picture, share in zip(
@@ -102,7 +102,7 @@ class RegionChoiceObjective(Objective):
             )
         ]
 
-    def _pictures(self, batch: Batch, best: Tensor) -> list[dict[str, int]]:
+    def _pictures_of_regions(self, batch: Batch, best: Tensor) -> list[dict[str, int]]:
         """The picture of each chosen region (B,), for examples that show several pictures."""
         regions = batch.inputs[self.config.image]
         if "picture" not in regions:

@@ -54,7 +54,7 @@ class VectorIndex:
         self.ids: list[str] = []
         self.vectors = torch.zeros(0, 0)  # (N, W)
         self.encoded = 0  # queries that were not in the file
-        self._model = _digest(predictor)
+        self._model = _digest_of_model(predictor)
         self._known: dict[str, Tensor] = {}  # state of a picture file -> (W,)
         if self.path and self.path.exists():
             tensors, about = read_tensors(self.path)
@@ -66,7 +66,7 @@ class VectorIndex:
     def add(self, queries: Sequence[Query], progress: Progress | None = None, batch_size: int = 16) -> list[Answer]:
         """Add queries that give the same single input, and write the file. Returns the answers of queries that cannot
         be read, which are left out. Stopped in the middle, it keeps what it has encoded."""
-        states = [_state(query) for query in queries]
+        states = [_size_and_time(query) for query in queries]
         missing = [query for query, state in zip(queries, states, strict=True) if state not in self._known]
         answers = self.predictor.answers(missing, batch_size=batch_size)
         rows, failed = [*self.vectors], list[Answer]()
@@ -110,7 +110,7 @@ def _only_vector(answer: Answer) -> Tensor:
     return F.normalize(torch.tensor(next(iter(answer.value.values()))), dim=0)
 
 
-def _state(query: Query) -> str:
+def _size_and_time(query: Query) -> str:
     """A picture file with its size and date, or "" for another query."""
     if not isinstance(query.picture, Path) or query.inputs:
         return ""
@@ -122,7 +122,7 @@ def _state(query: Query) -> str:
     return json.dumps([str(path.resolve()), about.st_size, about.st_mtime_ns])
 
 
-def _digest(predictor: Predictor) -> str:
+def _digest_of_model(predictor: Predictor) -> str:
     """A digest of the weights and the recipe, on which vectors depend."""
     digest = hashlib.sha256(repr((predictor.step, predictor.recipe.model_dump_json())).encode())
     for name, tensor in predictor.model.state_dict().items():

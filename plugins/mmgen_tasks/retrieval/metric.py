@@ -52,17 +52,17 @@ class RetrievalMetric(Metric):
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         if not examples:
-            return Scores({name: None for side in ("image", "text") for name in _names(side)})
-        candidates = self._candidates(examples)
-        width = len(_list(generations[0], self.image, examples[0]))
-        images = self._vectors(self.image, generations, examples, width)
-        captions = self._vectors(self.caption, generations, examples, width)
-        image_ranks = _ranks(captions @ images[candidates.pictures].T, candidates.true[candidates.caption_of])
-        text_ranks = _ranks(images @ captions[candidates.captions].T, candidates.true.T[candidates.picture_of])
+            return Scores({name: None for side in ("image", "text") for name in _score_names(side)})
+        candidates = self._find_candidates(examples)
+        width = len(_vector_of(generations[0], self.image, examples[0]))
+        images = self._vectors_of_input(self.image, generations, examples, width)
+        captions = self._vectors_of_input(self.caption, generations, examples, width)
+        image_ranks = _ranks_of_right(captions @ images[candidates.pictures].T, candidates.true[candidates.caption_of])
+        text_ranks = _ranks_of_right(images @ captions[candidates.captions].T, candidates.true.T[candidates.picture_of])
         columns = {
             name: [100.0 * (rank < most) for rank in ranks]
             for side, ranks in (("image", image_ranks), ("text", text_ranks))
-            for name, most in zip(_names(side), RANKS, strict=True)
+            for name, most in zip(_score_names(side), RANKS, strict=True)
         }
         count = fmean(candidates.true.sum(1)[candidates.caption_of].tolist())
         note = f"retrieval: a caption is right for {count:.1f} of {len(candidates.pictures)} pictures on average"
@@ -72,27 +72,27 @@ class RetrievalMetric(Metric):
         """Chance: the expectation for a random order."""
         if not examples:
             return None
-        candidates = self._candidates(examples)
+        candidates = self._find_candidates(examples)
         sides = (
             ("image", candidates.true.sum(1)[candidates.caption_of]),
             ("text", candidates.true.sum(0)[candidates.picture_of]),
         )
         sizes = {"image": len(candidates.pictures), "text": len(candidates.captions)}
         columns = {
-            name: [100.0 * _chance(int(right), sizes[side], most) for right in counts]
+            name: [100.0 * _chance_of_recall(int(right), sizes[side], most) for right in counts]
             for side, counts in sides
-            for name, most in zip(_names(side), RANKS, strict=True)
+            for name, most in zip(_score_names(side), RANKS, strict=True)
         }
         return Scores(means(columns, "chance_"), notes=("chance: pictures and captions in random order",))
 
-    def _candidates(self, examples: Sequence[Example]) -> Candidates:
+    def _find_candidates(self, examples: Sequence[Example]) -> Candidates:
         texts, pictures = (
-            [_first(example.inputs.get(field, example.id)) for example in examples]
+            [_first_alternative(example.inputs.get(field, example.id)) for example in examples]
             for field in (self.caption, self.image)
         )
-        caption_places, picture_places = _places(texts), _places(pictures)
+        caption_places, picture_places = _number_values(texts), _number_values(pictures)
         caption_of, picture_of = [caption_places[text] for text in texts], [picture_places[key] for key in pictures]
-        first_caption, first_picture = _firsts(caption_of), _firsts(picture_of)
+        first_caption, first_picture = _first_places(caption_of), _first_places(picture_of)
         true = np.zeros((len(first_caption), len(first_picture)), bool)
         true[caption_of, picture_of] = True
         for column, place in enumerate(first_picture):
@@ -101,13 +101,13 @@ class RetrievalMetric(Metric):
                 true[:, column] |= [is_relevant(text, facts["things"]) for text in caption_places]
         return Candidates(first_caption, first_picture, caption_of, picture_of, true)
 
-    def _vectors(
+    def _vectors_of_input(
         self, name: str, predictions: Sequence[Prediction], examples: Sequence[Example], width: int
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         """(N, W) of one input. Raises DataError."""
         rows = []
         for prediction, example in zip(predictions, examples, strict=True):
-            rows.append(_list(prediction, name, example))
+            rows.append(_vector_of(prediction, name, example))
             if len(rows[-1]) != width:
                 raise DataError(
                     f"example '{example.id}': the vector of '{name}' has {len(rows[-1])} numbers, but that of "
@@ -116,28 +116,28 @@ class RetrievalMetric(Metric):
         return np.array(rows, float)
 
 
-def _list(prediction: Prediction, name: str, example: Example) -> list[float]:
+def _vector_of(prediction: Prediction, name: str, example: Example) -> list[float]:
     vector = prediction_value(prediction.value, name, example)
     if not isinstance(vector, list) or not all(isinstance(number, int | float) for number in vector):
         raise DataError(f"example '{example.id}': the vector of '{name}' must be a list of numbers, not {vector!r:.60}")
     return vector
 
 
-def _names(side: str) -> list[str]:
+def _score_names(side: str) -> list[str]:
     return [f"{side} R@{most}" for most in RANKS]
 
 
-def _first(value: Any) -> str:
+def _first_alternative(value: Any) -> str:
     """The first of an input's alternatives, which evaluation reads; as text."""
     return str(value[0] if isinstance(value, tuple) and value else value)
 
 
-def _places(values: Sequence[str]) -> dict[str, int]:
+def _number_values(values: Sequence[str]) -> dict[str, int]:
     """The different values, numbered in their order."""
     return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
 
-def _firsts(numbers: Sequence[int]) -> list[int]:
+def _first_places(numbers: Sequence[int]) -> list[int]:
     """For 0, 1, ..., the position at which each first occurs."""
     first: dict[int, int] = {}
     for position, number in enumerate(numbers):
@@ -145,7 +145,7 @@ def _firsts(numbers: Sequence[int]) -> list[int]:
     return [first[number] for number in range(len(first))]
 
 
-def _ranks(
+def _ranks_of_right(
     similarities: np.ndarray[Any, np.dtype[np.float64]], right: np.ndarray[Any, np.dtype[np.bool_]]
 ) -> list[int]:
     """(Q, N) both -> how many wrong candidates of each query are at least as similar as its best right one."""
@@ -154,7 +154,7 @@ def _ranks(
     return [int(count) for count in ((rounded >= best) & ~right).sum(1)]
 
 
-def _chance(right: int, count: int, most: int) -> float:
+def _chance_of_recall(right: int, count: int, most: int) -> float:
     """The probability that one of the first `most` of `count` candidates in random order is one of the right ones."""
     most = min(most, count)
     return 1 - comb(count - right, most) / comb(count, most)

@@ -44,33 +44,33 @@ class Form:
 def write(rng: Random, scene: Scene, count: int, names: Sequence[str], first: str) -> list[Item]:
     """`count` questions of different forms, one of them of the form `first`; none if the scene has fewer. `names`: the
     name of each thing in texts."""
-    candidates = {first: list(_items(rng, scene, FORMS[first]))}
+    candidates = {first: list(_write_items(rng, scene, FORMS[first]))}
     if not candidates[first]:
         return []
-    candidates |= {form: list(_items(rng, scene, FORMS[form])) for form in FORMS if form != first}
+    candidates |= {form: list(_write_items(rng, scene, FORMS[form])) for form in FORMS if form != first}
     available_forms = [form for form in candidates if candidates[form] and form != first]
     if len(available_forms) < count - 1:
         return []
     forms = [first, *rng.sample(available_forms, count - 1)]
-    return _numbered(scene, [_item(rng, scene, form, rng.choice(candidates[form]), names) for form in forms])
+    return _with_ids(scene, [_write_item(rng, scene, form, rng.choice(candidates[form]), names) for form in forms])
 
 
 def write_others(rng: Random, scene: Scene, count: int, names: Sequence[str], forms: Sequence[str]) -> list[Item]:
     """At most `count` different questions of these forms."""
     by_question: dict[tuple[str, int], list[tuple[int, int, list[int]]]] = {}
     for form in forms:
-        for positions in _items(rng, scene, FORMS[form]):
+        for positions in _write_items(rng, scene, FORMS[form]):
             by_question.setdefault((form, positions[0]), []).append(positions)
     questions = rng.sample(sorted(by_question), min(count, len(by_question)))
-    items = [_item(rng, scene, form, rng.choice(by_question[form, x]), names) for form, x in questions]
-    return _numbered(scene, items)
+    items = [_write_item(rng, scene, form, rng.choice(by_question[form, x]), names) for form, x in questions]
+    return _with_ids(scene, items)
 
 
-def _numbered(scene: Scene, items: Sequence[Item]) -> list[Item]:
+def _with_ids(scene: Scene, items: Sequence[Item]) -> list[Item]:
     return [item._replace(id=f"{scene.id}-{number}") for number, item in enumerate(items)]
 
 
-def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, list[int]]]:
+def _write_items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, list[int]]]:
     """Every x and y that a question can be about, and three other things as wrong answers.
 
     x, y and the wrong answers are of different kinds. In a form with `by_place`, at least two of the wrong answers are
@@ -79,7 +79,7 @@ def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, li
     alone = [i for i, kind in enumerate(kinds) if kinds.count(kind) == 1]
     for x in alone:
         for y in form.right(scene, x):
-            if y not in alone or _count(form.values(scene, x, y)) < CHOICES:
+            if y not in alone or _count_combinations(form.values(scene, x, y)) < CHOICES:
                 continue
             remaining = [z for z in rng.sample(range(len(kinds)), len(kinds)) if z not in (x, y)]
             wrong = list({kinds[z]: z for z in remaining if form.wrong(scene, x, y, z)}.values())
@@ -91,7 +91,9 @@ def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, li
                 yield x, y, wrong[: CHOICES - 1]
 
 
-def _item(rng: Random, scene: Scene, form: str, positions: tuple[int, int, list[int]], names: Sequence[str]) -> Item:
+def _write_item(
+    rng: Random, scene: Scene, form: str, positions: tuple[int, int, list[int]], names: Sequence[str]
+) -> Item:
     x, y, wrong_things = positions
     words, values = FORMS[form], FORMS[form].values(scene, x, y)
     right = {name: value for name, (value, _) in values.items()}
@@ -101,14 +103,14 @@ def _item(rng: Random, scene: Scene, form: str, positions: tuple[int, int, list[
         fill_template(words.rationale.format_map(_KeepMissing(combination)), {"x": x, "y": y}, names)
         for combination in (right, *wrong)
     ]
-    shuffled, answer = _shuffle(rng, answers)
-    reasons, rationale = _shuffle(rng, rationales)
+    shuffled, answer = _shuffle_texts(rng, answers)
+    reasons, rationale = _shuffle_texts(rng, rationales)
     kinds = tuple(thing.kind for thing in scene.things)
     question, facts = fill_template(words.question, {"x": x}, names), {"form": form}
     return Item(scene.id, scene.id, kinds, question, shuffled, reasons, answer, rationale, facts)
 
 
-def _shuffle(rng: Random, texts: Sequence[Text]) -> tuple[tuple[Text, ...], int]:
+def _shuffle_texts(rng: Random, texts: Sequence[Text]) -> tuple[tuple[Text, ...], int]:
     """The texts in random order, and the new position of the first text, which is the right one."""
     places = rng.sample(range(CHOICES), CHOICES)
     return tuple(texts[place] for place in places), places.index(0)
@@ -121,7 +123,7 @@ def _combinations(values: Values) -> list[dict[str, str]]:
     ]
 
 
-def _count(values: Values) -> int:
+def _count_combinations(values: Values) -> int:
     """The number of combinations."""
     return prod(len(options) for _, options in values.values())
 
@@ -148,7 +150,7 @@ def fill_template(template: str, things: Mapping[str, int], names: Sequence[str]
     return Text(text, tuple(mentions))
 
 
-def _colors(scene: Scene, thing: int) -> tuple[str, Sequence[str]]:
+def _color_and_choices(scene: Scene, thing: int) -> tuple[str, Sequence[str]]:
     target = scene.things[thing]
     return target.color, KINDS[target.kind].colors
 
@@ -166,7 +168,7 @@ def _ahead_functions(movement: str) -> dict[str, Any]:
         "wrong": lambda scene, x, y, z: (
             on_the_way(scene.things[x], scene.things[z]) is False or _twice_as_far(scene, x, y, z)
         ),
-        "values": lambda scene, x, y: {"way": (scene.things[x].facing, SIDES), "color": _colors(scene, y)},
+        "values": lambda scene, x, y: {"way": (scene.things[x].facing, SIDES), "color": _color_and_choices(scene, y)},
         "by_place": True,
     }
 
@@ -193,7 +195,7 @@ def _same_attribute(attribute: str) -> Callable[[Scene, int], Sequence[int]]:
 
 
 def _shared_colors(scene: Scene, x: int, y: int) -> Values:
-    color, colors = _colors(scene, x)
+    color, colors = _color_and_choices(scene, x)
     return {"color": (color, [candidate for candidate in colors if candidate in KINDS[scene.things[y].kind].colors])}
 
 
@@ -208,7 +210,7 @@ FORMS = {
         "{y}, which is {color}, is closer to {x}, which is {other}, than anything else.",
         right=_next_to,
         wrong=_twice_as_far,
-        values=lambda scene, x, y: {"color": _colors(scene, y), "other": _colors(scene, x)},
+        values=lambda scene, x, y: {"color": _color_and_choices(scene, y), "other": _color_and_choices(scene, x)},
         by_place=True,
     ),
     "color": Form(
@@ -218,7 +220,7 @@ FORMS = {
         right=_same_attribute("color"),
         wrong=lambda scene, x, y, z: (
             scene.things[z].color != scene.things[x].color
-            and _count(_shared_colors(scene, x, z)) >= CHOICES  # the color might have been the same
+            and _count_combinations(_shared_colors(scene, x, z)) >= CHOICES  # the color might have been the same
         ),
         values=_shared_colors,
     ),
@@ -228,6 +230,6 @@ FORMS = {
         "{y}, which is {color}, is on the {way}, and so is {x}.",
         right=_same_attribute("side"),
         wrong=lambda scene, x, y, z: {scene.things[x].side, scene.things[z].side} == {*SIDES},
-        values=lambda scene, x, y: {"way": (scene.things[x].side, SIDES), "color": _colors(scene, y)},
+        values=lambda scene, x, y: {"way": (scene.things[x].side, SIDES), "color": _color_and_choices(scene, y)},
     ),
 }

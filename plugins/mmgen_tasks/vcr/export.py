@@ -37,10 +37,10 @@ class Vcr(Exporter):
             for item, by_subtask in items.items():
                 if by_subtask.keys() != {"answer", "rationale"}:
                     raise DataError(f"item '{item}' has no answers or no rationales; the format needs examples of both")
-                rows.append(_row(item, by_subtask["answer"], by_subtask["rationale"], exported, objects))
+                rows.append(_row_of_item(item, by_subtask["answer"], by_subtask["rationale"], exported, objects))
             save_json_lines(folder / f"{split}.jsonl", rows)
         for key, picture in exported.pictures.items():
-            boxes = [[*picture.pixels(box), 1.0] for box in _objects(picture)]
+            boxes = [[*picture.pixels(box), 1.0] for box in _boxes_of_objects(picture)]
             names = objects.get(key, ["thing"] * len(boxes))
             outlines = [[[[x0, y0], [x1, y0], [x1, y1], [x0, y1]]] for x0, y0, x1, y1, _ in boxes]
             size = {"width": picture.width, "height": picture.height}
@@ -51,12 +51,12 @@ class Vcr(Exporter):
         return {"type": "vcr", **split_roles([*exported.splits], {})}
 
 
-def _objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
+def _boxes_of_objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
     boxes = picture.boxes
     return boxes[:-1] if boxes and tuple(boxes[-1]) == WHOLE_BOX else boxes
 
 
-def _row(
+def _row_of_item(
     item: str, answer: Example, rationale: Example, exported: Exported, objects: dict[str, list[str]]
 ) -> dict[str, Any]:
     key = text_input(answer, "image")
@@ -67,9 +67,9 @@ def _row(
         pairs = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
         texts += [Text(text, tuple(mentions)) for text, mentions in pairs]
     known = answer.labels.get("objects", ())
-    kinds = _kinds(texts, len(_objects(picture)), known, item)
+    kinds = _kinds_of_objects(texts, len(_boxes_of_objects(picture)), known, item)
     objects.setdefault(key, kinds)
-    names, words = name_objects(kinds), [_words(text) for text in texts]
+    names, words = name_objects(kinds), [_words_with_objects(text) for text in texts]
     for text, text_words in zip(texts, words, strict=True):
         if read_text_of(text_words, names, "text") != text:
             raise DataError(f"item '{item}': VCR's format cannot represent '{text.text:.80}' with its mentions")
@@ -83,7 +83,7 @@ def _row(
     return row
 
 
-def _kinds(texts: Sequence[Text], count: int, known: Sequence[str], item: str) -> list[str]:
+def _kinds_of_objects(texts: Sequence[Text], count: int, known: Sequence[str], item: str) -> list[str]:
     """The kinds of the objects that give them the names in the texts. `known`: the kinds of objects that no text
     mentions."""
     names: dict[int, str] = {}
@@ -98,7 +98,7 @@ def _kinds(texts: Sequence[Text], count: int, known: Sequence[str], item: str) -
     return [PERSON if names.get(number) in NAMES else names.get(number, kinds[number]) for number in range(count)]
 
 
-def _words(text: Text) -> list[Any]:
+def _words_with_objects(text: Text) -> list[Any]:
     """Words, with a list of objects where a text mentions them."""
     words: list[Any] = []
     place = 0

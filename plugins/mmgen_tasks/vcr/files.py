@@ -153,7 +153,7 @@ def read_item(row: Any) -> Item:
             tuple(read_text_of(words, object_names, f"{key}[{place}]") for place, words in enumerate(row[key]))
         )
     answers, rationales = choices
-    answer, rationale = (_label(row, key) for key in LABELS)
+    answer, rationale = (_read_label(row, key) for key in LABELS)
     objects = tuple(tidy(name, "objects") for name in row["objects"])
     question = read_text_of(row["question"], object_names, "question")
     return Item(item_id, image_key(image), objects, question, answers, rationales, answer, rationale)
@@ -196,7 +196,7 @@ def read_text_of(words: Any, object_names: list[str], name: str) -> Text:
     return Text(text, tuple(mentions))
 
 
-def _label(row: dict[str, Any], name: str) -> int | None:
+def _read_label(row: dict[str, Any], name: str) -> int | None:
     label = row.get(name)
     if label is None:
         return None

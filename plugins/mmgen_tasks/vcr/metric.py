@@ -36,7 +36,7 @@ class ChoiceAccuracyMetric(Metric):
             else None
             for prediction, example in zip(generations, examples, strict=True)
         ]
-        columns = _columns(right, examples)
+        columns = _score_columns(right, examples)
         for name in [name for name in columns if name != "Q->AR"]:
             for fact in self.by:
                 parts = by_kind(columns[name], examples, fact)
@@ -48,7 +48,7 @@ class ChoiceAccuracyMetric(Metric):
             100 / len(example.labels.get("choices", range(4))) if _has_right_choice(example) else None
             for example in examples
         ]
-        return Scores(means(_columns(chances, examples), "chance_"), notes=(CHANCE,))
+        return Scores(means(_score_columns(chances, examples), "chance_"), notes=(CHANCE,))
 
 
 def _has_right_choice(example: Example) -> bool:
@@ -63,7 +63,7 @@ def _predicted_choice(prediction: Prediction, example: Example) -> int:
     return choice
 
 
-def _columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
+def _score_columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
     """The columns of the metric. The first example of an item has the item's Q->AR."""
     columns: dict[str, Column] = {}
     for subtask, name in SUBTASKS.items():

@@ -59,7 +59,7 @@ class Choices(TargetReader):
         return choice_rows
 
     def collate(self, rows: Rows) -> Targets:
-        table = self._table(rows)
+        table = self._table_of_choices(rows)
         if unlabelled := [row.id for row in rows.examples if row.labels.get(CHOICE) is None]:
             raise MissingLabel(f"example '{unlabelled[0]}' has no label '{CHOICE}'", CHOICE)
         right = table[PLACE] == torch.tensor([row.labels[CHOICE] for row in rows.examples])
@@ -67,12 +67,12 @@ class Choices(TargetReader):
         return Targets({"loss": count}, {**table, CHOICE: right.float()})
 
     def ask(self, rows: Rows) -> Targets:
-        return Targets({}, self._table(rows))
+        return Targets({}, self._table_of_choices(rows))
 
-    def _table(self, rows: Rows) -> dict[str, Tensor]:
+    def _table_of_choices(self, rows: Rows) -> dict[str, Tensor]:
         """The position of every row's choice, and which choices each example has."""
         places = torch.tensor([row.labels[PLACE] for row in rows.examples])
-        examples = _examples(places)
+        examples = _example_of_rows(places)
         present = torch.zeros(int(examples[-1]) + 1, int(places.max()) + 1, dtype=torch.bool)
         present[examples, places] = True
         return {PLACE: places, PRESENT: present}
@@ -95,11 +95,11 @@ class MultipleChoiceObjective(Objective):
         pooled = model.backbone.pooled(model.encode(batch).states)
         logits = self.head(self.dropout(pooled)).float().squeeze(-1)  # (B,)
         table = logits.new_full(labels[PRESENT].shape, float("-inf"))
-        return table.index_put((_examples(labels[PLACE]), labels[PLACE]), logits)
+        return table.index_put((_example_of_rows(labels[PLACE]), labels[PLACE]), logits)
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         places, right = targets.labels[PLACE], targets.labels[CHOICE]
-        logits, examples = self.logits(model, batch, targets.labels), _examples(places)
+        logits, examples = self.logits(model, batch, targets.labels), _example_of_rows(places)
         if self.config.loss == "softmax":
             return Loss({"loss": -(logits.log_softmax(-1)[examples, places] * right).sum()})
         row_logits = logits[examples, places]
@@ -117,6 +117,6 @@ class MultipleChoiceObjective(Objective):
         return predictions
 
 
-def _examples(places: Tensor) -> Tensor:
+def _example_of_rows(places: Tensor) -> Tensor:
     """(B,) the example of each row. Rows of an example are adjacent, the first choice first."""
     return (places == 0).cumsum(0) - 1

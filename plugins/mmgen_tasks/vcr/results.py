@@ -44,7 +44,10 @@ class VcrResults(ResultFiles):
             if len(row) != len(header):
                 raise DataError(f"{len(row)} cells, but the header has {len(header)} columns")
             cells = dict(zip(header, row, strict=True))
-            shares = {group: [_share(cells[f"{group}_{k}"], f"{group}_{k}") for k in PLACES] for group in self.groups}
+            shares = {
+                group: [_parse_probability(cells[f"{group}_{k}"], f"{group}_{k}") for k in PLACES]
+                for group in self.groups
+            }
             add_row(rows, tidy(cells["annot_id"], "annot_id"), shares)
 
         read_rows(csv_rows(path), path, take)
@@ -62,8 +65,10 @@ class VcrResults(ResultFiles):
                     f"{path}: '{item}-rationale' needs the right answer, which these examples do not have; score with "
                     'examples of both subtasks, data.subtask = "both"'
                 )
-            known = {id_: _choice(row_shares) for id_, row_shares in item_shares.items() if id_ in examples_by_id}
-            values |= known or {item: _choice(shares["answer"])}
+            known = {
+                id_: _most_probable(row_shares) for id_, row_shares in item_shares.items() if id_ in examples_by_id
+            }
+            values |= known or {item: _most_probable(shares["answer"])}
         return values
 
     def read_references(self, path: Path) -> list[Example]:
@@ -94,24 +99,31 @@ class VcrResults(ResultFiles):
                 )
             lines.append(
                 ",".join(
-                    [item, *(repr(share) for example_id in ids for share in _shares(values[example_id], example_id))]
+                    [
+                        item,
+                        *(
+                            repr(share)
+                            for example_id in ids
+                            for share in _read_probabilities(values[example_id], example_id)
+                        ),
+                    ]
                 )
             )
         return "".join(line + "\n" for line in lines)
 
 
-def _choice(shares: list[float]) -> dict[str, Any]:
+def _most_probable(shares: list[float]) -> dict[str, Any]:
     return {"choice": max(PLACES, key=shares.__getitem__), "probabilities": shares}
 
 
-def _shares(value: Any, example_id: str) -> list[float]:
+def _read_probabilities(value: Any, example_id: str) -> list[float]:
     shares = value.get("probabilities") if isinstance(value, Mapping) else None
     if not isinstance(shares, list | tuple) or len(shares) != CHOICES:
         raise DataError(f"'{example_id}': the prediction must have the probabilities of 4 choices, not {value!r:.60}")
     return [float(share) for share in shares]
 
 
-def _share(cell: str, name: str) -> float:
+def _parse_probability(cell: str, name: str) -> float:
     try:
         share = float(cell)
         if share - share == 0:  # finite

@@ -76,7 +76,7 @@ def write(rng: Random, scene: Scene, count: int, rates: Mapping[tuple[str, str, 
         (form,) = rng.choices(tuple(FORMS), weights)
         if used[form] == MOST_OF_A_FORM and tries < PATIENCE:
             continue
-        question = _ask(rng, scene, form)
+        question = _write_question(rng, scene, form)
         if question is None or (plain := _without_adjectives(question.text)) in written:
             continue
         if rng.random() < rates.get((form, question.cue, question.answer), 1.0):
@@ -124,7 +124,7 @@ def acceptance(fewest: int, most: int) -> dict[tuple[str, str, str], float]:
     return rates
 
 
-def _ask(rng: Random, scene: Scene, form: str) -> Question | None:
+def _write_question(rng: Random, scene: Scene, form: str) -> Question | None:
     for _ in range(TOPICS):
         topic, partner = rng.sample(scene.groups, 2)
         parts = FORMS[form][1](rng, scene, topic, partner)
@@ -172,7 +172,7 @@ def _ask_is_beside(rng: Random, scene: Scene, group: Group, partner: Group) -> t
     if group.plural or partner.plural:
         return None
     relation = rng.choice(RELATIONS)
-    holds = related(_thing(scene, group), _thing(scene, partner), relation)
+    holds = related(_first_thing(scene, group), _first_thing(scene, partner), relation)
     if holds is None:
         return None
     a, b = varied_phrase(rng, group, "", "color"), definite_phrase(partner)
@@ -212,7 +212,7 @@ def _ask_is_there_near(rng: Random, scene: Scene, group: Group, partner: Group) 
     if luck < 0.4:
         color = rng.choice([color for color in group.kind.colors if color != group.color])
         return f"is there {single_phrase(group, color).text} near {b}?", "no", _near_or_far(group, partner)
-    near = related(_thing(scene, group), _thing(scene, partner), "near")
+    near = related(_first_thing(scene, group), _first_thing(scene, partner), "near")
     if near is None:
         return None
     return (
@@ -242,7 +242,7 @@ def _ask_going(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple
     if moves(group) != "going":
         return None
     phrase = varied_phrase(rng, group, "", "color")
-    return f"which way is {phrase.text} going?", _thing(scene, group).facing
+    return f"which way is {phrase.text} going?", _first_thing(scene, group).facing
 
 
 def _ask_kind(scene: Scene, text: str, position: int | None) -> tuple[str, ...] | None:
@@ -267,7 +267,7 @@ def _without_adjectives(text: str) -> str:
     return " ".join(word for word in text.split() if word not in COLORS and word not in SIZES)
 
 
-def _thing(scene: Scene, group: Group) -> Thing:
+def _first_thing(scene: Scene, group: Group) -> Thing:
     return scene.things[group.members[0]]
 
 

@@ -33,9 +33,9 @@ class Vqa2(Exporter):
         _, prefix, (kind,), _ = RELEASES["2.0"]
         for split, examples in exported.splits.items():
             names = {"prefix": prefix, "kind": kind, "year": YEARS.get(split, split)}
-            questions = {"questions": [_question(example) for example in examples]}
+            questions = {"questions": [_question_row(example) for example in examples]}
             save_json(folder / QUESTIONS.format_map(names), questions)
-            if rows := [_answers(example) for example in examples if example.targets]:
+            if rows := [_annotation_row(example) for example in examples if example.targets]:
                 save_json(folder / ANNOTATIONS.format_map(names), {"annotations": rows})
         (folder / VOCABULARY).write_text(
             "".join(f"{answer}\n" for answer in exported.vocabularies["answers"]), encoding="utf-8"
@@ -43,12 +43,12 @@ class Vqa2(Exporter):
         return {"type": "vqa_answers", "vocabulary": VOCABULARY, **split_roles([*exported.splits], {})}
 
 
-def _question(example: Example) -> dict[str, Any]:
+def _question_row(example: Example) -> dict[str, Any]:
     ids = {"question_id": number_or_text(example.id), "image_id": number_or_text(text_input(example, "image"))}
     return {**ids, "question": text_input(example, "question")}
 
 
-def _answers(example: Example) -> dict[str, Any]:
+def _annotation_row(example: Example) -> dict[str, Any]:
     answers = [
         {"answer": answer, "answer_confidence": "yes", "answer_id": place}
         for place, answer in enumerate(example.targets, 1)

@@ -124,7 +124,7 @@ class VqaFiles(PublishedDataset):
             if not question or (files.annotations and question_id not in annotated):
                 counts["without_answers" if question else "without_text"] += 1
             else:
-                examples[question_id] = self._example(split, question_id, key, question, known)
+                examples[question_id] = self._build_example(split, question_id, key, question, known)
 
         for path in files.questions:
             read_items(read_list(path, "questions", "VQA questions")[1], path, "questions", take)
@@ -140,7 +140,9 @@ class VqaFiles(PublishedDataset):
             return held_out_examples or examples
         return [example for example in examples if example.inputs["image"] not in held_out]
 
-    def _example(self, split: str, question_id: str, key: str, question: str, known: Annotation | None) -> Example:
+    def _build_example(
+        self, split: str, question_id: str, key: str, question: str, known: Annotation | None
+    ) -> Example:
         inputs, facts = {"image": key, "question": question}, {"image": key}
         if known is None:
             return Example(question_id, inputs, (), facts, {"answers": {}})
@@ -201,7 +203,7 @@ def read_annotation(row: Any) -> Annotation:
         raise DataError(
             f"a question has {len(row['answers'])} answers; VQA has the answers of {PEOPLE} people or fewer"
         )
-    answers = tuple(_answers(row["answers"]))
+    answers = tuple(_read_answers(row["answers"]))
     if row.get("multiple_choice_answer") is not None:
         common = intern(tidy(row["multiple_choice_answer"], "multiple_choice_answer"))
     else:
@@ -213,7 +215,7 @@ def read_annotation(row: Any) -> Annotation:
     return Annotation(answers, common, image, facts)
 
 
-def _answers(rows: list[Any]) -> Iterator[str]:
+def _read_answers(rows: list[Any]) -> Iterator[str]:
     for number, row in enumerate(rows):
         try:
             require_keys(row, "answer")

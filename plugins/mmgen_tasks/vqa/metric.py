@@ -31,16 +31,17 @@ class VqaAccuracyMetric(Metric):
 
     def score(self, generations: Sequence[Generation | Prediction], examples: Sequence[Example]) -> Scores:
         accuracies = [
-            accuracy(_answer(prediction, example), example.targets) if example.targets else None
+            accuracy(_predicted_answer(prediction, example), example.targets) if example.targets else None
             for prediction, example in zip(generations, examples, strict=True)
         ]
         return scores(self._columns(accuracies, examples), unknown(accuracies, "answers of people"))
 
     def references(self, examples: Sequence[Example]) -> Scores:
-        people = [agreement(example.targets) if _people(example) > 1 else None for example in examples]
+        people = [agreement(example.targets) if _count_people(example) > 1 else None for example in examples]
         common = _most_common(examples)
         chance = [
-            accuracy(common[_type(example)], example.targets) if example.targets else None for example in examples
+            accuracy(common[_question_type(example)], example.targets) if example.targets else None
+            for example in examples
         ]
         columns = self._columns(people, examples)
         values = means(columns) | means(self._columns(chance, examples), "chance_")
@@ -57,7 +58,7 @@ class VqaAccuracyMetric(Metric):
         return columns
 
 
-def _answer(prediction: Generation | Prediction, example: Example) -> str:
+def _predicted_answer(prediction: Generation | Prediction, example: Example) -> str:
     return (
         prediction.value
         if isinstance(prediction.value, str)
@@ -65,12 +66,12 @@ def _answer(prediction: Generation | Prediction, example: Example) -> str:
     )
 
 
-def _people(example: Example) -> int:
+def _count_people(example: Example) -> int:
     """How many people answered; the data may have repeated their answers."""
     return int(example.facts.get("people", len(example.targets)))
 
 
-def _type(example: Example) -> str:
+def _question_type(example: Example) -> str:
     return str(example.facts.get("question_type", ""))
 
 
@@ -78,7 +79,7 @@ def _most_common(examples: Sequence[Example]) -> dict[str, str]:
     """Question type -> the most common answer of people to such questions, the alphabetically first of several."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for example in examples:
-        counts[_type(example)].update(comparable(example.targets)[0])
+        counts[_question_type(example)].update(comparable(example.targets)[0])
     return {
         kind: max(sorted(answer_counts), key=answer_counts.__getitem__, default="")
         for kind, answer_counts in counts.items()

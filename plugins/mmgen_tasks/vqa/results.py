@@ -27,7 +27,9 @@ class VqaResults(ResultFiles):
 
         def take(row: Any) -> None:
             require_keys(row, "question_id", "answer")
-            add_row(values, image_id(row["question_id"], "question_id", plain=True), _text(row["answer"], "answer"))
+            add_row(
+                values, image_id(row["question_id"], "question_id", plain=True), _check_text(row["answer"], "answer")
+            )
 
         read_items(read_list(path, "results", "VQA results", bare=True)[1], path, "results", take)
         return values
@@ -56,7 +58,7 @@ class VqaResults(ResultFiles):
         return json.dumps(rows, ensure_ascii=False) + "\n"
 
 
-def _text(value: Any, name: str) -> str:
+def _check_text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise DataError(f"{name} must be a string, not {kind(value)}")
     return value

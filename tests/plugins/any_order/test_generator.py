@@ -81,7 +81,7 @@ def summed_loss(model, example, masked):
     reader = model.generator.reader
     collate = Collator(model, ["caption"])
     batch = collate([example])
-    tail, weights = reader._tail([reader.targets(example)], [[masked]])
+    tail, weights = reader._build_tail([reader.targets(example)], [[masked]])
     labels = {**batch.targets["generator"].labels, "weights": weights}
     return float(model.generator(model, batch, Targets({"loss": 1}, labels, tail)).sums["loss"].detach())
 
@@ -91,7 +91,7 @@ def log_prob(model, example, known, place):
     reader = model.generator.reader
     (target,) = reader.targets(example)
     hidden = [t not in known for t in range(len(target) - 1)]
-    tail, _ = reader._tail([[target]], [[hidden]])
+    tail, _ = reader._build_tail([[target]], [[hidden]])
     prefix = model.prefix(Collator(model, ["caption"])([example]))
     rows = prefix.slots.followed_by(model.behind(prefix, tail))
     states = model.backbone.encode(rows).last[0, prefix.slots.positions.shape[1] + place]
@@ -164,14 +164,14 @@ def test_a_block_sees_the_clean_blocks_before_it_and_its_own_noise(block):
     def states(tail):
         return backbone.encode(prefix.slots.followed_by(model.behind(prefix, tail))).last[0, length:]
 
-    together = states(reader._tail([[target]], [[masked]])[0])[-8:]
+    together = states(reader._build_tail([[target]], [[masked]])[0])[-8:]
     for first in range(0, 8, block):
         text = target[:first]
         hidden = masked[first : first + block]
-        layout = reader._tail([[text + target[first : first + block]]], [[[False] * first + hidden]])[0]
+        layout = reader._build_tail([[text + target[first : first + block]]], [[[False] * first + hidden]])[0]
         alone = states(layout)[-block:]
         torch.testing.assert_close(together[first : first + block], alone, atol=1e-5, rtol=0)
-        changed = reader._tail([[[*text, *target[first : first + block]]]], [[[True] * first + hidden]])[0]
+        changed = reader._build_tail([[[*text, *target[first : first + block]]]], [[[True] * first + hidden]])[0]
         torch.testing.assert_close(states(changed)[-block:], alone, atol=1e-5, rtol=0)  # earlier noise is not seen
 
 

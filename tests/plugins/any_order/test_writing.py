@@ -152,7 +152,7 @@ def test_random_order_at_temperature_one_has_the_enumerated_distribution():
         prefix = model.prefix(Collator(model, ["caption"])([replace(example, targets=("red",))]))
         reader = model.generator.reader
         tokens = [*text, model.backbone.end_id]
-        tail, _ = reader._tail([[tokens]], [[[token == MASK_ID for token in text]]])
+        tail, _ = reader._build_tail([[tokens]], [[[token == MASK_ID for token in text]]])
         rows = prefix.slots.followed_by(model.behind(prefix, tail))
         states = model.backbone.encode(rows).last[0, prefix.slots.positions.shape[1] + place]
         return model.backbone.logits(states)[words].double().softmax(-1).tolist()

@@ -78,7 +78,7 @@ def test_whole_words_are_hidden_with_all_their_pieces(backbone):
     reader = text_reader(backbone)
     text = "zebra what redball colors"  # words that the vocabulary has in pieces
     item = reader.read(Example("e", {"caption": text}))
-    words = reader._words(item.tolist())
+    words = reader._tokens_by_word(item.tolist())
     assert len(words) == 4 < len(item) and [place for word in words for place in word] == [*range(len(item))]
     for seed in range(20):
         _, _, labels = hidden(reader, text, Hiding(0.5, (0.8, 0.1), whole_words=True), seed)

@@ -30,9 +30,9 @@ class Source(PictureSource):
 
 
 def source(**settings):
-    made = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), **settings))
-    made.take({"p": Picture("p", image)}, required=True)
-    return made
+    built = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), **settings))
+    built.take({"p": Picture("p", image)}, required=True)
+    return built
 
 
 def example(value):
@@ -41,9 +41,9 @@ def example(value):
 
 def test_a_picture_is_that_of_its_key_or_itself():
     (from_key,) = source().read(example("p"))
-    given = Picture("q", image)
-    assert from_key.key == "p" and source().read(example(given)) == [given]
-    assert source().identity("p") == "p" and source().identity(given) == id(given)
+    picture = Picture("q", image)
+    assert from_key.key == "p" and source().read(example(picture)) == [picture]
+    assert source().identity("p") == "p" and source().identity(picture) == id(picture)
 
 
 def test_what_is_no_picture_is_named():
@@ -69,7 +69,7 @@ def test_images_of_a_folder_in_place_of_those_of_the_data(tmp_path):
 def test_half_of_the_examples_are_mirrored():
     mirrors, draw = source(mirror=True), random.Random(0)
     seen = [mirrors.augment(example("p"), "image", draw) for _ in range(40)]
-    values = [next(iter(one.seen_by("image").shown("image"))) for one in seen]
+    values = [next(iter(entry.seen_by("image").shown("image"))) for entry in seen]
     mirrored = [value for value in values if isinstance(value, Mirrored)]
     assert 10 < len(mirrored) < 30 and values.count("p") == 40 - len(mirrored)
     left = np.asarray(mirrors.picture(mirrored[0], "e").load())[0, 0, 0]
