@@ -34,7 +34,7 @@ from .whole_batch import WholeBatch
 ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
 
 
-def set_memory_and_speed(backbone: Backbone, training: Training | None) -> None:
+def set_checkpointing_and_compile(backbone: Backbone, training: Training | None) -> None:
     """Recompute activations and compile layers as the settings say; None: neither."""
     backbone.set_gradient_checkpointing(training is not None and training.gradient_checkpointing)
     backbone.set_torch_compile(training is not None and training.torch_compile)
@@ -55,7 +55,7 @@ class Learner:
         self.accelerator, self.plan = context.accelerator, material.plan
         self.stopping = False
         set_learning(model, context.step)
-        set_memory_and_speed(model.backbone, self.training)
+        set_checkpointing_and_compile(model.backbone, self.training)
         self.checkpoint = Checkpoint(context.folder)
         self.cursor, moments = self._read_checkpoint() if self.checkpoint.path.exists() else (Cursor(), {})
         broadcast(self.accelerator, list(state(model).values()))

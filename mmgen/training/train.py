@@ -26,7 +26,7 @@ from .accumulate import Material
 from .context import StepContext
 from .distributed import any_rank, broadcast
 from .fsdp import shards
-from .learner import Learner, ScoreModel, set_memory_and_speed
+from .learner import Learner, ScoreModel, set_checkpointing_and_compile
 from .signals import interruptions
 from .validate import in_eval_mode, validate
 
@@ -159,7 +159,7 @@ def _load_updates(learner: Learner) -> Iterator[Any]:
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
     """Add the summary of an epoch to the last record of the log."""
     record, events, name = learner.cursor.last, learner.context.events, learner.context.name
-    record |= clipping(learner.cursor.records)
+    record |= summarise_clipping(learner.cursor.records)
     if any(pool.source.validation for pool in learner.material.pools):
         if learner.stopping:
             learner.save()
@@ -211,7 +211,7 @@ def finish(learner: Learner) -> None:
     checkpoint, accelerator, context = learner.checkpoint, learner.accelerator, learner.context
     if learner.sharded:
         learner.sharded.close()
-    set_memory_and_speed(learner.model.backbone, None)
+    set_checkpointing_and_compile(learner.model.backbone, None)
     if accelerator.is_main_process:
         if learner.training.keep == "best" and checkpoint.best.exists():
             best = read_tensors(checkpoint.best)[0]  # an earlier session with fewer inputs may have written it
@@ -222,7 +222,7 @@ def finish(learner: Learner) -> None:
     broadcast(accelerator, list(state(learner.model).values()))
 
 
-def clipping(records: Sequence[dict]) -> dict[str, float]:
+def summarise_clipping(records: Sequence[dict]) -> dict[str, float]:
     """For the last record of an epoch: the median norm of its gradients, and the share of clipped updates."""
     of_epoch = [record for record in records if int(record["epoch"]) == int(records[-1]["epoch"])]
     clipped = [record.get("clipped", False) for record in of_epoch]

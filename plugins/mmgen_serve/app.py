@@ -25,9 +25,10 @@ from mmgen.inference.predictor import Predictor
 from .chat import Chat, completion, events, to_ask, without_neutral
 from .engine import Engine, Job, Reply
 from .guard import Guard, json_response
-from .limits import Limits, Refusal
+from .limits import Limits
 from .metrics import Metrics
 from .openapi import description
+from .refusals import Refusal
 from .requests import ADVICE, Ask, Body, Predict, parse_form, parse_json, query_of, validated
 
 WEB = Path(__file__).parent / "web"

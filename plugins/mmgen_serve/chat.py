@@ -18,7 +18,8 @@ from mmgen.inference.predictor import Predictor
 from mmgen.settings import Config
 
 from .engine import Reply
-from .limits import Limits, Refusal
+from .limits import Limits
+from .refusals import Refusal
 from .requests import LARGEST_SEED, Ask, decode_picture
 
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {  # fields that clients send, and the values with which they change nothing

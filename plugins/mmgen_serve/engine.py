@@ -11,7 +11,6 @@ import contextlib
 import queue
 import threading
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
@@ -20,14 +19,14 @@ import torch
 
 from mmgen.attention_maps import WordAttention, all_layers, word_attention
 from mmgen.decoding import DecodingConfig
-from mmgen.errors import DataError, MmgenError, UnavailableError
+from mmgen.errors import DataError, MmgenError
 from mmgen.inference.answers import Answer
 from mmgen.inference.predictor import Predictor, Prepared
 from mmgen.inference.query import Query
 
-from .limits import Limits, Refusal
+from .limits import Limits
+from .refusals import STOPPING, Refusal
 
-STOPPING = "the service is stopping; try again later"
 TOGETHER = 4  # requests whose pictures a thread reads at a time, on a processor; more only wait longer
 CRASHED = ("CUDA error", "device-side assert")  # after these, no computation of the process succeeds
 
@@ -289,18 +288,3 @@ def _raise_if_fatal(error: Exception) -> None:
     """Raise an error after which the process computes nothing any more."""
     if not isinstance(error, MmgenError) and any(text in str(error) for text in CRASHED):
         raise error
-
-
-def refusal(error: BaseException) -> Refusal:
-    """What a client is told of an error. Errors of the program show nothing of its insides."""
-    if isinstance(error, Refusal):
-        return error
-    if isinstance(error, CancelledError):  # what was accepted was not answered before the service's end
-        return Refusal(503, STOPPING)
-    if isinstance(error, DataError):
-        return Refusal(400, str(error))
-    if isinstance(error, UnavailableError):
-        return Refusal(501, str(error))
-    if isinstance(error, MmgenError):
-        return Refusal(500, str(error))
-    return Refusal(500, "the service failed to answer this request; its log has the reason")

@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .engine import refusal
-from .limits import Limits, Refusal
+from .limits import Limits
 from .metrics import Metrics
+from .refusals import Refusal, refusal_of
 
 OPEN = ("/", "/page.css", "/page.js", "/health")  # paths that need no token: they show nothing of the model
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -82,7 +82,7 @@ class Guard:
         except ClientDisconnect:
             status = status or GONE  # nobody waits for a response
         except (Exception, asyncio.CancelledError) as error:
-            refused = refusal(error)
+            refused = refusal_of(error)
             if refused.status == 500:
                 log.error(f"{request_id}: {type(error).__name__}: {str(error).partition(chr(10))[0]:.200}")
             if not status:

@@ -22,7 +22,8 @@ from mmgen.recipe.messages import describe_mistake
 from mmgen.settings import Config
 from mmgen.tensors import All
 
-from .limits import Limits, Refusal
+from .limits import Limits
+from .refusals import Refusal
 
 DATA_URL = re.compile(r"data:[\w/+.-]*;base64,", re.IGNORECASE)
 PICTURE = "picture"

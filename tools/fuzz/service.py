@@ -102,7 +102,7 @@ def _spoil(draw: Random, folder: Path, prepared: Any) -> Path:
 def _read(path: Path, prepared: Any) -> Any:
     """The query and the decoding of a body, as the handlers of the service make them."""
     from mmgen_serve.chat import Chat, to_ask, without_neutral
-    from mmgen_serve.limits import Refusal
+    from mmgen_serve.refusals import Refusal
     from mmgen_serve.requests import Ask, Predict, parse_json, query_of, validated
 
     service = prepared["service"]

@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from kit import served
-from mmgen_serve.engine import Engine, Job, Reply, refusal
-from mmgen_serve.limits import Limits, Refusal
+from mmgen_serve.engine import Engine, Job, Reply
+from mmgen_serve.limits import Limits
+from mmgen_serve.refusals import Refusal, refusal_of
 
 from mmgen.decoding import Decoding
-from mmgen.errors import DataError, PluginError, UnavailableError
+from mmgen.errors import PluginError, UnavailableError
 from mmgen.inference.answers import Answer
 from mmgen.inference.predictor import Prepared
 from mmgen.inference.query import Query
@@ -134,7 +135,7 @@ def test_a_job_fails_alone(held):
     assert [text(replies[name]) for name in ("first", "a", "b")] == ["about first", "about a", "about b"]
     refused = {}
     for name in ("unreadable", "broken", "odd", "unavailable"):
-        error = refusal(replies[name].exception(SECONDS))
+        error = refusal_of(replies[name].exception(SECONDS))
         refused[name] = (error.status, error.message)
     assert refused == {
         "unreadable": (400, "cannot be read"),
@@ -199,7 +200,7 @@ def test_a_dead_thread_fails_everything_and_is_reported(held):
     until_read(engine, 1)
     held.go.set()
     assert text(first) and crashed.wait(SECONDS) and not engine.alive
-    assert refusal(dies.exception(SECONDS)).status >= 500
+    assert refusal_of(dies.exception(SECONDS)).status >= 500
     with pytest.raises(Refusal):
         submit(engine, "after")
 
@@ -231,11 +232,6 @@ def test_a_second_reader_goes_on_and_the_oldest_is_first(held):
     assert [text(reply) for reply in (first, slow, *rest)] and held.batches == [["first"], ["slow", "a", "b"]]
     engine.stop(SECONDS)
     assert not any(thread.is_alive() for thread in engine._threads)
-
-
-def test_what_clients_are_told():
-    assert refusal(DataError("x")).status == 400
-    assert refusal(Refusal(418, "y")).message == "y"
 
 
 @pytest.mark.slow

@@ -1,17 +1,15 @@
-"""Refusals as responses."""
+"""The limits of the service."""
 
-from mmgen_serve.limits import Refusal
+from dataclasses import FrozenInstanceError, fields
 
-
-def test_a_refusal_as_json():
-    refused = Refusal(400, "n: must be at most 20, not 21", "n")
-    error = {"message": refused.message, "type": "invalid_request_error", "param": "n", "code": None}
-    assert refused.as_json() == {"error": error} and refused.headers == {}
-    assert Refusal(503, "x").as_json()["error"]["type"] == "server_error"
-    assert Refusal(401, "x").headers == {"WWW-Authenticate": "Bearer"}
+import pytest
+from mmgen_serve.limits import Limits
 
 
-def test_a_refusal_is_one_short_line():
-    refused = Refusal(400, "one\ntwo\u2028" + "x" * 100_000, "y\n" * 50_000)
-    assert refused.message.startswith("one two xxx") and refused.message.endswith("x...")
-    assert len(refused.message) == len(refused.field) == 500 and "\n" not in refused.field
+def test_every_limit_is_described_and_positive():
+    limits = Limits()
+    for limit in fields(Limits):
+        assert f"    {limit.name} " in Limits.__doc__ and getattr(limits, limit.name) > 0
+    assert limits.body <= limits.bodies and limits.queue <= limits.connections
+    with pytest.raises(FrozenInstanceError):
+        limits.body = 1

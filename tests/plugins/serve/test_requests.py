@@ -6,7 +6,8 @@ from io import BytesIO
 
 import pytest
 from kit import served
-from mmgen_serve.limits import Limits, Refusal
+from mmgen_serve.limits import Limits
+from mmgen_serve.refusals import Refusal
 from mmgen_serve.requests import Ask, Predict, decode_picture, parse_json, query_of, validated
 from PIL import Image
 
