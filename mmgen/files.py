@@ -229,9 +229,10 @@ def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | No
     if out is None or not os.path.lexists(out):
         return
     refuse_special(out, option=option)
-    if any(path and os.path.lexists(path) and out.resolve() == path.resolve() for path in inputs):
+    real = os.path.realpath(out)  # Path.resolve raises RuntimeError for a link to itself
+    if any(path and os.path.lexists(path) and real == os.path.realpath(path) for path in inputs):
         raise RunError(f"{option} {out}: is also an input file and would be overwritten; choose another name")
-    target = out.resolve()
+    target = Path(real)
     for folder in target.parents:
         if target.relative_to(folder).parts[0] in RUN_FILES and all(
             (folder / name).is_file() for name in ("recipe.json", "environment.json")

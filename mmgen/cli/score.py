@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +207,7 @@ def _score_run(request: ScoreRequest, context: click.Context) -> None:
             f"{option}: only for files of predictions, such as {run}/steps/STEP/generations.jsonl --references {run}; "
             "a run folder accepts --metric, --set and --json"
         )
-    if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
+    if request.out and Path(os.path.realpath(request.out)).is_relative_to(os.path.realpath(request.predictions)):
         raise MmgenError(f"--json {request.out}: is inside the run folder, which is read-only; name a file elsewhere")
     refuse_overwriting("--json", request.out)
     scores = rescore(request.predictions, request.names, request.sets, Bars())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ def compare(paths: Sequence[Path]) -> RunComparison:
     A path is a run's folder, or the folder of its seeds; seeds are shown as mean and standard deviation. Raises
     RunError.
     """
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise RunError("compare: duplicate run; name each run once")
     runs = {label: _runs_of_seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
     rows = {label: _scores_by_step(folders) for label, folders in runs.items()}

@@ -592,6 +592,8 @@ def test_half_a_character_is_written_as_json_spells_it(tmp_path):
         ["init", "file/below"],
         ["generate", "run", "x" * 300],
         ["show", "loop"],
+        ["compare", "loop"],
+        ["score", "loop", "--references", "file", "--json", "file"],
     ],
     ids=lambda words: " ".join(words)[:30],
 )
