@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from mmgen.errors import JOINERS, MmgenError
 
@@ -36,6 +37,7 @@ MEMORY = 3 << 29  # bytes that a case may take besides what the process has alre
 LONGEST = 1000  # characters of a message's line
 MOST_SHOWN = 1000  # characters of a finding
 REFUSED, READ = "refused", "read"
+BLANK = f"{JOINERS}\n"  # what a message may have, besides printable letters and blanks of any width
 HEAVY = (
     "h5py",
     "timm",
@@ -243,7 +245,7 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
         return f"message of {len(text.splitlines())} lines"
     if any(len(line) > LONGEST for line in text.split("\n")):
         return "message without end"
-    if not all(line.isprintable() for line in text.translate(dict.fromkeys(map(ord, JOINERS))).split("\n")):
+    if not all(letter.isprintable() or letter in BLANK or category(letter) == "Zs" for letter in text):
         return "message with control characters"
     if not re.search(named or re.escape(path.name), text):
         return "message that does not name the file"

@@ -61,7 +61,7 @@ PLACED = (
     r"not a complete pickle|has no '|must be|the picture.s size|has no expressions|not usable JSON|is empty|"
     r"unpack it first"
 )
-NAMED = {"instances": r"instances\.json|refs\(unc\)\.p"}
+NAMED = {"instances": r"instances\.json|refs\(unc\)\.p", "vqa_answers": r"annotations\.json|questions without answers"}
 
 
 def surfaces() -> list[Surface]:
