@@ -72,7 +72,7 @@ def surfaces() -> list[Surface]:
             _spoil_results,
             _read_results,
             _check_results,
-            named=r"\.json|no step is finished",
+            named=r"\.json|no step (with scores )?is finished",
             starts=True,
         ),
         Surface(

@@ -221,9 +221,9 @@ def surfaces() -> list[Surface]:
             _spoil_setting,
             _read_setting,
             _check_setting,
-            "--set|is missing",
+            r"--set|is missing|parent\.toml:\d+",
             60,
-            "--set|is missing",
+            r"--set|is missing|parent\.toml:\d+",
         ),
     ]
 
