@@ -1,4 +1,5 @@
 """The figures of the house: `python -m tools.house` prints them, `--write` writes the summary into CONTRIBUTING.md.
+`--modules` prints what every module is about.
 
 Sizes are lines of files, including docstrings and blank lines. Nothing here is a limit: long files and functions
 should be seen, not squeezed."""
@@ -15,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LONG_FILE, LONG_FUNCTION = 250, 40  # lines
 PAGES = (".html", ".css", ".js")
+PARAGRAPH = "\n\n"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
@@ -189,14 +191,24 @@ def report(root: Path = ROOT) -> str:
     return "\n".join(lines)
 
 
+def modules(root: Path = ROOT) -> str:
+    """Every module of the core and of plugins, with the first paragraph of its docstring."""
+    lines = []
+    for path in (path for name in ("mmgen", "plugins") for path in python_files(root / name)):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        lines.append(f"{path.relative_to(root)}: {' '.join(text.partition(PARAGRAPH)[0].split())}")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.house", description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the summary into CONTRIBUTING.md")
+    parser.add_argument("--modules", action="store_true", help="print what every module is about, and nothing else")
     parser.add_argument("checkout", nargs="?", type=Path, default=ROOT, help="another checkout to compare with")
     options = parser.parse_args()
     if options.write:
         write(options.checkout)
-    print(report(options.checkout))
+    print((modules if options.modules else report)(options.checkout))
 
 
 if __name__ == "__main__":

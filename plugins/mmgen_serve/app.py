@@ -18,8 +18,6 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from mmgen.attention_maps import WordAttention
-from mmgen.decoding import DecodingConfig
-from mmgen.errors import DataError, RecipeError
 from mmgen.inference.predictor import Predictor
 
 from .chat import Chat, completion, events, to_ask, without_neutral
@@ -29,7 +27,7 @@ from .limits import Limits
 from .metrics import Metrics
 from .openapi import description
 from .refusals import Refusal
-from .requests import ADVICE, Ask, Body, Predict, parse_form, parse_json, query_of, validated
+from .requests import ADVICE, Ask, Body, Predict, decoding_of, parse_form, parse_json, query_of, validated
 
 WEB = Path(__file__).parent / "web"
 
@@ -130,26 +128,11 @@ class Service:
     async def _ask(self, request: Request, ask: Ask) -> tuple[Reply, int | None]:
         """The reply to a request for texts, and the seed of a decoding that samples."""
         query = await run_in_threadpool(query_of, ask, self.predictor, self.limits)
-        options = self._decoding_options(ask)
+        options = decoding_of(ask, self.predictor, self.limits)
         if not options.samples and ask.seed is not None:
             raise Refusal(400, "seed: has an effect only on a decoding that samples; leave it out", "seed")
         seed = (secrets.randbits(31) if ask.seed is None else ask.seed) if options.samples else None
         return await self._reply(request, Job(query, options, seed, ask.attention)), seed
-
-    def _decoding_options(self, ask: Ask) -> DecodingConfig:
-        """The decoding of a request. Raises Refusal."""
-        most = self.limits.texts
-        if ask.n is not None and ask.n > most:
-            raise Refusal(400, f"n: must be at most {most}, not {str(ask.n):.60}", "n")
-        try:
-            options = self.predictor.decoding(ask.n, ask.decoding)
-        except (DataError, RecipeError) as error:
-            raise Refusal(400, f"decoding: {error}", "decoding") from None
-        for name in ask.decoding:
-            value = getattr(options, name)  # as it was read: a string may hold a number
-            if isinstance(value, int | float) and abs(value) > most:
-                raise Refusal(400, f"decoding.{name}: must be at most {most}", f"decoding.{name}")
-        return options
 
     async def _reply(self, request: Request, job: Job) -> Reply:
         """The engine's reply. If the client goes away first, the job is cancelled, and ClientDisconnect raised."""

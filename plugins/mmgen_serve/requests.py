@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from mmgen.errors import DataError
+from mmgen.decoding import DecodingConfig
+from mmgen.errors import DataError, RecipeError
 from mmgen.features.images import image_size
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
@@ -145,6 +146,22 @@ def _place_of_mistake(body: Any, path: tuple[int | str, ...]) -> str:
         place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
         body = body[part] if isinstance(body, list) and isinstance(part, int) else dict(body).get(part)
     return place
+
+
+def decoding_of(ask: Ask, predictor: Predictor, limits: Limits) -> DecodingConfig:
+    """The decoding of a request: the predictor's own with the values of the request. Raises Refusal."""
+    most = limits.texts
+    if ask.n is not None and ask.n > most:
+        raise Refusal(400, f"n: must be at most {most}, not {str(ask.n):.60}", "n")
+    try:
+        options = predictor.decoding(ask.n, ask.decoding)
+    except (DataError, RecipeError) as error:
+        raise Refusal(400, f"decoding: {error}", "decoding") from None
+    for name in ask.decoding:
+        value = getattr(options, name)  # as it was read: a string may hold a number
+        if isinstance(value, int | float) and abs(value) > most:
+            raise Refusal(400, f"decoding.{name}: must be at most {most}", f"decoding.{name}")
+    return options
 
 
 def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:

@@ -103,7 +103,7 @@ def _read(path: Path, prepared: Any) -> Any:
     """The query and the decoding of a body, as the handlers of the service make them."""
     from mmgen_serve.chat import Chat, to_ask, without_neutral
     from mmgen_serve.refusals import Refusal
-    from mmgen_serve.requests import Ask, Predict, parse_json, query_of, validated
+    from mmgen_serve.requests import Ask, Predict, decoding_of, parse_json, query_of, validated
 
     service = prepared["service"]
     try:
@@ -113,7 +113,7 @@ def _read(path: Path, prepared: Any) -> Any:
         else:
             ask = validated(Ask if prepared["address"] == "/v1/ask" else Predict, body)
         query = query_of(ask, service.predictor, service.limits)
-        options = service._decoding_options(ask) if isinstance(ask, Ask) else None
+        options = decoding_of(ask, service.predictor, service.limits) if isinstance(ask, Ask) else None
     except Refusal as refusal:
         text = json.dumps(refusal.as_json())
         assert 400 <= refusal.status < 500 and "\n" not in refusal.message, text
