@@ -35,7 +35,7 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     count = 0
     for recipe in recipes:
         try:
-            profile_names: list[str | None] = [*profiles(recipe)] or [None]
+            profile_names = profiles(recipe)
         except MmgenError as error:  # no such file, say; the other recipes are checked
             problems.append(str(error))
             continue

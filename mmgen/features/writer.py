@@ -32,10 +32,12 @@ SPARE_BYTES = 1 << 20  # by which a store may be larger than its journal
 def remove_leftovers(path: Path) -> None:
     """Delete the journal and the lock that are left beside a store if its writer was killed after the store had got its
     name. A journal with further records stays, and so does one that another process writes."""
+    path = path.resolve()
     if any(Path(f"{path}.{kind}").exists() for kind in ("partial", "lock")):
         with contextlib.closing(FeatureStore(path)) as store:
             fingerprint, dtype = store.fingerprint, store.describe()["dtype"]
-        with contextlib.suppress(DataError, RunError), StoreWriter(path, fingerprint, dtype):
+        # a folder that may only be read is no reason to end a run that only reads
+        with contextlib.suppress(DataError, RunError, OSError), StoreWriter(path, fingerprint, dtype):
             pass
 
 
@@ -167,14 +169,14 @@ class StoreWriter:
                 {"fingerprint": self._finished.fingerprint, "dtype": self._finished.describe()["dtype"]}, self.path
             )
         self._journal = Journal(self.partial, self.purpose)
-        self._open.callback(self._close_journal)
+        self._open.callback(self._journal.close)
         self._check_purpose(self._journal.purpose, self.partial)
+        self._open.callback(self._delete_journal_of_stored)
         self.keys = {entry.key for entry in self._journal.entries} | set(self._finished or ())
         if self._journal.entries:
             self.width = self._journal.read(self._journal.entries[-1]).features.shape[1]
 
-    def _close_journal(self) -> None:
-        self._journal.close()
+    def _delete_journal_of_stored(self) -> None:
         if not self.waiting:
             self.partial.unlink(missing_ok=True)
 

@@ -133,13 +133,14 @@ def _profile_chain(merged: Layered, profiles: dict[str, Any], chosen: Any, where
     return chain[::-1]
 
 
-def profiles(path: Path) -> list[str]:
-    """The names of a recipe's profiles, including those of its parents."""
+def profiles(path: Path) -> list[str | None]:
+    """The names of a recipe's profiles, including those of its parents. Before them None, the recipe without a profile,
+    unless it names one itself."""
     merged = Layered()
     for table, origins in _read_with_parents(path):
         merged.lay(table, origins)
     tables = merged.values.get("profiles", {})
-    return list(tables) if isinstance(tables, dict) else []
+    return [*([] if "profile" in merged.values else [None]), *(tables if isinstance(tables, dict) else ())]
 
 
 def _is_table_array(value: Any) -> bool:

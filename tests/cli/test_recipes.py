@@ -21,6 +21,17 @@ def test_check_counts_profiles_and_lists_every_mistake(tmp_path):
     assert done.returncode == 1 and "bad.toml:" in done.stderr and "missing.toml" in done.stderr
 
 
+def test_check_reads_a_recipe_without_a_profile_too(tmp_path):
+    long = "\n[profiles.long.training]\nlearning_rate = 1e-3\n"
+    (tmp_path / "good.toml").write_text(toys.recipe() + long)
+    (tmp_path / "bad.toml").write_text(toys.recipe(training={"learning_rate": "x"}) + long)
+    (tmp_path / "named.toml").write_text('profile = "long"\n' + (tmp_path / "bad.toml").read_text())
+    assert toys.mmgen_here(tmp_path, "check", "good.toml").stdout == "2 configurations in 1 recipe: no errors\n"
+    bad = toys.mmgen_here(tmp_path, "check", "bad.toml")
+    assert bad.returncode == 1 and "training.learning_rate" in bad.stderr
+    assert toys.mmgen_here(tmp_path, "check", "named.toml").stdout == "1 configuration in 1 recipe: no errors\n"
+
+
 def test_show_has_the_origin_of_a_value(tmp_path):
     (tmp_path / "toy.toml").write_text(toys.recipe())
     done = toys.mmgen_here(tmp_path, "show", "toy.toml", "--set", "training.epochs=7")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,6 +77,51 @@ def test_what_a_writer_leaves_that_is_killed_after_its_store_has_its_name_is_rem
         assert names(tmp_path) == ["s.h5", "s.h5.lock", "s.h5.partial"]
     remove_leftovers(path)  # the journal has more than the store
     assert names(tmp_path) == ["s.h5", "s.h5.partial"]
+
+
+def test_what_is_left_is_removed_through_a_link_too(tmp_path):
+    (tmp_path / "linked").mkdir()
+    path, link = tmp_path / "linked/s.h5", tmp_path / "s.h5"
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("a"))
+        writer.finish()
+    link.symlink_to(path)
+    Path(f"{path}.lock").write_text("process 1 on here")
+    remove_leftovers(link)
+    assert names(tmp_path / "linked") == ["s.h5"]
+
+
+def test_leftovers_that_must_not_be_removed_stop_nothing(tmp_path, monkeypatch):
+    path, lock = tmp_path / "s.h5", tmp_path / "s.h5.lock"
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("a"))
+        writer.finish()
+    lock.write_text("process 1 on here")
+    unlink = Path.unlink
+
+    def forbidden(self, missing_ok=False):
+        if self == lock:
+            raise PermissionError(13, "Permission denied", str(self))
+        unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    remove_leftovers(path)
+    assert names(tmp_path) == ["s.h5", "s.h5.lock"]
+
+
+def test_the_journal_of_other_features_is_refused_and_kept(tmp_path):
+    path, other = tmp_path / "s.h5", tmp_path / "other.h5"
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("a"))
+        writer.finish()
+    with StoreWriter(other, {**FINGERPRINT, "digest": "cd34"}) as writer:
+        writer.add(record("a"))
+    journal = Path(f"{path}.partial")
+    Path(f"{other}.partial").rename(journal)
+    before = journal.read_bytes()
+    with pytest.raises(DataError, match="contains features with a different fingerprint"):
+        StoreWriter(path, FINGERPRINT)
+    assert journal.read_bytes() == before
 
 
 def test_another_extractor_or_dtype_is_refused(tmp_path):

@@ -95,16 +95,18 @@ class Fork:
             work()
             status = 0
         except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else FAILED
+            status = 0 if error.code is None else error.code if isinstance(error.code, int) else FAILED
         except (MmgenError, KeyboardInterrupt) as error:
             print(f"error: {error}", file=sys.stderr)
             status = FAILED
         except BaseException:
             traceback.print_exc()
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+            try:  # the work may have closed them, and the disk may be full
+                sys.stdout.flush()
+                sys.stderr.flush()
+            finally:
+                os._exit(status)
 
 
 class _Killer:
