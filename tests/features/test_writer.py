@@ -110,14 +110,14 @@ def test_leftovers_that_must_not_be_removed_stop_nothing(tmp_path, monkeypatch):
 
 
 def test_the_journal_of_other_features_is_refused_and_kept(tmp_path):
-    path, other = tmp_path / "s.h5", tmp_path / "other.h5"
+    path, second = tmp_path / "s.h5", tmp_path / "second.h5"
     with StoreWriter(path, FINGERPRINT) as writer:
         writer.add(record("a"))
         writer.finish()
-    with StoreWriter(other, {**FINGERPRINT, "digest": "cd34"}) as writer:
+    with StoreWriter(second, {**FINGERPRINT, "digest": "cd34"}) as writer:
         writer.add(record("a"))
     journal = Path(f"{path}.partial")
-    Path(f"{other}.partial").rename(journal)
+    Path(f"{second}.partial").rename(journal)
     before = journal.read_bytes()
     with pytest.raises(DataError, match="contains features with a different fingerprint"):
         StoreWriter(path, FINGERPRINT)
