@@ -2,23 +2,15 @@
 
 import pytest
 from kit import toys
+from kit.training import RecordedProgress
 
 from mmgen.data.datasets import Datasets
 from mmgen.data.unread_text import warn_of_unread_text
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
-from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-
-
-class RecordedProgress(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
 
 
 @pytest.fixture

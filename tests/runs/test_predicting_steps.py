@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
+from kit.training import RecordedProgress
 
 import mmgen
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
@@ -16,7 +17,6 @@ from mmgen.evaluation.predict import predict
 from mmgen.inference.load import load_run
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
-from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
 from mmgen.runs.rescore import rescore
@@ -161,14 +161,6 @@ def changed(metrics=METRICS, wording=None, **colors) -> str:
 RECIPE = changed()
 
 
-class Told(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
-
-
 def recipe_of(folder, text):
     (folder / "toy.toml").write_text(text)
     return load(folder / "toy.toml", registry())[0].model_copy(update={"output": str(folder / "runs")})
@@ -176,7 +168,7 @@ def recipe_of(folder, text):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    folder, progress = tmp_path_factory.mktemp("answers"), Told()
+    folder, progress = tmp_path_factory.mktemp("answers"), RecordedProgress()
     return run(recipe_of(folder, RECIPE), progress=progress), progress.lines
 
 

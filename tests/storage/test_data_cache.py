@@ -4,19 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 from kit import toys
+from kit.training import RecordedProgress
 
-from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage.data_cache import DataCache
-
-
-class Lines(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
 
 
 class Data:
@@ -45,7 +37,7 @@ def recipe(tmp_path):
 
 
 def cache(folder):
-    return DataCache(SimpleNamespace(path=folder / "seed-0"), Lines())
+    return DataCache(SimpleNamespace(path=folder / "seed-0"), RecordedProgress())
 
 
 def recalled(folder, data):

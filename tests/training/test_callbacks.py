@@ -8,10 +8,10 @@ from typing import Literal
 
 import pytest
 from kit import toys
+from kit.training import RecordedProgress
 
 from mmgen.configs import CallbackConfig
 from mmgen.parts import Callback, Picture, RunInfo, ShownExample
-from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
@@ -61,20 +61,12 @@ for name in METHODS:
     setattr(Watching, name, noted(name))
 
 
-class Said(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
-
-
 def train(folder, *configs, **changes):
     """A run of the toy recipe with these callbacks: its weights, its log and its output."""
     (folder / "toy.toml").write_text(toys.recipe(output=str(folder / "runs"), **changes))
     recipe = load(folder / "toy.toml", installed())[0]
     recipe = recipe.model_copy(update={"callbacks": {f"watch{n}": config for n, config in enumerate(configs)}})
-    said = Said()
+    said = RecordedProgress()
     place = run(recipe, progress=said, fresh=True)
     steps = [place.step(step) for step in recipe.steps]
     lines = [line for line in said.lines if "callbacks." in line]
