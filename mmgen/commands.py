@@ -98,7 +98,12 @@ training_options = together(  # of the commands that run a recipe
     recipe_argument,
     profile_option,
     set_option,
-    click.option("--step", help="Run only this step and the steps from which it starts."),
+    click.option(
+        "--step",
+        "steps",
+        multiple=True,
+        help="Run only this step and the steps from which it starts. May be repeated.",
+    ),
     click.option("--seed", type=int, help="Shorthand for --set seed=N."),
     click.option(
         "--seeds",

@@ -33,7 +33,7 @@ def run(
     recipe: Path,
     profile: str | None,
     sets: tuple[str, ...],
-    step: str | None,
+    steps: tuple[str, ...],
     seed: int | None,
     seeds: int,
     fresh: bool,
@@ -45,7 +45,7 @@ def run(
     shorthands = [f"callbacks.{name}.type={json.dumps(name)}" for name in trackers]
     shorthands += [f"seed={seed}"] if seed is not None else []
     loaded_recipe, layers = load_recipe(recipe, profile, (*sets, *shorthands))
-    loaded_recipe.check_steps([step] if step is not None else [])
+    loaded_recipe.check_steps(steps)
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
@@ -56,7 +56,7 @@ def run(
     for run_seed in range(loaded_recipe.seed, loaded_recipe.seed + seeds):
         folder = run_recipe(
             loaded_recipe.model_copy(update={"seed": run_seed}),
-            only=step,
+            only=steps,
             fresh=fresh,
             progress=Bars(),
             threads=threads or AUTO,

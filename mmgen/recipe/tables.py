@@ -243,10 +243,10 @@ class Recipe(Config):
             steps.append(before)
         return steps[::-1]
 
-    def ordered(self, only: str | None = None) -> list[str]:
-        """Steps, each after the step that it starts from."""
+    def ordered(self, only: Iterable[str] = ()) -> list[str]:
+        """All steps, or `only` and the steps from which they start; each after the step that it starts from."""
         order: dict[str, None] = {}
-        for step in [only] if only else self.steps:
+        for step in only or self.steps:
             order.update(dict.fromkeys(self.chain(step)))
         return list(order)
 

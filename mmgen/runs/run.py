@@ -56,7 +56,7 @@ class _Prepared:
 def run(
     recipe: Recipe,
     *,
-    only: str | None = None,
+    only: tuple[str, ...] = (),
     fresh: bool = False,
     progress: Progress | None = None,
     threads: int | str | None = None,
@@ -65,7 +65,7 @@ def run(
 ) -> RunFolder:
     """Train, write and score every unfinished step, then write the table and the page.
 
-    only     run only this step and the steps from which it starts
+    only     run only these steps and the steps from which they start; default: all steps
     fresh    delete the contents of the run folder first
     threads  see `training.threads.choose_threads`
     jobs     number of steps that train at the same time (`side_by_side`), or workers elsewhere; default: the recipe's
@@ -145,7 +145,7 @@ def _with_place(layers: Layered) -> Iterator[None]:
 
 def _check_and_build_model(
     recipe: Recipe,
-    only: str | None,
+    only: tuple[str, ...],
     todo: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,

@@ -81,18 +81,18 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Jobs:
-    """The number of processes that train at the same time. `only`: the only step of the run, or None for all."""
+    """The number of processes that train at the same time. `only`: the steps of the run, or () for all."""
 
     count: int
-    only: str | None
+    only: tuple[str, ...]
 
     @classmethod
-    def of(cls, requested: int | None, recipe: Recipe, only: str | None, accelerator: Accelerator) -> Jobs:
+    def of(cls, requested: int | None, recipe: Recipe, only: tuple[str, ...], accelerator: Accelerator) -> Jobs:
         """The requested number, or else the recipe's, limited by the number of cores. With several processes already,
         or on a GPU, the recipe's number is ignored, and a requested number above 1 raises RunError."""
         one_cpu_process = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
         if requested is None:
-            return cls(min(recipe.jobs, cores()) if one_cpu_process and only is None else 1, only)
+            return cls(min(recipe.jobs, cores()) if one_cpu_process and not only else 1, only)
         if requested > 1 and not one_cpu_process:
             where = "in several processes already" if accelerator.num_processes > 1 else "on a GPU"
             raise RunError(f"--jobs {requested}: this run trains {where}; leave out --jobs")
@@ -244,7 +244,7 @@ def begin_early(
     for name in startable[: jobs.count - 1]:
         if not (inputs_file := folder.path / INPUTS).exists():
             write_json(inputs_file, {})  # no step has read features yet
-        running.train(name, Order(recipe.model_dump_json(), folder.path, name, threads, jobs.count, early=True))
+        running.train(name, Order(recipe.model_dump_json(), folder.path, (name,), threads, jobs.count, early=True))
 
 
 def complete_weights(name: str, model: Model, recipe: Recipe, folder: RunFolder, initial: Mapping[str, Tensor]) -> None:

@@ -40,7 +40,7 @@ class Order:
 
     recipe   the recipe as JSON
     folder   the run folder
-    only     build the model for this step and the steps from which it starts; default: for all steps
+    only     build the model for these steps and the steps from which they start; (): for all steps
     threads  see `training.threads.choose_threads`
     jobs     number of processes that share the cores
     early    whether features are still being extracted; the model then has only the inputs of `only`
@@ -48,7 +48,7 @@ class Order:
 
     recipe: str
     folder: Path
-    only: str | None
+    only: tuple[str, ...]
     threads: int | str | None
     jobs: int
     early: bool = False

@@ -174,7 +174,7 @@ def run(
     recipe: Path,
     profile: str | None,
     sets: tuple[str, ...],
-    step: str | None,
+    steps: tuple[str, ...],
     seed: int | None,
     seeds: int,
     fresh: bool,
@@ -193,13 +193,13 @@ def run(
 
     sets = (*sets, *([f"seed={seed}"] if seed is not None else []))
     loaded, layers = load(recipe, installed(), profile, sets)
-    loaded.check_steps([step] if step is not None else [])
+    loaded.check_steps(steps)
     quiet()
     from mmgen.runs.run import run as run_recipe
 
     from .steps import AUTO_THREADS, Seeds, run_seed
 
-    work = Seeds(Path.cwd(), recipe, profile, sets, step, fresh, threads)
+    work = Seeds(Path.cwd(), recipe, profile, sets, steps, fresh, threads)
     numbers = range(loaded.seed, loaded.seed + seeds)
     with engine(address, slots, threads or 1) as cluster:
         tasks = {cluster.submit(run_seed, work, number, cluster, waits=True): f"seed {number}" for number in numbers}
@@ -207,7 +207,7 @@ def run(
     for number in numbers:  # everything is done; the tables now have all seeds
         run_recipe(
             loaded.model_copy(update={"seed": number}),
-            only=step,
+            only=steps,
             progress=Bars(),
             threads=threads or AUTO_THREADS,
             layers=layers,

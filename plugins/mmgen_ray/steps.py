@@ -27,7 +27,7 @@ class Seeds:
     recipe: Path
     profile: str | None
     sets: tuple[str, ...]
-    step: str | None
+    steps: tuple[str, ...]
     fresh: bool
     threads: int | None
 
@@ -43,7 +43,7 @@ def run_seed(work: Seeds, seed: int, engine: Engine) -> None:
         recipe, layers = load(work.recipe, installed(), work.profile, work.sets)
         run(
             recipe.model_copy(update={"seed": seed}),
-            only=work.step,
+            only=work.steps,
             fresh=work.fresh,
             progress=Reports(engine.board, f"seed {seed}", speaks=True),
             threads=work.threads or AUTO_THREADS,

@@ -1,11 +1,13 @@
 """`mmgen run`: options that are refused before anything is trained."""
 
+import pytest
 from kit import toys
 
 
-def test_an_unknown_step(tmp_path):
+@pytest.mark.parametrize("steps", [("--step", "capton"), ("--step", "capton", "--step", "first")])
+def test_an_unknown_step(tmp_path, steps):
     (tmp_path / "toy.toml").write_text(toys.recipe())
-    done = toys.mmgen_here(tmp_path, "run", "toy.toml", "--step", "capton")
+    done = toys.mmgen_here(tmp_path, "run", "toy.toml", *steps)
     assert done.returncode == 1 and "capton" in done.stderr and not (tmp_path / "runs").exists()
 
 

@@ -25,7 +25,9 @@ def recipe(tmp_path):
 
 def test_a_step_comes_after_the_step_it_starts_from(recipe):
     assert recipe.chain("third") == ["first", "second", "third"] and recipe.chain("alone") == ["alone"]
-    assert recipe.ordered() == ["first", "second", "third", "alone"] and recipe.ordered("second") == ["first", "second"]
+    assert recipe.ordered() == ["first", "second", "third", "alone"]
+    assert recipe.ordered(["second"]) == ["first", "second"]
+    assert recipe.ordered(["alone", "second"]) == ["alone", "first", "second"]
 
 
 def test_where_a_step_starts(recipe):

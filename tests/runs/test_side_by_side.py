@@ -158,14 +158,14 @@ def test_several_processes_and_jobs_do_not_go_together(tmp_path):
 @pytest.mark.parametrize(
     ("requested", "cores", "processes", "device", "only", "most"),
     [
-        (None, 4, 1, "cpu", None, 3),  # the recipe's
-        (None, 2, 1, "cpu", None, 2),  # as far as there are cores
-        (None, 4, 2, "cpu", None, 1),
-        (None, 4, 1, "cuda", None, 1),
-        (None, 4, 1, "cpu", "first", 1),
-        (5, 4, 1, "cpu", None, 5),  # who asks is not doubted
-        (1, 4, 1, "cpu", None, 1),
-        (1, 4, 1, "cuda", None, 1),
+        (None, 4, 1, "cpu", (), 3),  # the recipe's
+        (None, 2, 1, "cpu", (), 2),  # as far as there are cores
+        (None, 4, 2, "cpu", (), 1),
+        (None, 4, 1, "cuda", (), 1),
+        (None, 4, 1, "cpu", ("first",), 1),
+        (5, 4, 1, "cpu", (), 5),  # who asks is not doubted
+        (1, 4, 1, "cpu", (), 1),
+        (1, 4, 1, "cuda", (), 1),
     ],
 )
 def test_jobs_default_to_the_recipes(monkeypatch, requested, cores, processes, device, only, most):
@@ -187,7 +187,7 @@ def test_a_process_that_trained_a_step_trains_the_next(monkeypatch):
             self.stopped = True
 
     monkeypatch.setattr(side_by_side, "Process", Learns)
-    early, later = (Order("{}", Path(), None, 1, 2, early=early) for early in (True, False))
+    early, later = (Order("{}", Path(), (), 1, 2, early=early) for early in (True, False))
     running = side_by_side.Running()
     running.train("first", early)
     running.train("second", later)
@@ -218,7 +218,7 @@ def test_a_fork_server_that_is_killed_is_a_line_with_the_step(tmp_path, monkeypa
 
     monkeypatch.setattr(forkserver, "read_signed", killed)
     with pytest.raises(RunError) as error:
-        side_by_side.Running().train("both", Order("{}", tmp_path, None, 1, 2))
+        side_by_side.Running().train("both", Order("{}", tmp_path, (), 1, 2))
     assert str(error.value) == (
         "step 'both': its process could not be started: the process that starts the steps' processes has ended; it may "
         "have been killed for lack of memory; run the same command again to resume, or use --jobs 1"

@@ -328,9 +328,9 @@ class Stopping(Progress):
 @pytest.mark.slow
 def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
     recipe, _ = load(Path("toy.toml"), installed())
-    uninterrupted = run(recipe.model_copy(update={"output": "whole"}), only="pre")
+    uninterrupted = run(recipe.model_copy(update={"output": "whole"}), only=("pre",))
     with pytest.raises(KeyboardInterrupt):
-        run(recipe.model_copy(update={"output": "stopped"}), only="pre", progress=Stopping())
+        run(recipe.model_copy(update={"output": "stopped"}), only=("pre",), progress=Stopping())
     step = place / "stopped/toy/default/seed-0/steps/pre"
     assert {path.name for path in step.iterdir()} == {
         "start.json",
@@ -340,7 +340,7 @@ def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
     }
     theirs = torch.load("bert.bin")
     Path("bert.bin").unlink()
-    again = run(recipe.model_copy(update={"output": "stopped"}), only="pre")
+    again = run(recipe.model_copy(update={"output": "stopped"}), only=("pre",))
     first, second = (load_file(folder.step("pre") / "weights.safetensors") for folder in (uninterrupted, again))
     assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
     pre = load_file(step / "weights.safetensors")
@@ -352,14 +352,14 @@ def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
 @pytest.mark.slow
 def test_seeds_of_other_weights_are_no_seeds_of_a_run(place, caplog):
     recipe, _ = load(Path("toy.toml"), installed())
-    first = run(recipe, only="pre")
+    first = run(recipe, only=("pre",))
     theirs = torch.load("bert.bin")
     torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
-    run(recipe.model_copy(update={"seed": 1}), only="pre")
+    run(recipe.model_copy(update={"seed": 1}), only=("pre",))
     assert [*first.seeds()] == [0]
     assert "(step 'pre' started from different weights); left out" in caplog.text
     torch.save(theirs, "bert.bin")
-    run(recipe.model_copy(update={"seed": 1}), only="pre", fresh=True)
+    run(recipe.model_copy(update={"seed": 1}), only=("pre",), fresh=True)
     assert [*first.seeds()] == [0, 1]
 
 
