@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .errors import UnavailableError
 from .objectives import Rows
-from .sequence import behind_prompts, prompts_in
+from .prompts import behind_prompts, prompts_in
 from .tensors import Batch, Layout, ResolvedExample, Slots, Tail, apply
 
 

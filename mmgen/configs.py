@@ -24,7 +24,7 @@ from pydantic import Field, SerializeAsAny
 from .decoding import Decoding, DecodingConfig
 from .settings import Config
 
-PROMPT = "prompt"  # the label of examples and queries, and of `tensors.Targets` (`mmgen.sequence`)
+PROMPT = "prompt"  # the label of examples and queries, and of `tensors.Targets` (`mmgen.prompts`)
 Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
 Gives = Literal["text", "label", "choice", "region", "boxes", "vectors"]  # kinds of predictions
 

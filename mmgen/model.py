@@ -32,19 +32,9 @@ from .objectives import (
 )
 from .parts import Backbone, Embedder
 from .progress import html_table
+from .prompts import prompts_in
 from .registry import Qualified, built, part_calls
-from .sequence import (
-    Part,
-    Prefix,
-    lay_out,
-    packed,
-    prompts_in,
-    segment_problem,
-    sharing_problem,
-    terms_problem,
-    types_of,
-    unmet,
-)
+from .sequence import Part, Prefix, lay_out, packed, segment_problem, sharing_problem, terms_problem, types_of, unmet
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 Gradients = Mapping[str, Mapping[str, Tensor]]  # objective -> name of a feature -> (B, ...)

@@ -17,21 +17,12 @@ from typing import Any, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from .configs import EmbedderConfig, GeneratorConfig, ObjectiveConfig
+from .configs import PROMPT, EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
-from .sequence import (
-    AVOID,
-    PROMPT,
-    PROMPT_COUNTS,
-    Prefix,
-    behind_prompts,
-    padded,
-    prompts_of,
-    texts_to_avoid,
-    with_prompts_parted,
-)
+from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid, with_prompts_parted
+from .sequence import Prefix
 from .tensors import (
     LOG_PROBABILITY,
     Batch,
@@ -194,7 +185,7 @@ class TextTargets(TargetReader):
     """Targets that are texts: tokens, cut to a limit, the end last. A subclass says how they are laid out.
 
     max_tokens     tokens of a target, its end included
-    reads_prompts  whether `Generator.generate` writes behind prompts (`mmgen.sequence.Prompts`); `collate` lays them
+    reads_prompts  whether `Generator.generate` writes behind prompts (`mmgen.prompts.Prompts`); `collate` lays them
                    out before any targets. Its config then has "prompt" in `query_labels`
     """
 

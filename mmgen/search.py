@@ -18,7 +18,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from .decoding import SAMPLING, Decoding
 from .errors import UnavailableError
 from .parts import Backbone
-from .sequence import Prompts
+from .prompts import Prompts
 from .tensors import Generation
 
 

@@ -297,7 +297,7 @@ class Generation:
     score_kind  which of the two; `mmgen.objectives.Generator.score_kind` declares it, and the core writes it here
     passes      for a generator that does not write from left to right: the text after each pass, its open places as
                 [MASK], for the report
-    prompt      the prompt that the text was written for (`mmgen.sequence`); the core writes it here
+    prompt      the prompt that the text was written for (`mmgen.prompts`); the core writes it here
     """
 
     id: str

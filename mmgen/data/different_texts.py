@@ -9,7 +9,7 @@ from itertools import pairwise
 from ..decoding import Decoding
 from ..errors import DataError
 from ..parts import Backbone
-from ..sequence import AVOID, PROMPT_COUNTS
+from ..prompts import AVOID, PROMPT_COUNTS
 from ..tensors import Batch, Generation
 
 

@@ -21,9 +21,10 @@ from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
+from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
-from ..sequence import AVOID, PROMPT_COUNTS, segment_problem, with_prompts
+from ..sequence import segment_problem
 from ..tensors import LOG_PROBABILITY, All, Batch, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 from .different_texts import choose_different
 from .example_sizes import chunks

@@ -16,8 +16,8 @@ from ..errors import DataError
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
+from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR
-from ..sequence import prompts_of
 from ..storage.generations import as_line
 from ..tensors import Example, Generation
 from ..training.context import StepContext

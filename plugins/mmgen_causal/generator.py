@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from mmgen import Decoding
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
+from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
-from mmgen.sequence import Prefix, Prompts
+from mmgen.sequence import Prefix
 from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets, apply, taken
 
 from . import Causal

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from mmgen.objectives import Sequencer
-from mmgen.sequence import Prefix, Prompts, prompt_slots
+from mmgen.prompts import Prompts, prompt_slots
+from mmgen.sequence import Prefix
 from mmgen.tensors import WRITTEN, Layout, Slots
 
 

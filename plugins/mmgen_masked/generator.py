@@ -17,8 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from mmgen import Decoding
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
+from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
-from mmgen.sequence import Prompts
 from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
 from . import Masked

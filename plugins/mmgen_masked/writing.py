@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from mmgen.objectives import Sequencer
-from mmgen.sequence import Prefix, Prompts, prompt_slots
+from mmgen.prompts import Prompts, prompt_slots
+from mmgen.sequence import Prefix
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
 
 

@@ -14,7 +14,7 @@ from mmgen_scenes.drawn import SceneSet
 from mmgen_scenes.grammar import mentions
 from mmgen_vl.box_words import box_in_words
 
-from mmgen.sequence import one_per_prompt
+from mmgen.prompts import one_per_prompt
 
 from . import ScenePrompts
 

@@ -46,7 +46,7 @@ class Questions(Published):
 
     @property
     def has_prompts(self) -> bool:
-        """Whether its questions have prompts (`mmgen.sequence`)."""
+        """Whether its questions have prompts (`mmgen.prompts`)."""
         return False
 
     @property

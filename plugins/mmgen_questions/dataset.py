@@ -14,8 +14,8 @@ from mmgen_vl.find_files import Finder
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
+from mmgen.prompts import one_per_prompt
 from mmgen.reading.text import join_names
-from mmgen.sequence import one_per_prompt
 from mmgen.tensors import Example
 
 from . import Csv, Jsonl, Questions, Vqa

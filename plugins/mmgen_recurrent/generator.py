@@ -12,8 +12,9 @@ from torch import Tensor
 
 from mmgen import Decoding
 from mmgen.objectives import Sequencer
+from mmgen.prompts import Prompts
 from mmgen.search import Limits, Stepper, as_generations, search
-from mmgen.sequence import Prefix, Prompts
+from mmgen.sequence import Prefix
 from mmgen.tensors import Batch, Generation
 
 from . import MonteCarloDecoding

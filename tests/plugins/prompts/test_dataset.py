@@ -8,7 +8,7 @@ from mmgen_prompts.dataset import asked_about
 from mmgen_scenes.answering import find_answers
 from mmgen_vl.box_words import box_in_words
 
-from mmgen.sequence import prompts_of
+from mmgen.prompts import prompts_of
 from mmgen.testing import DatasetSuite
 
 SIZES = {"train_size": 25, "val_size": 3, "test_size": 12}
