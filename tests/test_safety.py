@@ -30,8 +30,9 @@ from PIL import Image
 
 from mmgen import scoring
 from mmgen.errors import DataError, MmgenError, RecipeError, RunError
-from mmgen.features.extract import extract, folder_pictures
+from mmgen.features.extract import extract
 from mmgen.features.images import FORMATS, SUFFIXES, open_image
+from mmgen.features.picture_sources import folder_pictures
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json

@@ -59,7 +59,8 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
     SOURCE is a folder, tar or parquet files, or a URL. Broken images are listed and skipped. A stopped extraction
     continues when the same command runs again. The files of all shards are one store: give their folder, or a pattern
     such as regions-*-of-8.h5."""
-    from ..features.extract import NoFeatures, pictures_of
+    from ..features.extract import NoFeatures
+    from ..features.picture_sources import pictures_of
     from ..features.shards import Shard
 
     config = _extractor_config(kind, sets)

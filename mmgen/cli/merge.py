@@ -49,8 +49,8 @@ def _merge_answers(path: Path, check: bool) -> None:
 
 
 def _merge_features(path: Path, check: bool, source: str | None) -> None:
-    from ..features.extract import pictures_of
     from ..features.merge import checked_shards, write_merged
+    from ..features.picture_sources import pictures_of
     from ..progress import Bars
 
     store = checked_shards(path, pictures_of(source) if source else None, source or "")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from ..features.extract import picture
 from ..features.images import open_image, upright
+from ..features.picture_sources import picture
 from ..parts import Picture, Record
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store

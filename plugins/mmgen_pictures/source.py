@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmgen.errors import DataError, MissingInput
-from mmgen.features.extract import folder_pictures
+from mmgen.features.picture_sources import folder_pictures
 from mmgen.parts import Picture, Reader
 from mmgen.tensors import ResolvedExample
 

@@ -73,7 +73,7 @@ def extract(
     """
     check_installed()
     from mmgen.configs import ExtractorConfig
-    from mmgen.features.extract import pictures_of
+    from mmgen.features.picture_sources import pictures_of
     from mmgen.recipe.load import part_from
     from mmgen.registry import installed
 

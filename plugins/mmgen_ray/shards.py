@@ -36,7 +36,8 @@ class Extraction:
     def do(self, shard: Shard, board: Any) -> Broken | None:
         """The pictures of a shard that could not be read; None if the shard has no readable picture."""
         from mmgen.configs import ExtractorConfig
-        from mmgen.features.extract import NoFeatures, extract, pictures_of
+        from mmgen.features.extract import NoFeatures, extract
+        from mmgen.features.picture_sources import pictures_of
         from mmgen.recipe.load import part_from
         from mmgen.registry import installed
 

@@ -6,10 +6,8 @@ import pytest
 from PIL import Image
 
 from mmgen.errors import DataError
-from mmgen.features import extract, images
-from mmgen.features.extract import folder_pictures
 from mmgen.features.images import MANY_PIXELS, image_size, open_image
-from mmgen.features.shards import Shard
+from mmgen.features.picture_sources import folder_pictures
 
 
 def test_pictures_are_turned_the_right_way_up(tmp_path):
@@ -25,18 +23,6 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
         with pytest.raises(DataError, match="a.png: not a readable image: Image size .1200 pixels. exceeds limit"):
             open_image(tmp_path / "a.png")
-
-
-def test_folders_without_images_and_with_two_of_one_key(tmp_path):
-    with pytest.raises(DataError, match="no such folder; give a folder of images"):
-        folder_pictures(tmp_path / "no")
-    with pytest.raises(DataError, match="contains no images"):
-        folder_pictures(tmp_path)
-    for name in ("a.png", "a.jpg"):
-        Image.new("RGB", (4, 4)).save(tmp_path / name)
-    with pytest.raises(DataError) as error:
-        folder_pictures(tmp_path)
-    assert str(error.value) == f"{tmp_path}: a.jpg and a.png have the same key 'a'; rename one of them"
 
 
 def test_photos_of_formats_that_are_not_read_are_reported(tmp_path, caplog):
@@ -62,22 +48,3 @@ def test_the_size_of_a_picture_by_its_header():
     Image.new("RGB", (7, 5)).save(small, "PNG")
     assert image_size(BytesIO(small.getvalue())) == (7, 5)
     assert image_size(BytesIO(b"no picture")) is None
-
-
-def test_a_large_folder_is_listed_as_it_is_read(tmp_path, monkeypatch):
-    for name in ("d.png", "c.jpg", "b/f.png", "b/e.png", "a/g.png"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    listed = [picture.key for picture in folder_pictures(tmp_path)]
-    assert listed == ["c", "d", "g", "e", "f"]
-    for module in (extract, images):
-        monkeypatch.setattr(module, "LISTED", 2)
-    pictures = folder_pictures(tmp_path)
-    assert not isinstance(pictures, list)
-    keys = [picture.key for picture in pictures]
-    assert keys == [picture.key for picture in pictures] and sorted(keys) == sorted(listed)
-    parts = [[picture.key for picture in folder_pictures(tmp_path, Shard(number, 2))] for number in (1, 2)]
-    assert sorted(sum(parts, [])) == sorted(listed) and all(parts)
-    (tmp_path / "a" / "d.webp").touch()
-    with pytest.raises(DataError, match="d.png and a/d.webp have the same key 'd'; rename one of them"):
-        list(folder_pictures(tmp_path, None))

@@ -21,9 +21,10 @@ from mmgen_scenes import Scenes
 from PIL import Image
 
 from mmgen.decoding import Decoding
-from mmgen.features.extract import extract, folder_pictures
+from mmgen.features.extract import extract
 from mmgen.features.index import write_index
 from mmgen.features.merge import checked_shards, write_merged
+from mmgen.features.picture_sources import folder_pictures
 from mmgen.features.shards import Shard, ShardOf
 from mmgen.features.writer import StoreWriter
 from mmgen.files import write_text
