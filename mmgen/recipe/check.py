@@ -25,13 +25,6 @@ from .training import Training, merge_training
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 
 
-def _line_number(problem: str) -> tuple[str, int]:
-    """The file and line of a problem, by which problems are sorted."""
-    file, _, rest = problem.partition(":")
-    number = rest.partition(":")[0]
-    return file, int(number) if number.isdigit() else 0
-
-
 class _Check:
     """Collects all problems instead of stopping at the first. `stored`: the tables come from a finished run, whose keys
     may have old names."""

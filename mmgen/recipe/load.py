@@ -12,7 +12,7 @@ from ..configs import DatasetConfig, PartConfig
 from ..errors import RecipeError
 from ..files import json_problem
 from ..registry import Registry
-from .check import _Check, _line_number
+from .check import _Check
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
 
@@ -110,3 +110,10 @@ def resolve(
         raise RecipeError("\n".join(sorted(check.problems, key=_line_number)))
     assert recipe is not None  # it is None only with a problem
     return recipe
+
+
+def _line_number(problem: str) -> tuple[str, int]:
+    """The file and line of a problem, by which problems are sorted."""
+    file, _, rest = problem.partition(":")
+    number = rest.partition(":")[0]
+    return file, int(number) if number.isdigit() else 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from .grammar import Mention
-from .world import Group, Scene, Thing
+from .world import Group, Scene, Thing, center
 
 COUNTS = {2: "two", 3: "three"}
 NEAR = 0.36  # greatest distance between the centres of two near things
@@ -103,9 +103,3 @@ def _build_phrase(group: Group, article: str, least: int, color: str, size: str,
         places=(place,) if place else (),
     )
     return Phrase(f"{article} {nouns} {at_place(place)}".strip(), mention)
-
-
-def center(thing: Thing) -> tuple[float, float]:
-    """x and y of the centre of a thing's box."""
-    x0, y0, x1, y1 = thing.box
-    return (x0 + x1) / 2, (y0 + y1) / 2

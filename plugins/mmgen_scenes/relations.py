@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from .phrases import APART, center
-from .world import Group, Scene, Thing
+from .phrases import APART
+from .world import Group, Scene, Thing, center
 
 NEAR, FAR = 0.33, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
 BACK = 0.05  # a thing that is farther right than this is not to the left beyond doubt

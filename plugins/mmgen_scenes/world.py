@@ -255,3 +255,9 @@ def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 def _side_of_box(box: tuple[float, ...]) -> str:
     x = (box[0] + box[2]) / 2
     return "left" if x < 0.4 else "right" if x > 0.6 else ""
+
+
+def center(thing: Thing) -> tuple[float, float]:
+    """x and y of the centre of a thing's box."""
+    x0, y0, x1, y1 = thing.box
+    return (x0 + x1) / 2, (y0 + y1) / 2

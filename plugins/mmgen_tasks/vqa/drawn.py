@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mmgen_scenes.answering import find_answers
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
-from mmgen_scenes.world import sample
-from mmgen_vl.answers import weights
+from mmgen_scenes.world import KINDS, SORT, SORTS, sample
+from mmgen_vl.answers import PEOPLE, weights
 
 from mmgen.tensors import Example
 
@@ -20,6 +20,34 @@ if TYPE_CHECKING:
     from .config import SceneAnswers
 
 UNANSWERABLE = "unanswerable"
+ALIKE = {  # colours that people confuse
+    "red": ("orange", "purple"),
+    "orange": ("red", "yellow"),
+    "yellow": ("orange", "white"),
+    "green": ("blue", "yellow"),
+    "blue": ("purple", "green"),
+    "purple": ("blue", "red"),
+    "white": ("yellow",),
+    "black": ("brown",),
+    "brown": ("black", "orange"),
+}
+WRONG_ANSWERS = {  # an answer -> the wrong answers of a person who does not look well
+    **{
+        "yes": ("no",),
+        "no": ("yes",),
+        "left": ("right",),
+        "right": ("left",),
+        "1": ("2",),
+        "2": ("1", "3"),
+        "3": ("2",),
+    },
+    **ALIKE,
+    **{
+        place: tuple(wrong_place for wrong_place in questions.ON.values() if wrong_place != place)
+        for place in questions.ON.values()
+    },
+    **{kind: tuple(wrong_kind for wrong_kind in SORTS[SORT[kind]] if wrong_kind != kind) for kind in KINDS},
+}
 
 
 class DrawnAnswers(DrawnDataset):
@@ -46,11 +74,11 @@ class DrawnAnswers(DrawnDataset):
         known = things(scene)
         examples = []
         written = questions.write(rng, scene, config.questions, rates)
-        all_answers = [questions.sample_people(rng, question) for question in written]
+        all_answers = [sample_people(rng, question) for question in written]
         if config.unanswerable:
             self._add_unanswerable(written, all_answers, split, i, known)
         for place, (question, answers) in enumerate(zip(written, all_answers, strict=True)):
-            kind = UNANSWERABLE if question.answer == UNANSWERABLE else questions.answer_type(question.answer)
+            kind = UNANSWERABLE if question.answer == UNANSWERABLE else answer_type(question.answer)
             examples.append(
                 Example(
                     f"{scene.id}-{place}",
@@ -82,5 +110,20 @@ class DrawnAnswers(DrawnDataset):
                 question = rng.choice(questions.write(rng, another, config.questions, rates))
                 if find_answers(question.text, known).reason == "not there":
                     written[place] = replace(question, answer=UNANSWERABLE)
-                    all_answers[place] = (*[UNANSWERABLE] * (questions.PEOPLE - 1), question.answer)
+                    all_answers[place] = (*[UNANSWERABLE] * (PEOPLE - 1), question.answer)
                     break
+
+
+def sample_people(rng: Random, question: questions.Question) -> tuple[str, ...]:
+    """The answers of ten people: nine agree, and one gives a near miss that the question does not name."""
+    answers = [question.answer] * PEOPLE
+    question_words = question.text[:-1].split()
+    answers[rng.randrange(PEOPLE)] = rng.choice(
+        [answer for answer in WRONG_ANSWERS[question.answer] if answer not in question_words]
+    )
+    return tuple(answers)
+
+
+def answer_type(answer: str) -> str:
+    """VQA's type of an answer."""
+    return "yes/no" if answer in ("yes", "no") else "number" if answer in questions.NUMBERS.values() else "other"

@@ -16,38 +16,12 @@ from random import Random
 
 from mmgen_scenes.phrases import at_place, definite_phrase, is_or_are, single_phrase, uncolored_phrase, varied_phrase
 from mmgen_scenes.relations import RELATIONS, ahead, closest, larger, moves, only_related, related
-from mmgen_scenes.world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORT, SORTS, Group, Kind, Scene, Thing, sample
+from mmgen_scenes.world import COLORS, GROUNDS, KINDS, SIDES, SIZES, Group, Kind, Scene, Thing, sample
 
 NUMBERS = {1: "1", 2: "2", 3: "3"}
 ON = {ground: at_place(ground) for ground in GROUNDS}  # "where" questions are about things on the ground
 ANSWERS = ("yes", "no", *NUMBERS.values(), *COLORS, *SIDES, *ON.values(), *KINDS)
 
-PEOPLE = 10  # people who answer a question
-ALIKE = {  # colours that people confuse
-    "red": ("orange", "purple"),
-    "orange": ("red", "yellow"),
-    "yellow": ("orange", "white"),
-    "green": ("blue", "yellow"),
-    "blue": ("purple", "green"),
-    "purple": ("blue", "red"),
-    "white": ("yellow",),
-    "black": ("brown",),
-    "brown": ("black", "orange"),
-}
-WRONG_ANSWERS = {  # an answer -> the wrong answers of a person who does not look well
-    **{
-        "yes": ("no",),
-        "no": ("yes",),
-        "left": ("right",),
-        "right": ("left",),
-        "1": ("2",),
-        "2": ("1", "3"),
-        "3": ("2",),
-    },
-    **ALIKE,
-    **{place: tuple(wrong_place for wrong_place in ON.values() if wrong_place != place) for place in ON.values()},
-    **{kind: tuple(wrong_kind for wrong_kind in SORTS[SORT[kind]] if wrong_kind != kind) for kind in KINDS},
-}
 
 MOST_OF_A_FORM = 2  # questions of one form per scene
 TOPICS = 6  # topics tried for a form before another form is drawn
@@ -85,21 +59,6 @@ def write(rng: Random, scene: Scene, count: int, rates: Mapping[tuple[str, str, 
             if len(written) == count:
                 break
     return list(written.values())
-
-
-def sample_people(rng: Random, question: Question) -> tuple[str, ...]:
-    """The answers of ten people: nine agree, and one gives a near miss that the question does not name."""
-    answers = [question.answer] * PEOPLE
-    question_words = question.text[:-1].split()
-    answers[rng.randrange(PEOPLE)] = rng.choice(
-        [answer for answer in WRONG_ANSWERS[question.answer] if answer not in question_words]
-    )
-    return tuple(answers)
-
-
-def answer_type(answer: str) -> str:
-    """VQA's type of an answer."""
-    return "yes/no" if answer in ("yes", "no") else "number" if answer in NUMBERS.values() else "other"
 
 
 @lru_cache(maxsize=16)

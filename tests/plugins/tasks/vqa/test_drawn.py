@@ -6,7 +6,8 @@ import pytest
 from mmgen_scenes import Scenes
 from mmgen_scenes.answering import find_answers
 from mmgen_tasks import SceneAnswers
-from mmgen_tasks.vqa.drawn_questions import ANSWERS, WRONG_ANSWERS
+from mmgen_tasks.vqa.drawn import WRONG_ANSWERS
+from mmgen_tasks.vqa.drawn_questions import ANSWERS
 from pydantic import ValidationError
 
 from mmgen.testing import DatasetSuite
@@ -92,3 +93,10 @@ def test_a_share_of_the_questions_names_what_is_not_there():
         assert example.inputs["answer"] == example.facts["answer_type"] == "unanswerable"
     tested = [example for example in changed.split("test") if example.inputs["answer"] == "unanswerable"]
     assert tested and all(Counter(example.targets)["unanswerable"] == 9 for example in tested)
+
+
+def test_types_of_answers(data):
+    for example in (example for name in data.splits() for example in data.split(name)):
+        answer = max(example.labels["answers"], key=example.labels["answers"].get)
+        kind = "yes/no" if answer in ("yes", "no") else "number" if answer.isdigit() else "other"
+        assert example.facts["answer_type"] == kind and example.facts["image"] == example.inputs["image"]

@@ -143,10 +143,3 @@ def test_no_question_asks_where_frontal_things_look(examples):
     for example in examples:
         if re.search("looking|going", example.inputs["question"]):
             assert not re.search(r"\b(cat|rabbit|boat)\b", example.inputs["question"])
-
-
-def test_types_of_answers(examples):
-    for example in examples:
-        answer = max(example.labels["answers"], key=example.labels["answers"].get)
-        kind = "yes/no" if answer in ("yes", "no") else "number" if answer.isdigit() else "other"
-        assert example.facts["answer_type"] == kind and example.facts["image"] == example.inputs["image"]
