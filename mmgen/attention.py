@@ -1,4 +1,4 @@
-"""The attention mask: one rule for training, decoding and probes.
+"""The attention mask: which slot may see which, in training, decoding and probes; caches of keys and values.
 
 The method is BERT-gen's (bertgen, section 3.2): the input X sees itself only; the token y_t sees X and y_1..y_t; the
 [MASK] m_t that predicts y_t sees X, y_1..y_(t-1) and itself. Written over roles, groups and times, the rule lets every

@@ -1,4 +1,4 @@
-"""Attention maps of generated texts: the attention of the slot that predicts each token, to every slot it sees.
+"""Attention maps of generated texts: from the slot that predicts each token to every slot, summed by word and input.
 
 This works for any generator and encoder: the text is laid out as for training, and the attention is read from the slots
 that predict its tokens. Reports and probes use this module; `word_attention` gives the maps by words."""

@@ -1,4 +1,4 @@
-"""Cards: how a renderer shows an example and its prediction on the page and in the terminal. Needs no torch.
+"""Cards: what a renderer shows of an example and its prediction (bars, boxes, choices, texts), checked. No torch.
 
 A box is (x0, y0, x1, y1), relative to the picture's size. A share is a number from 0 to 1."""
 

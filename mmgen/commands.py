@@ -1,4 +1,4 @@
-"""Shared by all modules of commands, also those of plugins: arguments, options, silenced libraries, the resume hint."""
+"""What modules of commands share, also those of plugins: arguments, options such as --set, and silenced libraries."""
 
 from __future__ import annotations
 

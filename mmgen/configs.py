@@ -1,5 +1,4 @@
-"""Configs: one frozen pydantic class per part, which is its name in TOML, its schema, its documentation and its
-builder.
+"""Configs: for each kind of part, a frozen pydantic class that is its table in TOML, its documentation and its builder.
 
 A part's config subclasses the class of its kind below, sets `type` to its name, and builds the part. Importing a config
 must not import torch, so `build` imports the part's module when it is called:

@@ -1,5 +1,6 @@
-"""Decoding: the options of text generation. A generator names the class of its options; `Decoding` is the one of
-generators that write from left to right."""
+"""Decoding: the options of text generation, their defaults and the combinations that are refused.
+
+A generator names the class of its options; `Decoding` is the one of generators that write from left to right."""
 
 from __future__ import annotations
 

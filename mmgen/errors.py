@@ -1,4 +1,4 @@
-"""Errors that a person can cause: the command line prints them without a traceback and exits with 1."""
+"""Errors that a person can cause; how they show untrusted text; did-you-mean; the refusal to read pipes and devices."""
 
 from __future__ import annotations
 

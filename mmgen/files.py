@@ -1,5 +1,8 @@
-"""Files that survive a kill, since each appears under its name only when it is complete; locks that end with their
-process; reading texts and JSON with a size limit and clear errors; and the key of an image from its file name."""
+"""Files: written completely or not at all, locks, names not to be overwritten, reading JSON, digests, image keys.
+
+A file survives a kill, since it appears under its name only when it is complete; a lock ends with its process; texts
+and JSON are read with a size limit and clear errors.
+"""
 
 from __future__ import annotations
 

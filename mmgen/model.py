@@ -1,4 +1,4 @@
-"""The model: a backbone, the embedders of its inputs, and the generator that trains and writes with them.
+"""The model: backbone, embedders, generator and objectives; lays out, embeds and encodes rows; `compose` builds it.
 
 Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] caption`, then the text.
 """

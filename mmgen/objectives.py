@@ -1,4 +1,6 @@
-"""Objectives: what a step trains. Generators are objectives that also write. Shape letters are those of
+"""Objectives and generators: contracts of target readers, losses, predictions and texts; checks of what they return.
+
+Objectives are what a step trains. Generators are objectives that also write. Shape letters are those of
 `mmgen.tensors`.
 
 An objective has two halves. Its `reader`, a `TargetReader`, runs in loader workers: it has no parameters, and says what

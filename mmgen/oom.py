@@ -1,5 +1,4 @@
-"""Retry work that runs out of memory in halves, down to a single item. If a single item does not fit, the error says so
-in one line."""
+"""Lack of memory: recognise it, split items and examples in halves, retry down to a single item, or say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots in one style: one colour per step, an ink that a page can replace, and byte-identical SVG and PNG files.
+"""Plots in one style: figures, a colour per step, byte-identical SVG and PNG files, and SVG for use inside a page.
 
 matplotlib is used through its objects, without global state.
 """

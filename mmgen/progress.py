@@ -1,4 +1,4 @@
-"""Output for people: lines, tables, and a progress line during long work.
+"""Output for people: progress lines, text fitted to the terminal, aligned tables, numbers, HTML tables of notebooks.
 
 Everything that is printed goes through `tell` or `Bars`: text from outside cannot control the terminal, and wide text
 is fitted to its width. Files and JSON keep texts unchanged. Stages report to a `Progress`.

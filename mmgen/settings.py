@@ -1,4 +1,4 @@
-"""Settings: the base class of everything that a recipe sets."""
+"""Settings: the base class of everything that a recipe sets; frozen, without unknown keys."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -1,4 +1,4 @@
-"""The command line. Heavy imports are inside the commands, so that `--help` and `mmgen plugins` start quickly."""
+"""The entry of the command line: `main`, errors as one line, exit codes, signals, a lost output. Starts quickly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the commands that query a finished run: print the answers, or write them line by line."""
+"""Where answers go, for all commands that query a run: to the terminal, a file line by line, or the file of a shard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `mmgen data`: check, export."""
+"""The commands `mmgen data`: check (what a recipe's data has and lacks), export (in a published format)."""
 
 from __future__ import annotations
 

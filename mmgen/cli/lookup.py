@@ -1,4 +1,4 @@
-"""Lookup of commands, of the core and of plugins. A command's module is imported when the command is called."""
+"""Finds a command by its name, in the core or a plugin, and names plugins that failed. A call imports its module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about finished models: export, push and info."""
+"""Commands about finished models: export to a folder, push to the hub, info."""
 
 from __future__ import annotations
 

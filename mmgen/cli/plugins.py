@@ -1,4 +1,4 @@
-"""The command `mmgen plugins`: list all installed parts, or the keys of one part."""
+"""The command `mmgen plugins`: list all installed parts and failed plugins, or the keys of one part."""
 
 from __future__ import annotations
 

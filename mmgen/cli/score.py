@@ -1,4 +1,4 @@
-"""The command `mmgen score`: score any predictions against any references, or the results of a run."""
+"""The command `mmgen score`: score files of predictions against references, or a run or an export again."""
 
 from __future__ import annotations
 

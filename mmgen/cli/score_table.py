@@ -1,4 +1,4 @@
-"""The output of `mmgen score`: the table, the notes and the JSON file."""
+"""How `mmgen score` shows scores: the table, its notes, the JSON file, and a row for every example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collates examples into batches, in the loader's workers."""
+"""Collates examples into batches in the loader's workers: reads, masks and augments inputs; counts pairs and slots."""
 
 from __future__ import annotations
 

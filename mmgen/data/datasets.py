@@ -1,4 +1,4 @@
-"""The data sets of a recipe: its own `[data]` and the data sets of single steps."""
+"""The data sets of a recipe, built and checked once: splits, sources, texts, vocabularies, pictures, fingerprint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exactly n different texts, chosen from many by score and distance."""
+"""Exactly n different texts, chosen from many by score and distance, also from texts that a query is to avoid."""
 
 from __future__ import annotations
 

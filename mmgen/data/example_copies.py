@@ -1,4 +1,4 @@
-"""Copies of examples that their data set makes one by one, so that a run makes each of them once before training."""
+"""Copies of examples in a temporary file, for data sets that make them one by one: a run makes each of them once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures: the sizes of a source's training examples as arrays, from which a step's plan follows."""
+"""The sizes of a source's training examples (pairs, slots, files) as arrays, from which a step's plan follows."""
 
 from __future__ import annotations
 

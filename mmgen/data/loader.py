@@ -1,4 +1,4 @@
-"""The loader: the workers of one process collate its micro-batches."""
+"""The loader: workers collate the micro-batches of a process, its share of each update; the time it waits for them."""
 
 from __future__ import annotations
 

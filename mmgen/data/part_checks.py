@@ -1,6 +1,7 @@
-"""Checks of what parts return: examples, reads, texts, predictions and scores. A mistake raises PluginError, whose one
-line names the part. Runs and the suites of `mmgen.testing` call the same checks. (Segments are checked in
-`mmgen.sequence`, losses in `mmgen.objectives`.)"""
+"""Calls parts and checks their results: examples, reads, targets, texts, predictions, scores; mistakes name the part.
+
+A mistake raises PluginError, whose one line names the part. Runs and the suites of `mmgen.testing` call the same
+checks. (Segments are checked in `mmgen.sequence`, losses in `mmgen.objectives`.)"""
 
 from __future__ import annotations
 

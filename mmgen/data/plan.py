@@ -1,4 +1,4 @@
-"""Plan: the examples of every optimiser update of a step, a function of (seed, step, epoch)."""
+"""The plan of a step: which examples each update learns from, in which micro-batches, by seed, step and epoch alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds and draws: every random choice is a function of a seed and a place."""
+"""Random draws, each a function of a seed and a place: generators, torch's seeds, one of each input's alternatives."""
 
 from __future__ import annotations
 

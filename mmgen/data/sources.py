@@ -1,4 +1,4 @@
-"""Sources: the data sets that a step is trained on, each with its share, inputs and objectives."""
+"""Sources: the data sets that a step is trained on, each with its share, inputs and objectives; no id is in two."""
 
 from __future__ import annotations
 

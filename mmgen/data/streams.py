@@ -1,4 +1,4 @@
-"""Examples of a stream by position, for the plan's samples."""
+"""Reads the examples of a stream by position, as the samples of a plan ask for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collapse: a remark if a model writes nothing, or the same text for every input."""
+"""Remarks on empty texts: a model that writes nothing or the same for every input, a text that repeats itself."""
 
 from __future__ import annotations
 

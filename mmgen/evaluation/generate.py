@@ -1,5 +1,4 @@
-"""Generate texts for examples, or for all examples of a split, distributed over processes, in the order of the
-split."""
+"""Generate texts for examples or a split: prompts checked, work spread over processes, results in the split's order."""
 
 from __future__ import annotations
 

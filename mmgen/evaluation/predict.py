@@ -1,4 +1,4 @@
-"""Predict values other than texts for examples, or for all examples of a split, distributed over processes."""
+"""Predict values other than texts (labels, choices, regions, vectors) for examples or a split, over all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run probes on the steps of a finished run. The folder of a probe appears only when it is complete."""
+"""Run probes on finished steps; write the tables, plots and notes of each into a folder, and read them again."""
 
 from __future__ import annotations
 

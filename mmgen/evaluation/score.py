@@ -1,4 +1,4 @@
-"""Score the texts or predictions of a step with metrics."""
+"""Build metrics, score a step's texts or predictions, merge the columns of metrics; write and read scores.json."""
 
 from __future__ import annotations
 

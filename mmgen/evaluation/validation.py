@@ -1,4 +1,4 @@
-"""Scores of a step's present weights on validation examples, while it trains."""
+"""While a step trains: predictions for validation examples, their scores, and what callbacks show of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Classes of regions: a detector's most probable classes for each region, with probabilities. Feature stores save them,
-and models that mask regions predict them."""
+"""Classes of regions: the k most probable of a detector for each region, made from distributions and expanded again.
+
+Feature stores save them, and models that mask regions predict them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored features as an input: the reader of a feature store, and W, the linear layer in front of the encoder.
+"""Stored features as an input: the reader of a store (regions, gaps, masking), and W, the layer before the encoder.
 
 A plugin adds a config and the names of the slots: regions and grids are both such plugins.
 """

@@ -1,4 +1,4 @@
-"""Fill a feature store from pictures, or from a file of published features."""
+"""Fill a feature store from pictures or a published file: continue, wait for another process, list what is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints of features: the extractor and settings that made them, and differences between two."""
+"""Fingerprints of features: the extractor and settings that made them; whether two are the same, how they differ."""
 
 from __future__ import annotations
 

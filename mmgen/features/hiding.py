@@ -1,4 +1,4 @@
-"""Masked regions: which regions of a picture are predicted, and which of those are masked (VL-BERT, section 3.3)."""
+"""Masked regions: draws which regions of a picture are predicted, and which of those are hidden (VL-BERT, 3.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Untrusted image files: find the images of a folder, and open an image."""
+"""Untrusted image files: list those of a folder, by key; open one as RGB, turned upright; its size from the header."""
 
 from __future__ import annotations
 

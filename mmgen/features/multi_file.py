@@ -1,4 +1,4 @@
-"""Feature stores in several files, read as one: too large for one file, or created on several machines.
+"""A feature store in several files, read as one: too large for one file, or created on several machines.
 
 `files_of` takes a file, a folder of files, or a pattern (`regions/*.h5`). All files must have the same fingerprint
 and width, and each image must be in only one file.

@@ -1,5 +1,4 @@
-"""Inputs whose features come from random weights. A reader of the results must know: such features are
-untrained."""
+"""Which inputs have features from random weights: remarks, since a reader of results must know."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Shards: work shared by several machines. The hash of its key says in which shard a picture or a query is, so shards
-need not know of each other, and together they are what one process does."""
+"""Shards: work shared by several machines. The hash of a key says which shard has a picture or a query.
+
+So shards need not know of each other, and together they are what one process does."""
 
 from __future__ import annotations
 

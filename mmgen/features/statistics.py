@@ -1,4 +1,4 @@
-"""Statistics that initialise a linear layer in front of an encoder: of the features, and of word embeddings."""
+"""Means and deviations of stored features and word embeddings: to initialise a layer, to recognise unlike pictures."""
 
 from __future__ import annotations
 

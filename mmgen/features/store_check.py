@@ -1,4 +1,4 @@
-"""Check the records that are written to a feature store."""
+"""Check the records that are written to a feature store: shapes, finite numbers, boxes (clipped), class names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Read untrusted HDF5 files: libhdf5 must not hang, and the data must be in the file itself, without Python objects,
-and not larger than the size of the file allows."""
+"""Open untrusted HDF5 files, checked in a separate process first: only plain local data, of a plausible size.
+
+libhdf5 must not hang, and the data must be in the file itself, without Python objects, and not larger than the size
+of the file allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a feature store: records go to a journal beside the store, and `finish` assembles the HDF5 file from it.
+"""Write a feature store: records go to a journal beside it, `finish` assembles the HDF5 file; leftovers are deleted.
 
 A kill at any moment loses at most the record that was being written; the next writer continues after the last complete
 one. The file appears under its name only when it is complete.

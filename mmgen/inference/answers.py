@@ -1,4 +1,4 @@
-"""Answers to queries, and the file to which they are written line by line."""
+"""Answers to queries: value, score, JSON, view in a notebook; and the file to which they are written line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export: write one step of a run as a folder that needs nothing else, neither the run nor a hub."""
+"""Export: write one step of a run as a folder (config, weights, extractors, licences) that needs no run and no hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An export with the data of a recipe, for commands that need examples: an export has none."""
+"""An export with the data of a recipe, for commands that need examples: its step, its examples, its predictions."""
 
 from __future__ import annotations
 

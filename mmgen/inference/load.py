@@ -1,4 +1,4 @@
-"""Loading of a run as the predictor of one step, and the choice of a step for queries."""
+"""Load a run or an export as a predictor; device, dtype, settings that may change; which step suits the queries."""
 
 from __future__ import annotations
 

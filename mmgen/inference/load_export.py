@@ -1,4 +1,4 @@
-"""Exports as predictors: config.json to parts, weights into them. Reads nothing outside of the folder."""
+"""Exports as predictors: config.json to parts, weights into them, extractors. Reads nothing outside of the folder."""
 
 from __future__ import annotations
 

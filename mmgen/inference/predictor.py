@@ -1,4 +1,4 @@
-"""The predictor: answers queries with one step of a run. Used by the command line, by scripts and by services."""
+"""The predictor answers queries with one step: prepares examples, runs batches, words errors; exports and pushes."""
 
 from __future__ import annotations
 

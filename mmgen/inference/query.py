@@ -1,4 +1,4 @@
-"""Queries to a run, from Python values, image files, folders of images, JSONL lines and NAME=VALUE pairs."""
+"""Queries from Python values, image files, folders of images, JSONL lines and NAME=VALUE pairs, with their checks."""
 
 from __future__ import annotations
 

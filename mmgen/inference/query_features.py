@@ -1,5 +1,4 @@
-"""Features of queries, for inputs that read features from a store: the extractor of the training features also extracts
-the features of a query's pictures."""
+"""Features of a query's pictures, by the extractor of the training features; remarks on pictures unlike those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in queries: match the values of a query to the inputs and labels of one step; find missing and unread names."""
+"""Names in queries: match values to the inputs and labels of a step; missing and unread names; quoted for errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and features in queries, in all accepted forms, with the checks of a feature store."""
+"""Values of queries as pictures, boxes or features, in all accepted forms, with the checks of a feature store."""
 
 from __future__ import annotations
 

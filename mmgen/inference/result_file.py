@@ -1,4 +1,4 @@
-"""Result files: predictions of a run's steps for a full split, in the format that a task's evaluation reads."""
+"""Write a result file: predictions of a run or an export for a split, in the format that a task's evaluation reads."""
 
 from __future__ import annotations
 

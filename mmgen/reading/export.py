@@ -1,4 +1,4 @@
-"""Exporters: the contract of parts that write a data set in a published format."""
+"""Exporters: the contract of parts that write a data set in a published format; saves JSON and lines of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result files: predictions in the format of a task's official evaluation and leaderboard."""
+"""Result files: the contract of formats that a task's official evaluation or leaderboard reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads text and JSON files of any origin. Every fault becomes one DataError with the file and the place in it."""
+"""Reads text, gzip, JSON and its lists from anywhere: ids, keys and texts on one line; faults name file and place."""
 
 from __future__ import annotations
 

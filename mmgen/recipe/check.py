@@ -1,4 +1,4 @@
-"""Check the merged tables of a recipe and report every mistake, one line each."""
+"""Check the merged tables of a recipe, one by one and their references; every mistake is a line."""
 
 from __future__ import annotations
 

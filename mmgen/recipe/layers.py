@@ -1,5 +1,6 @@
-"""Merge the layers of a recipe, parent < file < profile < --set, and record which layer each value came from. A profile
-may extend another profile, whose values it overrides.
+"""Merge the layers of a recipe, parent < file < profile < --set, read from TOML, with the origin of every value.
+
+A profile may extend another profile, whose values it overrides.
 
 Tables are merged key by key. A table whose `type` changes starts empty, since the keys belong to another part.
 """

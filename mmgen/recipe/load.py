@@ -1,4 +1,4 @@
-"""Recipes: TOML in, checked parts and steps out."""
+"""Read a recipe from TOML, from a saved run or with --set; resolve its merged tables to one checked `Recipe`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Paths in a recipe: which keys are paths, and how they are resolved. A path is relative to the folder of the file that
-contains it; a path of --set is relative to the current folder, as all paths on the command line are."""
+"""Paths in a recipe: which keys are paths, what they are relative to, and their real paths on this machine.
+
+A path is relative to the folder of the file that contains it; a path of --set is relative to the current folder, as
+all paths on the command line are."""
 
 from __future__ import annotations
 

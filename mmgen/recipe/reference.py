@@ -1,4 +1,4 @@
-"""The reference of all recipe keys in Markdown, from the pydantic models of the installed parts."""
+"""The reference of all recipe keys in Markdown (values, defaults, descriptions), from the models of installed parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check the objectives of steps: they exist, and fit the step's inputs, its data and one another."""
+"""Check what steps train, predict and are scored on: objectives must fit inputs, data, settings and one another."""
 
 from __future__ import annotations
 

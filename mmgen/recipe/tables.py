@@ -1,4 +1,4 @@
-"""The tables of a recipe, checked by pydantic: training, sequence, step, and the recipe itself."""
+"""A checked recipe as classes: steps, sources and all; what a step predicts, the order of steps, the identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the files of published weights that a step starts from. Reads no tensor."""
+"""Find the files of published weights that a step starts from, and errors in their names. Reads no tensor."""
 
 from __future__ import annotations
 

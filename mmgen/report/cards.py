@@ -1,4 +1,4 @@
-"""Cards of the page, one per example: its pictures and texts, each step's answer, and the correct answer."""
+"""Cards of the page, one per example: its pictures and texts, each step's answer (read here), the correct answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table on the page: rows in groups, 95 % intervals under the values, the best value of a column in bold."""
+"""The table on the page: rows in groups, 95 % intervals under the values, the best values in bold, and their notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thumbnails of a data set's pictures, as JPEGs embedded in the page."""
+"""Pictures on the page: finds those of examples in their data set, and makes thumbnails, JPEGs inside the page."""
 
 from __future__ import annotations
 

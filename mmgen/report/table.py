@@ -1,4 +1,4 @@
-"""The table of a run or of its seeds: a row per step, and rows for published scores, people and chance."""
+"""The table of a run (table.md, terminal): steps, decodings, people, chance, the paper; the mean over seeds; notes."""
 
 from __future__ import annotations
 

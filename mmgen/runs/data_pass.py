@@ -1,4 +1,4 @@
-"""The one walk through the data of the steps to train: what examples lack, their sizes, and targets that are cut."""
+"""The one walk through the data before training: checks examples, measures their sizes, counts targets that are cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preparation of a run before its first step: features, the model, metrics."""
+"""Before a run's first step: announce data and licences, build metrics and model, extract features, initialise heads."""
 
 from __future__ import annotations
 

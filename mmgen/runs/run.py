@@ -1,4 +1,4 @@
-"""The run of a recipe, from the recipe to the report."""
+"""The run of a recipe, from start to report: all steps, tables and page; the page of a finished run again."""
 
 from __future__ import annotations
 

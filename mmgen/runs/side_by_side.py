@@ -1,4 +1,4 @@
-"""Parallel training of steps that do not start from one another, each in a separate process.
+"""Train several steps at the same time, each in a separate process: start, wait, stop; steps that can start early.
 
 The run's process then trains no step. It starts the other processes, prints their progress, and scores each finished
 step. Every process builds the same model from the same recipe and seed, and the weights of a step depend only on its

@@ -1,4 +1,4 @@
-"""The start of steps from published weights or an export: each part selects its tensors, once, before training.
+"""Start steps from published weights or an export: each part selects its tensors; checks of shapes, words, files.
 
 The step's folder keeps the selected tensors (`start.safetensors`, until the step is trained), so that a resumed run
 does not need the published files, and a record of their source (`start.json`, permanently).

@@ -1,4 +1,4 @@
-"""One step of a run: train it, write its texts or predictions, score them. A stopped step resumes."""
+"""One step of a run: train it, write its texts or predictions, score them; what it shows and validates. Resumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a step and its data before the first step trains."""
+"""Checks before training: examples without input or target, patterns of parameters, validation data, varying reads."""
 
 from __future__ import annotations
 

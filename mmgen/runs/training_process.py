@@ -1,5 +1,4 @@
-"""The work of a process that trains steps for a run (`side_by_side`): build data and model once, then train each
-requested step in turn."""
+"""Inside a process that trains steps for a run (`side_by_side`): build data and model once, train steps in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a run's walk through its data found, in files beside the folders of the seeds, which share them:
+"""What a run's walk through its data gave, saved for other seeds and restarts; the parts and files it depends on.
+
+The files are beside the folders of the seeds, which share them:
 
 data/examples-<hash>.safetensors   the fingerprint of all examples, which are checked
 data/sizes-<hash>.safetensors      the sizes of a step's training examples, none of which lacks anything

@@ -1,4 +1,4 @@
-"""Further decodings: texts that a finished step has generated again with settings other than the recipe's.
+"""Further decodings, texts of a finished step with other settings: their folders, names, labels, and claims.
 
 steps/<step>/decodings/<name>/{decoding.json, generations.jsonl, scores.json}
 """

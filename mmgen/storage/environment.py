@@ -1,4 +1,4 @@
-"""The environment of a run: versions, machine and device."""
+"""The environment of a run: versions of packages, digests of their sources, machine and device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of an export: the folder with one step's model that needs nothing else.
+"""The files of an export, written and read: config.json, vocabularies, weights and their shapes; no local paths.
 
 config.json          the step, its parts' configs, decoding, plugins, licences
 model.safetensors    weights, in shards with an index over 5 GB

@@ -1,4 +1,4 @@
-"""Generations of a step: the lines of `generations.jsonl`."""
+"""The lines of `generations.jsonl`, a step's texts: made, read, the best of each example, whether all are there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files: the files of a run folder that describe the model besides its weights, and building the model."""
+"""Files of a run that describe its model besides weights (parts, classes, features); builds the model from them."""
 
 from __future__ import annotations
 

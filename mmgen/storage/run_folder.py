@@ -1,4 +1,4 @@
-"""A run's folder: its files, the recipe it belongs to, and a lock so that only one process writes it.
+"""A run's folder: names of its files, the recipe that owns it, its lock, times, sessions, other seeds, leftovers.
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/

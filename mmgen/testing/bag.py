@@ -1,5 +1,4 @@
-"""A fake embedder that uses all options of a segment: a text whose words share one position, whose end has another
-position, and which adds a term to every slot of the row."""
+"""The fake embedder `bag`: words share one position, the end has another, and a term is added to every slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backbones: cached keys and values of earlier slots (`mmgen.attention.Cache`) change nothing."""
+"""Tests of the backbone suite: cached keys and values of earlier slots (`mmgen.attention.Cache`) change nothing."""
 
 from __future__ import annotations
 

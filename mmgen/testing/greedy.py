@@ -1,5 +1,4 @@
-"""A fake generator that writes the likeliest next token every time; short enough to read as an example of the
-contract."""
+"""The fake generator `greedy` writes the likeliest next token every time; a short example of the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fake backbone: a transformer of two layers over words, short enough to read as an example of the contract."""
+"""The fake backbone `tiny`: a transformer of two layers over words; a short example of the contract."""
 
 from __future__ import annotations
 

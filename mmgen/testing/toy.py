@@ -1,4 +1,4 @@
-"""Fakes around a backbone: an embedder of words, and a toy data set with pictures."""
+"""Fakes around a backbone: the embedder `words`, and the data set `toy`, which has painted pictures."""
 
 from __future__ import annotations
 

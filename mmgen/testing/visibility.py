@@ -1,5 +1,6 @@
-"""Backbones: which slots a slot may see, so that packed rows equal separate ones. A backbone's `encode` must obey
-`mmgen.attention.visible` and the positions and types of `mmgen.tensors.Slots`."""
+"""Tests of the backbone suite: which slots a slot may see, so that packed rows equal separate ones.
+
+A backbone's `encode` must obey `mmgen.attention.visible` and the positions and types of `mmgen.tensors.Slots`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Generators: their texts (`mmgen.objectives.Generator.generate`), and that decoding options are obeyed or refused
-(`mmgen.configs.GeneratorConfig.refuses`)."""
+"""Tests of the generator suite: texts, their tokens and lengths, and decoding options, which are obeyed or refused.
+
+The contract is `mmgen.objectives.Generator.generate` and `mmgen.configs.GeneratorConfig.refuses`."""
 
 from __future__ import annotations
 

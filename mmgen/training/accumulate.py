@@ -1,4 +1,4 @@
-"""Accumulate the gradients of an update over micro-batches and processes, and halve micro-batches that do not fit.
+"""The gradient of an update: losses and their counts over micro-batches and processes; micro-batches halved if too big.
 
 Counts come with the batches. They are summed over micro-batches and processes before the first forward pass, and each
 backward pass starts from its summed losses divided by the update's counts. So the gradients are those of the means over

@@ -1,4 +1,4 @@
-"""Checkpoint: the files from which a step resumes, and its progress; files that do not fit together are errors."""
+"""The files from which a step resumes (checkpoint, best weights, log) and its progress; they must fit together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The learner of one step: its optimiser updates and its checkpoints.
+"""The learner of one step: runs an optimiser update, refuses bad losses, writes the log record and the checkpoint.
 
 The loss of an update is the mean over all its predictions, however the update is split (see `accumulate`).
 

@@ -1,4 +1,4 @@
-"""Optimisation of a step: trainable parameters, optimiser, clipping, and the schedule of the learning rate."""
+"""What a step trains and how: frozen and trained parameters, optimiser, clipping, learning rates, their schedule."""
 
 from __future__ import annotations
 

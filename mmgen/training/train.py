@@ -1,4 +1,4 @@
-"""Train a step from its start or from the last checkpoint, on any number of processes.
+"""Train a step from its start or its last checkpoint: updates, ends of epochs, when to save, when to stop early.
 
 Ctrl-C (or a scheduler's SIGTERM) waits for the current update and writes a checkpoint. It does not wait for the
 validation at the end of an epoch: a resumed step validates first, with the same weights.

@@ -1,4 +1,4 @@
-"""Validate: the mean loss over the validation examples, divided among processes."""
+"""After an epoch: the mean validation loss over all processes, and the scores that choose the best epoch."""
 
 from __future__ import annotations
 
