@@ -1,4 +1,4 @@
-"""Before a run's first step: announce data and licences, build metrics and model, extract features, initialise heads."""
+"""Before a run's first step: announce data and licences, build metrics and model, extract features, set up heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answerable: whether a model of one's own answers the questions that another model wrote about a picture."""
+"""The config of `answerable`: does a model of one's own answer the questions that another wrote about a picture?"""
 
 from typing import Annotated, ClassVar, Literal
 

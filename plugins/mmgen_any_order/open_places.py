@@ -1,4 +1,4 @@
-"""Predictions at open places, and which of them a pass keeps."""
+"""Predictions at open places of a text: which ones a pass keeps, and which are masked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise in targets, and partly written texts; in loader workers.
+"""Targets of the any-order generator, in loader workers: noise in them, their slots, and partly written texts.
 
 The loss (Austin et al., 2021; Sahoo et al., 2024; Nie et al., 2025). Of the L places of a text, m is drawn from 1..L
 and S, m of the places, at random. The tokens at S are replaced by [MASK], and

@@ -1,4 +1,4 @@
-"""Counted work of each system: slots through the encoder, and multiply-adds, including the vocabulary head.
+"""The work of each system, counted: slots through the encoder and multiply-adds, including the vocabulary head.
 
 A layer costs 12 h^2 multiply-adds per slot (four projections of h x h, a feed-forward part of 4 h). Attention costs 2 h
 for every key that a query is multiplied with, masked or not. Our last layer computes keys and values of all slots

@@ -1,4 +1,4 @@
-"""Timing: systems in turn, round after round, in one process; medians, ratios and their spread."""
+"""Timing: trains and generates with all systems in turn, round after round; medians, ratios, spread, the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload of all systems: our model, and synthetic images, captions and questions.
+"""The workload of all systems: our model, and made-up images, captions and questions, as examples and as a batch.
 
 Words are synthetic too: as many as the vocabulary has, each of them one token, so that every row has the stated length.
 """

@@ -1,4 +1,4 @@
-"""Finds Java and runs Stanford's PTBTokenizer."""
+"""Java for caption metrics: finds it, words its errors, and runs Stanford's PTBTokenizer."""
 
 from __future__ import annotations
 

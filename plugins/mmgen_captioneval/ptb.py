@@ -1,4 +1,4 @@
-"""Our tokeniser: the words of the COCO caption evaluation, without Java.
+"""The words of a caption as in the COCO caption evaluation: a tokeniser without Java.
 
 That evaluation runs Stanford's PTBTokenizer (CoreNLP 3.4.1, lower-cased) and drops punctuation. This module reproduces
 the program's output: at every position the longest rule wins, the earlier one among equals. If Java is installed, the

@@ -1,4 +1,4 @@
-"""Token-by-token decoding: next-token logits of many rows, with cached keys and values if the backbone has a cache."""
+"""Next-token logits of the causal generator while it writes: many rows, cached keys and values if there is a cache."""
 
 from __future__ import annotations
 

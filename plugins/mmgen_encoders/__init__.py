@@ -1,4 +1,4 @@
-"""Masked-language-model encoders of transformers: BERT, RoBERTa, and related families that pass the backbone suite.
+"""Configs of the encoders of transformers: BERT, RoBERTa and related families, and any other that passes the suite.
 
 `encoder` takes the other families by what their classes do (docs/encoders.md). A plugin may subclass `Encoder` for a
 family of its own and override the differences: see "Another encoder" in docs/plugins.md.

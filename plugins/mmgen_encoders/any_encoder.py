@@ -1,4 +1,4 @@
-"""The backbone around any masked-LM encoder that mmgen's attention function reaches, by what its class does."""
+"""The backbone around a masked-LM encoder of no known family: what its class does, tried on made-up rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backbone around any masked-language-model encoder of transformers, with the differences between families.
+"""The backbone around a masked-language-model encoder of transformers: rows, masks, attention, cache, head, pooler.
 
 This file is also the adapter to transformers: changes of caches, masks or heads in newer versions are handled here.
 """

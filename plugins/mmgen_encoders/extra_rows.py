@@ -1,4 +1,4 @@
-"""Adds rows to an encoder's tables of positions and token types."""
+"""Adds rows to an encoder's tables of positions and token types; finds these tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads encoders from a run's folder or from pretrained weights (local or on a hub), or builds them without weights."""
+"""Loads encoders from a run's folder or pretrained weights, or builds them without; checks weights, sizes, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The extractor: pictures resized as in the published code, one at a time, and their regions."""
+"""The extractor of Visual Genome's Faster R-CNN: resizes pictures, gives their regions; loads and saves the network."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The network: ResNet-C4, region proposals, and a dilated last stage over pooled boxes. Parameters have the names of
-the published files; sizes follow from the weights.
+"""The network of Visual Genome's Faster R-CNN: ResNet-C4, region proposals, and a dilated last stage over boxes.
+
+Parameters have the names of the published files; sizes follow from the weights.
 
 Facts are from Anderson et al., 2018 (section 3.1) and the published PyTorch code (LXMERT's examples, Apache 2.0)."""
 

@@ -1,4 +1,4 @@
-"""The grid extractor: a timm network's feature map, averaged over each cell."""
+"""The grid extractor: a timm network's feature map, averaged over each cell of a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the key and the filled sheets of several judges; every error is one line."""
+"""Reads the key of a sheet and the filled sheets of several judges; every error is one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a sheet: draws pictures, shuffles the questions of all systems, and writes the page and its key.
+"""Makes a blind sheet: draws pictures, shuffles the questions of all systems, writes the page and its key.
 
 The procedure is the paper's (section 5, "Human Evaluation"): judges see the question alone to rate readability, only
 the caption to rate caption relevance, and only the picture to rate image relevance. The page names no system; the key

@@ -1,4 +1,4 @@
-"""Statistics of filled sheets: means and deviations, t-tests against people's questions, and agreement of judges."""
+"""Statistics of filled sheets: means, deviations, t-tests against people's questions, agreement; and their tables."""
 
 from __future__ import annotations
 

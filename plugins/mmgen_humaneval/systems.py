@@ -1,4 +1,4 @@
-"""The judged systems: steps of one or more runs, and the people who wrote the references, all on one test set."""
+"""The judged systems: generated texts of steps of runs, and the references that people wrote, on one test set."""
 
 from __future__ import annotations
 

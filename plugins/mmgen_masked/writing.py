@@ -1,4 +1,4 @@
-"""Stepwise decoding: next-token logits of many rows, with cached keys and values if the backbone has a cache.
+"""Next-token logits of the masked generator while it writes: many rows, cached keys and values if there is a cache.
 
 The n rows of an input are n targets of one packed row, as in training: X and its keys and values are stored once,
 regardless of n. A step feeds two slots per target, the last token and a [MASK] at the next position, and then removes

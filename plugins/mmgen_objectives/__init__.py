@@ -1,4 +1,4 @@
-"""The pretraining objectives of BERT, VisualBERT and VL-BERT, which can be combined with text generation."""
+"""Configs of the pretraining objectives of BERT, VisualBERT and VL-BERT, which can be combined with text generation."""
 
 from typing import Annotated, Literal
 

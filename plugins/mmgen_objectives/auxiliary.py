@@ -1,4 +1,4 @@
-"""Configs of auxiliary losses, which are added to a task's loss."""
+"""The config of `region_classes`, an auxiliary loss that is added to a task's loss."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Contrast of two inputs over the whole batch: vectors, a trained temperature, and what counts as a negative."""
+"""Contrastive objectives: two inputs of a whole batch as vectors, a trained temperature, what counts as a negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentence-image matching: a head on the pooled state predicts whether a row's second caption fits the picture.
+"""Sentence-image matching: rows with a second caption; a head on the pooled state says whether it fits the picture.
 
 The label is 1 if the caption fits, as in the original code of VisualBERT."""
 

@@ -1,4 +1,4 @@
-"""The embedder of pictures: a network, pooling, and an input of features."""
+"""The embedder of pictures: a network whose maps are pooled to features, and which may train; the layer after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers of a timm network train: from a level of its feature maps on, normalisation layers left out."""
+"""Which layers of a timm network train (from a level on, without norms), and which activations are recomputed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of pictures: pixels and boxes for the network, and what the reader of features makes of the regions.
+"""The reader of pictures: pixels and boxes for the network; what the reader of stored features makes of the regions.
 
 The reader of features cuts, hides and averages regions, before their features are known. It reads the rows of an
 identity matrix in place of features, so that its result says which regions each slot consists of, and with which

@@ -1,4 +1,4 @@
-"""Pictures as tokens of an encoder that sees: its reader and its embedder."""
+"""Pictures as tokens of an encoder that sees: the reader, which tiles pixels, the embedder, the boxes of patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backbone around an encoder that sees: its vision tower and connector turn pixels into tokens of its text encoder.
+"""The backbone around an encoder that sees: its vision tower turns pixels into tokens; its sizes and its processor.
 
 The text encoder attends through mmgen's function, the vision tower through transformers' own. Which pixels it gets, and
 which tokens stand around them, is what the encoder's own processor says (Idefics3's)."""

@@ -1,4 +1,4 @@
-"""Draws attention: one row per step, one panel per generated word; colours show the attention to regions and words."""
+"""Draws the attention of generated words: a row per step, a panel per word, colours over regions and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of heads: how often a head is correct, its share of attention on regions, with tables and plots."""
+"""Statistics of attention heads: how often each is correct, its share on regions; their tables and plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads dependencies of captions from a CoNLL-U file or from the data set, and finds the words related to a phrase."""
+"""Dependencies of captions, read from CoNLL-U or from the data set; the words related to a phrase."""
 
 from __future__ import annotations
 

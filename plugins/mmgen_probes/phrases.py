@@ -1,5 +1,4 @@
-"""Captions whose phrases are known to be in certain places of the picture: from the data set, or from files of
-Flickr30k Entities."""
+"""Captions with phrases whose places in the picture are known: from the data set, or from Flickr30k Entities."""
 
 from __future__ import annotations
 

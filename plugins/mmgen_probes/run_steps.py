@@ -1,4 +1,4 @@
-"""Functions shared by all probes: run over the steps with notes on failures, and choose inputs."""
+"""Shared by all probes: run over steps with notes on failures, choose the inputs for picture and text, write JSON."""
 
 from __future__ import annotations
 

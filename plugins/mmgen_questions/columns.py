@@ -1,4 +1,4 @@
-"""Reads tables with a header, CSV or TSV. Rows of one image (or id) make one entry."""
+"""Columns of tables with a header, CSV or TSV: which hold what. Rows of one image (or id) make one entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data set: questions joined by image with captions and pictures; what has no partner is counted and logged."""
+"""The data set of questions: joined by image with captions and pictures; what has no partner is counted and logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads VQA's questions and JSONL into entries and counts of what was left out. (Tables: `columns`.)
+"""Reads VQA's questions and JSON lines into entries, with prompts, and counts what was left out. (Tables: `columns`.)
 
 Each reader takes a path. Raises DataError with the line, or the place in the JSON, of the error.
 """

@@ -1,4 +1,4 @@
-"""Published data sets: file names, where to get the files, licences, and the rows of bertgen's tables 1 and 2."""
+"""VQA, OK-VQA and VQG as published: file names, where to get the files, licences, rows of bertgen's tables 1 and 2."""
 
 from __future__ import annotations
 

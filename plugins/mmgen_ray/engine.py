@@ -1,4 +1,4 @@
-"""Ray as an engine: started for the purpose or joined, tasks with retries, one display of their progress."""
+"""Ray as an engine: started or joined, tasks with retries, their results and errors, one display of their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards as tasks: features and answers, each made by what makes them in one process."""
+"""Shards as tasks of Ray: features and answers, made as in one process, then merged; a list of what was broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How inputs become one vector: the caption's LSTM, pairs of cues, and a mixture of such pairs."""
+"""Networks that make one vector of the inputs: the caption's LSTM, pairs of cues, a mixture of pairs; their dropout."""
 
 from __future__ import annotations
 

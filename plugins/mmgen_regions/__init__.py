@@ -1,4 +1,4 @@
-"""Image regions: an embedder of stored features, extractors of region features, and readers of published files."""
+"""Configs of image regions: an embedder of stored features, extractors of regions, readers of published files."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Reads folders with one file per image: NPZ of bottom-up-attention.pytorch, or NPY of MMF.
+"""Reads features from folders with one file per image: NPZ of bottom-up-attention.pytorch, or NPY of MMF.
 
 <name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; optional objects_id and objects_conf, or cls_prob (R, C)
 <name>.npy   (R, D); optional <name>_info.json with bbox, image_width, image_height

@@ -1,4 +1,4 @@
-"""Reads HDF5 files of bottom-up-attention-vqa; an index file has the row of every image.
+"""Reads features from HDF5 files of bottom-up-attention-vqa; an index file has the row of every image.
 
 image_features    (n, R, D), or (sum R, D) if the number of regions differs; then
 pos_boxes         (n, 2)     first and end row of every image

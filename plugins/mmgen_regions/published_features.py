@@ -1,4 +1,4 @@
-"""Functions that the readers of published feature files share: relative boxes, class names, and arrays from base64."""
+"""Shared by the readers of published feature files: relative boxes, class names, classes of regions, base64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the TSV files of bottom-up-attention (Anderson et al., 2018) and LXMERT: one image per line, arrays as base64.
+"""Reads features from TSV files of bottom-up-attention (Anderson et al., 2018) and LXMERT: one image per line, base64.
 
 image_id  image_w  image_h  num_boxes  boxes  features
 img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes  boxes  features

@@ -1,4 +1,4 @@
-"""Drawn scenes: a small world of pictures, captions, questions and tasks, for running everything without downloads."""
+"""Configs of drawn scenes: a small world of pictures, captions and questions, to run everything without downloads."""
 
 from typing import Any, Literal
 

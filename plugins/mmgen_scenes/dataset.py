@@ -1,4 +1,4 @@
-"""The data set of captions and questions about drawn scenes."""
+"""The data set `scenes`: captions and questions about drawn scenes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by data sets of drawn scenes: splits are made on first use, pictures are drawn when loaded."""
+"""The base of data sets about drawn scenes: splits made on first use, pictures drawn when loaded, things as facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads captions and questions about drawn scenes: which things their words name, and whether they are well-formed.
+"""Reads captions and questions about scenes: what their words name; well formed, relevant, naming what is new.
 
 The grammar knows the words of the world but not the templates of the texts, so it reads whatever a model generates.
 A noun phrase is `[the|a|an|two|three] [small|big] [colour] noun [place]`. What a noun phrase says about its thing must

@@ -1,4 +1,4 @@
-"""Noun phrases about the things of a scene, and relations of two things: the parts of captions and questions.
+"""Noun phrases about the things of a scene, words of places, and the relations that captions and questions name.
 
 Every phrase has the mention it was made from, which tests compare with what `mmgen_scenes.grammar` reads in the words.
 """

@@ -1,4 +1,4 @@
-"""Boxes that a detector might propose: near the things of a scene, and on the background."""
+"""Boxes that a detector might propose: near the things of a scene and on the background; boxes shifted or random."""
 
 from __future__ import annotations
 

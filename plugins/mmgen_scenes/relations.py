@@ -1,4 +1,6 @@
-"""Relations between the things of a scene that are beyond doubt; answers, statements and choices use no others.
+"""Relations of things that are beyond doubt: near, left or right, larger, closest, ahead; distances and areas.
+
+Answers, statements and choices use no others.
 
 Each function leaves out cases where people might differ, such as two things that are neither near nor far.
 """

@@ -1,4 +1,4 @@
-"""The application: routes of the service, over an engine."""
+"""The application: routes of the service over an engine, and what each answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chat completions in the shape of OpenAI's interface, so that its clients work unchanged.
+"""Chat completions in the shape of OpenAI's interface: requests to queries, answers to completions and events.
 
 A request is one message of the user: its pictures as data: URLs, and its text for the model's only input of text. With
 several inputs of text, `inputs` beside the messages names them. What the model cannot do is refused, never ignored.

@@ -1,4 +1,4 @@
-"""The guard around the application: identity, origin, size and time of every request, its log line, errors as JSON."""
+"""The guard around the application: checks identity, origin, size and time of a request; its log line; JSON errors."""
 
 from __future__ import annotations
 

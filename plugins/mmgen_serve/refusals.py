@@ -1,4 +1,4 @@
-"""Refusals: requests that are not answered, and what a client is told of an error."""
+"""Refusals: requests that are not answered, with their status, and what a client is told of an error."""
 
 from __future__ import annotations
 

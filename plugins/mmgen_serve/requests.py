@@ -1,5 +1,7 @@
-"""Requests: the bodies of HTTP requests, checked, and turned into queries. No value of a client is taken for a path, a
-key or an address: pictures are bytes."""
+"""Bodies of requests (JSON or forms), checked, to queries, pictures and decoding options.
+
+No value of a client is taken for a path, a key or an address: pictures are bytes.
+"""
 
 from __future__ import annotations
 

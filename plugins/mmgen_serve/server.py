@@ -1,4 +1,4 @@
-"""The server: a model, its engine and its application in uvicorn, until a signal or the death of a thread."""
+"""The server: the application in uvicorn until a signal; its address, threads, readers, the model's id, a late end."""
 
 from __future__ import annotations
 

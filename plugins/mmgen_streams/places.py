@@ -1,4 +1,4 @@
-"""Files at a place: paths, patterns and ranges on this machine, URLs through fsspec."""
+"""Files at a place: paths, patterns and ranges on this machine, URLs through fsspec; opens them, says their sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tar files in WebDataset's layout, read by their headers: the contents of a member are read when they are needed."""
+"""Tar files in WebDataset's layout: members by their headers, grouped to samples; contents are read when needed."""
 
 from __future__ import annotations
 

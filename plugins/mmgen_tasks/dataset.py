@@ -1,4 +1,4 @@
-"""What the tasks' published data sets share: examples left out of a split are counted and reported once."""
+"""The base of the tasks' published data sets: counts examples left out; refuses an example that is in two splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the writers of the tasks' formats."""
+"""Shared by the tasks' writers of published formats: which split trains, validates and evaluates."""
 
 from collections.abc import Sequence
 

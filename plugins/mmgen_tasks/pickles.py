@@ -1,5 +1,7 @@
-"""Pickles of plain values (lists, tables, strings, numbers), read without running code: a pickle is a program, and
-a pickle that does more than such values need is refused before its first step."""
+"""Reads pickles of plain values (lists, tables, strings, numbers) without running code.
+
+A pickle is a program; a pickle that does more than such values need is refused before its first step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the readers and writers of result files."""
+"""Shared by the readers and writers of result files: one row per id, an example's prediction, its label, CSV rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores that are means over examples, in percent; optionally a column for every kind of example."""
+"""Columns of the tasks' metrics: means over examples, in percent; one per kind of example; values of predictions."""
 
 from __future__ import annotations
 

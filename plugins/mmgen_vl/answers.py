@@ -1,5 +1,8 @@
-"""Comparison of answers as in VQA's official evaluation, including its mistakes (GT-Vision-Lab/VQA,
-`PythonEvaluationTools/vqaEvaluation/vqaEval.py`)."""
+"""People's answers compared as in VQA's official evaluation: normalised, weighted, accuracy of one, agreement.
+
+The mistakes of the official evaluation are included (GT-Vision-Lab/VQA,
+`PythonEvaluationTools/vqaEvaluation/vqaEval.py`).
+"""
 
 from __future__ import annotations
 

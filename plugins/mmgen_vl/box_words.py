@@ -1,5 +1,7 @@
-"""A box as words: "left2 top4 right3 bottom6", in tenths of the picture's sides. A word says which side it is of, so
-that an encoder reads it wherever it stands."""
+"""A box as words, in tenths of the picture's sides: "left2 top4 right3 bottom6".
+
+A word says which side it is of, so that an encoder reads it wherever it stands.
+"""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Boxes, (x0, y0, x1, y1): intersection over union, and conversion from pixels to relative coordinates."""
+"""Boxes (x0, y0, x1, y1): overlap (IoU), union, from pixels to relative, from JSON, the best constant guess."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards of tasks about pictures: labels as bars, boxes compared with the right box, and texts that name objects."""
+"""Cards of tasks about pictures: a label as bars, the overlap of boxes, texts in pieces whose objects have numbers."""
 
 from __future__ import annotations
 

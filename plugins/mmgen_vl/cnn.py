@@ -1,4 +1,4 @@
-"""timm networks for extractors: loading, a digest of the weights, and the feature maps that extractors pool.
+"""timm networks of extractors: load, save, digest; pictures resized and sent through them in batches; feature maps.
 
 Features depend on the picture alone: networks are in eval mode and all pictures are resized to one size, so the other
 pictures of a batch change nothing. On a GPU, networks run in mixed precision.

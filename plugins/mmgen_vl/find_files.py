@@ -1,4 +1,4 @@
-"""Finds the files of a data set. One message lists all missing files and how to get them."""
+"""Finds the published files of a data set in its folders. One message lists all missing ones and how to get them."""
 
 from __future__ import annotations
 

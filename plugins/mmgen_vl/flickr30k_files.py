@@ -1,5 +1,7 @@
-"""Reads the files of Flickr30K Entities (Plummer et al., 2015): sentences with marked phrases, and annotations with the
-boxes of the phrases. Used by a task and a probe."""
+"""Parses the files of Flickr30K Entities (Plummer et al., 2015): sentences with marked phrases, boxes in XML.
+
+Used by a task and a probe.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Mentions: words of a text that refer to regions. The texts of VCR name objects, and models connect these words to the
-objects' regions."""
+"""Mentions, words of a text that refer to regions: their reader, and the slots of words and regions in a row.
+
+The texts of VCR name objects, and models connect these words to the objects' regions.
+"""
 
 from __future__ import annotations
 

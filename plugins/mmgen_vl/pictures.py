@@ -1,4 +1,4 @@
-"""The picture of an example, for metrics that look at it."""
+"""Finds the picture of an example, for metrics that look at it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Base class of data sets in published files: finds the files, reads a split on first use, and takes pictures from a
-folder."""
+"""The base of data sets in published files: finds files, reads a split on first use, pictures of a folder, counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VL-BERT's visual embeddings (section 3.2 of the paper; the original code where the two differ)."""
+"""VL-BERT's visual embeddings on every slot, and their reader (section 3.2; the original code where the two differ)."""
 
 from __future__ import annotations
 

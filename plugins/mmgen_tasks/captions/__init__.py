@@ -1,1 +1,1 @@
-"""COCO's captions: texts to pretrain on, or to train captioning on."""
+"""The task COCO's captions."""

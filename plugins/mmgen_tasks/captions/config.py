@@ -1,4 +1,4 @@
-"""COCO's captions: texts to pretrain on, or to train captioning on.
+"""Config of COCO's captions: texts to pretrain on, or to train captioning on.
 
 The data set's recipe keys."""
 

@@ -1,4 +1,4 @@
-"""Reads COCO's captions (Chen et al., 2015), which VisualBERT is pretrained on."""
+"""Reads COCO's published captions (Chen et al., 2015), which VisualBERT is pretrained on, as a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flickr30K Entities: which box each phrase of a caption refers to.
+"""Configs of Flickr30K Entities: data set, objective, metric, card, and the drawn data set `scene_phrases`.
 
 The recipe keys of its data sets, its objective and its metric."""
 

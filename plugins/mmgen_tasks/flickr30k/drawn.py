@@ -1,4 +1,4 @@
-"""Flickr30K Entities, drawn: boxes of the things that captions of scenes name."""
+"""The data set `scene_phrases`, Flickr30K Entities drawn: boxes of the things that captions of scenes name."""
 
 from __future__ import annotations
 

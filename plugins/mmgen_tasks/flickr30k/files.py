@@ -1,4 +1,4 @@
-"""Flickr30K Entities (Plummer et al., 2015): captions with marked phrases, and the phrases' boxes."""
+"""Reads Flickr30K Entities (Plummer et al., 2015) as a data set: captions with marked phrases, the phrases' boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall of the boxes of phrases in captions (Flickr30K Entities)."""
+"""The metric of Flickr30K Entities: recall of the boxes of phrases, from the rank of the first right box."""
 
 from __future__ import annotations
 

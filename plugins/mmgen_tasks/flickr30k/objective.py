@@ -1,4 +1,4 @@
-"""Regions of phrases: one attention head looks from the last word piece of a phrase to the regions."""
+"""The objective of Flickr30K Entities: an attention head looks from a phrase's last word piece to the regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result files of phrases' boxes; no published format exists."""
+"""Result files of phrases' boxes, read and written; no published format exists."""
 
 from __future__ import annotations
 

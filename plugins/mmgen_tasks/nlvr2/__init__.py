@@ -1,1 +1,1 @@
-"""NLVR2: is a statement true of two photographs?"""
+"""The task NLVR2: is a statement true of two photographs?"""

@@ -1,4 +1,4 @@
-"""Text assignment: a caption belongs to the first of two pictures, to the second, or to neither."""
+"""The objective of text assignment: a caption belongs to the first of two pictures, to the second, or to neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NLVR2: is a statement true of two photographs?
+"""Configs of NLVR2: data set, objectives, metric, card, and the drawn data sets `scene_pairs` and `scene_statements`.
 
 The recipe keys of its data sets, its objective and its metric."""
 

@@ -1,4 +1,4 @@
-"""NLVR2, drawn: statements about two scenes side by side."""
+"""The data set `scene_pairs`, NLVR2 drawn: statements about two scenes side by side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Statements about one drawn scene, true and false ones in pairs: the same words swapped, as in Winoground and
-SugarCrepe, and things that are not there, as in POPE."""
+"""The data set `scene_statements`: true and false statements about one drawn scene, in pairs.
+
+Their words are swapped, as in Winoground and SugarCrepe, or they name things that are not there, as in POPE.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes statements about two pictures, each true of two pairs of four: the drawn version of NLVR2.
+"""Writes the statements of drawn NLVR2, each true of two pairs of four pictures; plans these pictures.
 
 Statements are about how many things of two kinds each picture has, and of which colour. So a set of pairs is planned
 first, and other things are added to its scenes afterwards.

@@ -1,4 +1,4 @@
-"""NLVR2's JSON lines: a statement, two photographs, and whether it is true of them (Suhr et al., 2019)."""
+"""Reads NLVR2's JSON lines as a data set: a statement, two photographs, and whether it is true (Suhr et al., 2019)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NLVR2's accuracy and consistency."""
+"""The metric of NLVR2: accuracy, and consistency over the groups of a statement."""
 
 from __future__ import annotations
 

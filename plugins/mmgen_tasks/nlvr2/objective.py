@@ -1,4 +1,4 @@
-"""True or false: classifies the pooled state of a row by whether its statement is true of its pictures."""
+"""The objective of NLVR2: classifies the pooled state of a row by whether its statement is true of its pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result files of NLVR2's evaluation."""
+"""Result files of NLVR2's evaluation, read and written: CSV of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two pictures in two rows: a row per picture, and a head over the pooled states of both."""
+"""Two pictures in two rows: makes a row per picture, and a head over the pooled states of both."""
 
 from __future__ import annotations
 

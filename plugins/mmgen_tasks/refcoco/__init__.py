@@ -1,1 +1,1 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression refers to."""
+"""The task of referring expressions (RefCOCO, RefCOCO+, RefCOCOg): which box an expression refers to."""

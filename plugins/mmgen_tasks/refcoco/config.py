@@ -1,4 +1,4 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression refers to.
+"""Configs of referring expressions: data set, objective, metric, card, and the drawn data set `scene_expressions`.
 
 The recipe keys of its data sets, its objective and its metric."""
 

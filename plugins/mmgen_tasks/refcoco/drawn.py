@@ -1,4 +1,4 @@
-"""RefCOCO+, drawn: expressions that fit one thing of a scene."""
+"""The data set `scene_expressions`, RefCOCO+ drawn: expressions that fit one thing of a scene."""
 
 from __future__ import annotations
 

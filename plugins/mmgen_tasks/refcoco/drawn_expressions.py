@@ -1,4 +1,4 @@
-"""Writes expressions that fit one thing of a scene beyond doubt: the drawn version of RefCOCO+.
+"""Writes the expressions of drawn RefCOCO+, which fit one thing of a scene beyond doubt.
 
 An expression is `[small|big] [colour] kind [near the kind]`. It is as short as possible, and never says left or right.
 """

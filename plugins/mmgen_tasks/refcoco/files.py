@@ -1,4 +1,4 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg (Yu et al., 2016): expressions from `refs(...).p`, boxes from `instances.json`."""
+"""Reads RefCOCO, RefCOCO+, RefCOCOg (Yu et al., 2016): expressions from `refs(...).p`, boxes from `instances.json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracy of the boxes that referring expressions refer to (RefCOCO, RefCOCO+, RefCOCOg)."""
+"""The metric of referring expressions: accuracy of boxes (RefCOCO, RefCOCO+, RefCOCOg)."""
 
 from __future__ import annotations
 

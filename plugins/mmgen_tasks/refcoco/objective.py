@@ -1,4 +1,4 @@
-"""Choice among regions: one logit per region, from the region's last state."""
+"""The objective of referring expressions: a choice among regions, one logit per region from its last state."""
 
 from __future__ import annotations
 

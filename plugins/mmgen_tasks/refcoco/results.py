@@ -1,4 +1,4 @@
-"""Result files of boxes for referring expressions; no published format exists."""
+"""Result files of boxes for referring expressions, read and written; no published format exists."""
 
 from __future__ import annotations
 

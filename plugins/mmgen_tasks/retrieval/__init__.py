@@ -1,1 +1,1 @@
-"""Pictures for captions and captions for pictures: the metric and the card."""
+"""The task of finding pictures for captions and captions for pictures."""

@@ -1,4 +1,4 @@
-"""Finding the picture of a caption, and the caption of a picture. The recipe keys of its metric."""
+"""Configs of retrieval: its metric and its card."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""An index of vectors: what a model makes of the pictures of a folder, in a file, so that each is encoded only once."""
+"""An index of vectors for `mmgen find`: those of a folder's pictures, in a file, so that each is encoded only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall of pictures for captions and of captions for pictures, from their vectors."""
+"""The metric of retrieval: recall of pictures for captions and of captions for pictures, from their vectors; chance."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""VCR: which of four answers is right, and which of four rationales."""
+"""The task VCR: which of four answers is right, and which of four rationales."""

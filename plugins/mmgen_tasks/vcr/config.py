@@ -1,4 +1,4 @@
-"""VCR: which of four answers is right, and which of four rationales.
+"""Configs of VCR: data sets, objective, metric, cards, and the drawn data set `scene_choices`.
 
 The recipe keys of its data sets, its objective and its metric."""
 

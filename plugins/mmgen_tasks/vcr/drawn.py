@@ -1,4 +1,4 @@
-"""VCR, drawn: questions about scenes with four answers, and four rationales for the right one."""
+"""The data set `scene_choices`, VCR drawn: questions about scenes with four answers, and four rationales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes questions with four answers, and four rationales for the right one: the drawn version of VCR.
+"""Writes the items of drawn VCR: questions, their four answers, and four rationales for the right one.
 
 Wrong answers are right answers of other scenes, applied to this scene's things; wrong rationales would be right if the
 things looked as they do in other scenes. Without the picture they are hard to distinguish from the right choices.

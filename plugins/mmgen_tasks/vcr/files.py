@@ -1,5 +1,4 @@
-"""VCR's JSON lines: a question about people and things of a film's still, four answers, four rationales (Zellers et
-al., 2019)."""
+"""Reads VCR's JSON lines as a data set: questions about a film's still, answers, rationales (Zellers et al., 2019)."""
 
 from __future__ import annotations
 

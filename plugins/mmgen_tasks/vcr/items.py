@@ -1,5 +1,7 @@
-"""Items of VCR: a question with four answers and four rationales, and the examples made from it. Shared by the
-published and the drawn data set."""
+"""Items of VCR: a question with four answers and four rationales, and the examples made from it.
+
+Shared by the published and the drawn data set.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VCR's accuracies: of answers, of rationales, and of both."""
+"""The metric of VCR: accuracies of answers, of rationales, and of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiple choice: every choice is a separate row, and the pooled states of an example's rows are compared."""
+"""The objective of VCR, multiple choice: a row per choice; the pooled states of an example's rows are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result files of VCR's leaderboard."""
+"""Result files of VCR's leaderboard, read and written: CSV of probabilities."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""VQA: questions about a picture, and the answers of people."""
+"""The task VQA: questions about a picture, and the answers of people."""

@@ -1,4 +1,4 @@
-"""VQA: questions about a picture, and the answers of people.
+"""Configs of VQA: data set, objective, metric, card, and the drawn data set `scene_answers`.
 
 The recipe keys of its data sets, its objective and its metric."""
 

@@ -1,4 +1,4 @@
-"""VQA, drawn: questions about scenes with the answers of ten people."""
+"""The data set `scene_answers`, VQA drawn: questions about scenes, the answers of ten people, some unanswerable."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Writes questions with their one answer: the drawn version of VQA. Every form of question is balanced, so that knowing
-which answers are common helps little without the picture.
+"""Writes the questions of drawn VQA, with one answer each, a function per form; answers of a form are balanced.
+
+So knowing which answers are common helps little without the picture.
 
 A form asks about a group of things; some forms also name another group. A form returns the question, its answer and,
 where the words give away something about the answer, a cue. It returns None where it does not apply, or where people

@@ -1,4 +1,4 @@
-"""VQA 1.0, VQA 2.0 and OK-VQA with their answers (Antol et al., 2015; Goyal et al., 2017; Marino et al., 2019)."""
+"""Reads VQA 1.0, VQA 2.0 and OK-VQA with answers (Antol et al., 2015; Goyal et al., 2017; Marino et al., 2019)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VQA's official accuracy, over all questions and by type; the same of people, and of the most common answers."""
+"""The metric of VQA: official accuracy, by type of answer and question; of people, and of the most common answers."""
 
 from __future__ import annotations
 

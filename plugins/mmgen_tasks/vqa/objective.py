@@ -1,4 +1,4 @@
-"""Answers as classes: classifies the state at the [MASK] after a question by the answer that people gave."""
+"""The objective of VQA, answers as classes: classifies the state at the [MASK] after a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result files of VQA's evaluation."""
+"""Result files of VQA's evaluation, read and written: JSON of answers."""
 
 from __future__ import annotations
 

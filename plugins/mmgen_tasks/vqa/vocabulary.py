@@ -1,4 +1,4 @@
-"""The answer vocabularies of published files."""
+"""Reads the answer vocabularies of published files: the list of answers that a classifier knows."""
 
 from __future__ import annotations
 
