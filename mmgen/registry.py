@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import os
 import re
 import traceback
 import typing
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,18 +75,21 @@ class Registry:
     def of_kind(self, kind: str) -> list[Part]:
         return sorted((part for part in self.parts if part.kind == kind), key=lambda part: part.name)
 
+    def by_name(self, kind: str) -> dict[str, list[Part]]:
+        """The parts of a kind by name, sorted; a list of several parts is a conflict."""
+        return {name: list(parts) for name, parts in itertools.groupby(self.of_kind(kind), lambda part: part.name)}
+
     def get(self, kind: str, name: str) -> Part:
         """The one part of this kind and name. Raises PluginError: unknown (with did-you-mean, what is installed and
         what is broken), or provided twice."""
-        namesakes = [part for part in self.of_kind(kind) if part.name == name]
-        if len(namesakes) == 1:
-            return namesakes[0]
-        if namesakes:
-            raise PluginError(conflict(namesakes))
-        names = sorted({part.name for part in self.of_kind(kind)})
+        by_name = self.by_name(kind)
+        if parts := by_name.get(name):
+            if len(parts) > 1:
+                raise PluginError(conflict(parts))
+            return parts[0]
         lines = [
-            f"no {kind} is called '{name}'{did_you_mean(name, names)}",
-            f"  installed {kind}s: {', '.join(names) or 'none'}",
+            f"no {kind} is called '{name}'{did_you_mean(name, by_name)}",
+            f"  installed {kind}s: {', '.join(by_name) or 'none'}",
             *(f"  {broken}" for broken in self.broken),
         ]
         raise PluginError("\n".join(lines))
@@ -103,14 +106,11 @@ class Registry:
 
     def names(self, kind: str) -> dict[str, Part]:
         """The parts of a kind that recipes can use, by name. Names of several parts are left out."""
-        count = Counter(part.name for part in self.of_kind(kind))
-        return {part.name: part for part in self.of_kind(kind) if count[part.name] == 1}
+        return {name: parts[0] for name, parts in self.by_name(kind).items() if len(parts) == 1}
 
     def conflicts(self) -> list[str]:
-        keys: dict[tuple[str, str], list[Part]] = {(part.kind, part.name): [] for part in self.parts}
-        for part in self.parts:
-            keys[part.kind, part.name].append(part)
-        return [conflict(parts) for parts in keys.values() if len(parts) > 1]
+        """One line for every name that several parts have."""
+        return [conflict(parts) for kind in KINDS for parts in self.by_name(kind).values() if len(parts) > 1]
 
 
 @dataclass(frozen=True)

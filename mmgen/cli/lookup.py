@@ -14,7 +14,7 @@ from ..configs import CommandConfig
 from ..discovery.loading import calling, reason
 from ..errors import MmgenError, PluginError
 from ..progress import tell
-from ..registry import Part, Qualified, Registry, conflict, installed, part_calls
+from ..registry import Qualified, Registry, conflict, installed, part_calls
 
 CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder, its summary
     "Start": {
@@ -62,7 +62,7 @@ class Lookup(click.Group):
     """A group that finds its commands by name. A broken plugin or a duplicate name disables no other command."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted({*MODULES, *(part.name for part in installed().of_kind("command"))})
+        return sorted({*MODULES, *installed().by_name("command")})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The command of this name, or None. Raises PluginError for a command that fails to load."""
@@ -119,8 +119,7 @@ def core_command(name: str) -> click.Command:
 
 def plugin_command(registry: Registry, name: str) -> click.Command | None:
     """A plugin's command of this name, or None. Raises PluginError if two plugins have one, or if it fails to load."""
-    parts = [part for part in registry.of_kind("command") if part.name == name]
-    if not parts:
+    if name not in registry.by_name("command"):
         return None
     part = registry.get("command", name)  # raises if two plugins have it
     assert issubclass(part.config, CommandConfig)
@@ -155,10 +154,7 @@ def named_failures(context: click.Context) -> Iterator[None]:
 def problems(registry: Registry) -> Iterator[str]:
     """One line for each plugin that failed to load, and for each command that several plugins provide."""
     yield from map(str, registry.broken)
-    groups: dict[str, list[Part]] = {}
-    for part in registry.of_kind("command"):
-        groups.setdefault(part.name, []).append(part)
-    for name, parts in groups.items():
+    for name, parts in registry.by_name("command").items():
         if name in MODULES:
             owners = " and ".join(str(part.source) for part in parts)
             yield f"the command '{name}' belongs to mmgen; the command '{name}' of {owners} is ignored"

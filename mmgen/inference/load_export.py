@@ -18,7 +18,7 @@ from ..parts import Dataset
 from ..recipe.layers import Layered, setting_table
 from ..recipe.load import resolve
 from ..recipe.tables import Recipe
-from ..registry import Registry
+from ..registry import Registry, conflict
 from ..storage.exports import (
     BACKBONE,
     COMPLETE,
@@ -124,7 +124,9 @@ def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) ->
             (kind, inner["type"]) for inner in tables if isinstance(inner, dict) and isinstance(inner.get("type"), str)
         ]
     for kind, name in parts:
-        if name in registry.names(kind):
+        if installed_parts := registry.by_name(kind).get(name):
+            if len(installed_parts) > 1:
+                raise PluginError(f"{path}: {conflict(installed_parts)}")
             continue
         claimed = [
             f"{distribution} {entry['version']}"

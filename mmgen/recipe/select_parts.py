@@ -22,7 +22,7 @@ def select_parts(
 ) -> dict[str, Kind]:
     """The recipe's parts of a kind, or those in `names`: parts of the recipe, else installed parts with their defaults.
     `sets`: their settings, such as "attention.layer=1". Raises RecipeError."""
-    kind, kinds = of.kind, [part.name for part in registry.of_kind(of.kind)]
+    kind, kinds = of.kind, [*registry.by_name(of.kind)]
     requested = list(dict.fromkeys(names)) or list(from_recipe)
     if not requested:
         raise RecipeError(

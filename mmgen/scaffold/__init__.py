@@ -57,8 +57,7 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
         )
     stem = name.replace("-", "_")
     cls = "".join(word.title() for word in stem.split("_"))
-    owners = [part for part in registry.of_kind(kind) if part.name == name]
-    if owners:
+    if owners := registry.by_name(kind).get(name):
         raise PluginError(
             f"the {kind} '{name}' already exists, from {owners[0].source} ({owners[0].place}); choose another name"
         )

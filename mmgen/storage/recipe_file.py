@@ -30,7 +30,7 @@ def without_lost_probes(saved: dict[str, Any], registry: Registry) -> dict[str, 
     """The tables without the probes whose plugin is not installed."""
     if not isinstance(saved.get("probes"), dict):
         return saved
-    installed = {part.name for part in registry.of_kind("probe")}
+    installed = registry.by_name("probe")
     lost = [
         name
         for name, table in saved["probes"].items()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
+from kit.thirdparty import plugin
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -26,10 +27,11 @@ from mmgen.inference.answers import Answer
 from mmgen.inference.describe import describe
 from mmgen.inference.export import export
 from mmgen.inference.load import load_run, open_model
+from mmgen.inference.load_export import load_export
 from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
-from mmgen.registry import installed
+from mmgen.registry import Registry, collect, installed
 from mmgen.tensors import Example
 
 STORED = Path(__file__).resolve().parents[1] / "kept_runs"
@@ -329,6 +331,30 @@ def test_a_plugin_that_is_not_installed(copy):
     assert refused(copy) == (
         "FOLDER/config.json: needs the generator 'lovely', which no installed plugin provides; the folder names "
         "mmgen-lovely 1.2 for it: install that only if you trust its source"
+    )
+
+
+def test_a_part_that_two_plugins_provide(copy):
+    fake = plugin(
+        """
+        from typing import Literal
+        import mmgen
+        class Masked(mmgen.GeneratorConfig):
+            "Writes."
+            type: Literal["masked"] = "masked"
+            def build(self, backbone): ...
+        @mmgen.hookimpl
+        def register_generators():
+            return [Masked]
+        """
+    )
+    ours = installed()
+    registry = Registry(ours.parts + collect([fake]).parts, ())
+    with pytest.raises(PluginError) as error:
+        load_export(copy, registry)
+    assert str(error.value) == (
+        f"{copy}/config.json: two plugins provide the generator 'masked': "
+        f"{ours.get('generator', 'masked').source} and mmgen-audio 0.3; uninstall one of them"
     )
 
 

@@ -1,5 +1,7 @@
 """Metrics and probes named on the command line: those of the recipe, or installed ones."""
 
+from dataclasses import replace
+
 import pytest
 from mmgen_answerable import Answerable
 from mmgen_captioneval import CaptionScores
@@ -7,7 +9,7 @@ from mmgen_captioneval import CaptionScores
 from mmgen.configs import MetricConfig
 from mmgen.errors import RecipeError
 from mmgen.recipe.select_parts import select_parts
-from mmgen.registry import installed
+from mmgen.registry import Registry, Source, installed
 
 FROM_RECIPE = {"scores": CaptionScores(meteor=False)}
 
@@ -31,6 +33,18 @@ def test_a_required_setting_of_the_recipe_stays():
 def test_an_installed_part_has_its_defaults():
     assert select(["captioneval"]) == {"captioneval": CaptionScores()}
     assert [*select(["scores", "diversity", "scores"])] == ["scores", "diversity"]
+
+
+def test_a_name_that_two_plugins_provide_is_refused_and_listed_once():
+    ours = installed()
+    scores = ours.get("metric", "captioneval")
+    twice = Registry((*ours.parts, replace(scores, source=Source("mine", "mmgen-mine", "0.3"))), ())
+    with pytest.raises(RecipeError) as error:
+        select_parts(MetricConfig, {}, ["captioneval"], (), twice)
+    assert "two plugins provide the metric 'captioneval': " in str(error.value)
+    with pytest.raises(RecipeError) as error:
+        select_parts(MetricConfig, {}, ["captionevel"], (), twice)
+    assert str(error.value).count("captioneval") == 2  # the suggestion, and the list
 
 
 @pytest.mark.parametrize(
