@@ -14,7 +14,7 @@ import click
 
 from mmgen.commands import quiet, together
 from mmgen.errors import MmgenError
-from mmgen.progress import tell
+from mmgen.progress import table, tell
 
 if TYPE_CHECKING:
     from .timing import Settings
@@ -188,7 +188,7 @@ def scaling(options: Options, svg: Path | None, tokens: int) -> None:
     elif options.markdown:
         tell(tables.markdown_table(curves.HEADER, curves.rows_of_curves(results)), wrap=False)
     else:
-        tell(tables.plain_table(curves.HEADER, curves.rows_of_curves(results)), wrap=False)
+        tell(table([curves.HEADER, *curves.rows_of_curves(results)], texts=2), wrap=False)
 
 
 def _build_settings(options: Options, tokens: int, without: tuple[str, ...], compiled: bool = False) -> Settings:

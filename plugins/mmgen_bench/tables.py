@@ -71,20 +71,7 @@ def notes(settings: dict, unit: str) -> list[str]:
 
 def plain(results: Sequence[Result], settings: dict, unit: str) -> str:
     """Table and notes for a terminal or a text file."""
-    return "\n".join([plain_table(HEADER, rows_of_results(results)), "", *notes(settings, unit)])
-
-
-def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Aligned columns: the first two to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-    lines = []
-    for row in (header, *body):
-        cells = [
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return "\n".join([table([HEADER, *rows_of_results(results)], texts=2), "", *notes(settings, unit)])
 
 
 def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:

@@ -15,6 +15,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from mmgen.errors import did_you_mean  # noqa: E402
+from mmgen.progress import table as aligned_table  # noqa: E402
 
 from . import all_surfaces  # noqa: E402
 from .folder import in_memory  # noqa: E402
@@ -101,22 +102,7 @@ def table(tallies: dict[str, Tally]) -> str:
         )
         total.counts += tally.counts
         total.slowest, total.seconds = max(total.slowest, tally.slowest), total.seconds + tally.seconds
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| "
-        + " | ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        + " |"
-        for row in rows
-    ]
-    rule = (
-        "|"
-        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
-        + "|"
-    )
-    return "\n".join([lines[0], rule, *lines[1:]])
+    return aligned_table(rows)
 
 
 if __name__ == "__main__":
