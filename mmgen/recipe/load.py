@@ -57,13 +57,15 @@ def part_from(
     registry: Registry,
     front: str = "",
     values: Mapping[str, Any] = MappingProxyType({}),
+    source: str = "",
 ) -> Kind:
     """The config of one part, without a recipe: by its kind (a config class), its name and `key=value` settings.
-    `front`: the prefix of each setting on the command line. `values`: of keys without a setting. Raises RecipeError."""
+    `front`: the prefix of each setting on the command line. `values`: of keys without a setting. `source`: the place of
+    errors, by default the option that names the part. Raises RecipeError."""
     layers = Layered()
     for setting in sets:
         layers.lay(*setting_table(setting, front))
-    check = _Check(layers, registry, f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
+    check = _Check(layers, registry, source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
     part = check.part(of.kind, {**values, **layers.values, "type": name}, ())
     if part is None:  # the option already shows the name
         raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))

@@ -1,4 +1,5 @@
-"""The conformance suite of probes. The contract is in `mmgen.parts.Probe`, `ProbeInput` and `ProbeResult`."""
+"""The conformance suite of probes. The contract is in `mmgen.parts.Probe`, `mmgen.parts.ProbeInput` and
+`mmgen.parts.ProbeResult`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The base of all suites: tests that cannot be overridden, and assertions that say what to do.
 
-Checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.sequence`), which raise
-PluginError. The rest are plain assertions.
+Checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.sequence`, `mmgen.recipe.load`),
+which raise PluginError or RecipeError. The rest are plain assertions.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
-from ..configs import PartConfig, nested_kinds
-from ..errors import DataError, MmgenError, PluginError
+from .. import registry
+from ..configs import PartConfig
+from ..errors import DataError, MmgenError
 from ..parts import Part
-from ..registry import installed
+from ..recipe.load import part_from
+from ..recipe.tables import parts_in
+from ..registry import Registry, Source
 from .registration import distribution, entry_point, import_problem, registration_problem
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
@@ -55,14 +57,8 @@ class Suite(Generic[Tried]):
     def test_config_survives_json(self) -> None:
         config = self.config()
         name = type(config).__name__
-        try:
-            restored = from_json(config)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise AssertionError(
-                f"{name} cannot be read from the JSON of a run folder: {place}: {first['msg']}"
-            ) from None
+        values, source = json.loads(config.model_dump_json()), f"JSON of a {name} in a run folder"
+        restored = part_from(type(config), config.type, (), _registry_of(config), values=values, source=source)
         changed = [field for field in type(config).model_fields if getattr(restored, field) != getattr(config, field)]
         assert restored == config, (
             f"{name} changes when read from the JSON of a run folder ({', '.join(changed) or 'no equality'}); "
@@ -101,22 +97,13 @@ class Suite(Generic[Tried]):
         assert described, f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`"
 
 
-def from_json(config: PartConfig) -> PartConfig:
-    """A config as a run restores it from JSON. Parts inside it are looked up by their `type`."""
-    return _restore_from_json(config, type(config), json.loads(config.model_dump_json()))
-
-
-def _restore_from_json(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> PartConfig:
-    nested = {name: getattr(config, name, None) for name in nested_kinds(cls)}
-    parts = {}
-    for name, inner in nested.items():
-        if isinstance(inner, PartConfig):
-            try:
-                inner_class = installed().get(inner.kind, inner.type).config
-            except PluginError:  # an unregistered part of a test
-                inner_class = type(inner)
-            parts[name] = _restore_from_json(inner, inner_class, table[name])
-    return cls.model_validate({**table, **parts}) if parts else cls.model_validate_json(json.dumps(table))
+def _registry_of(config: PartConfig) -> Registry:
+    """A registry of a config and the parts in it, which need not be installed."""
+    source = Source("suite", "suite", "")
+    parts = {
+        (part.kind, part.type): registry.Part(part.kind, part.type, type(part), source) for part in parts_in(config)
+    }
+    return Registry(tuple(parts.values()), ())
 
 
 @contextlib.contextmanager

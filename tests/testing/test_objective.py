@@ -4,12 +4,12 @@ from typing import Literal
 
 import pytest
 import torch
-from kit.broken import assert_caught, broken_parts
+from kit.broken import Judge, Labels, assert_caught, broken_parts, objective
 from kit.contrast import Views, ViewsObjective
 from torch import distributed
 
 from mmgen.errors import PluginError
-from mmgen.tensors import Example
+from mmgen.tensors import Example, Hiding
 from mmgen.testing import ObjectiveSuite
 from mmgen.testing.toy import THINGS
 
@@ -42,15 +42,29 @@ class GatheringObjective(ViewsObjective):
         return values
 
 
-def suite(objective):
+def suite(head):
     class Wrong(Views):
         type: Literal["wrong"] = "wrong"
 
         def build(self, backbone, vocabularies):
-            return objective(backbone.hidden_size)
+            return head(backbone.hidden_size)
 
     built = type("Suite", (ObjectiveSuite,), {"config": lambda self: Wrong()})
     return built()
+
+
+class SecretLabels(Labels):
+    def hides(self, readers):
+        return {"caption": Hiding()}
+
+
+class HidesSecretly(Judge):
+    reads = SecretLabels
+
+
+def test_a_config_and_a_reader_that_hide_different_inputs():
+    with pytest.raises(PluginError, match=r"the config's hidden\(\) returns \[\], but the reader hides \['caption'\]"):
+        objective(HidesSecretly)().test_config_and_reader_agree()
 
 
 def test_features_that_depend_on_other_rows():

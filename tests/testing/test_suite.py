@@ -33,9 +33,10 @@ from mmgen_masked import Masked
 from mmgen_regions import FasterRcnn, Regions, Roi
 from mmgen_scenes import Discovery, Scenes
 from mmgen_text import Text
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, field_serializer
 
 import mmgen.testing
+from mmgen.errors import RecipeError
 from mmgen.testing import TinyBackbone, Toy, ToyDataset, failures
 from mmgen.testing.toy import WordsEmbedder
 
@@ -193,6 +194,22 @@ class LossyHolder(Toy):
 def assert_survives_json(config):
     suite = type("Suite", (mmgen.testing.DatasetSuite,), {"config": lambda self: config})
     suite().test_config_survives_json()
+
+
+class WritesText(Toy):
+    """A data set whose JSON a recipe refuses."""
+
+    size: int = Field(3, description="a number")
+
+    @field_serializer("size")
+    def as_text(self, value):
+        return str(value)
+
+
+def test_a_config_is_read_from_json_as_strictly_as_a_recipe():
+    with pytest.raises(RecipeError) as error:
+        assert_survives_json(WritesText())
+    assert str(error.value) == 'JSON of a WritesText in a run folder: size: must be a whole number, not "3"'
 
 
 def test_parts_inside_a_config_survive_json():
