@@ -124,23 +124,21 @@ class _Check:
         ]
         return options
 
-    def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
+    def step(self, table: dict[str, Any], below: Mapping[str, Any], training: Training, path: Key) -> Step | None:
+        """A step. `below`: the recipe's table [training]; `training`: its checked settings."""
         overrides = table.get("training", {})
         if not isinstance(overrides, dict):
             self.problem((*path, "training"), "must be a table")
             return None
-        merged = (
-            self.table(Training, merge_training(training, overrides), (*path, "training"))
-            if overrides
-            else self.table(Training, training, ("training",))
-        )
+        if overrides:
+            training = self.table(Training, merge_training(below, overrides), (*path, "training"))
         parts = {"data": self.data(table["data"], (*path, "data"))} if table.get("data") is not None else {}
         step = self.table(
             Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path
         )
         return (
-            step.model_copy(update={"training": merged, **parts})
-            if step and merged and None not in parts.values()
+            step.model_copy(update={"training": training, **parts})
+            if step and training and None not in parts.values()
             else None
         )
 

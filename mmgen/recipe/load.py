@@ -15,6 +15,7 @@ from ..registry import Registry
 from .check import _Check
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
+from .training import Training
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
@@ -97,14 +98,17 @@ def resolve(
     built["inputs"] = built["inputs"] and {
         name: config and config.named(name) for name, config in built["inputs"].items()
     }
-    training = values.get("training", {})
+    below = values.get("training", {})
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
     built["decoding"] = check.decoding(values.pop("decoding", {}), layers.values.get("generator"))
     steps = check.tables(values.pop("steps", {}), ("steps",))
-    base_training = training if built["training"] is not None else {}  # its mistakes are reported once, not per step
+    training = built["training"]
+    if training is None:  # its mistakes are reported once, not per step
+        below, training = {}, Training()
     built["steps"] = steps and {
-        name: step if step is None else check.step(step, base_training, ("steps", name)) for name, step in steps.items()
+        name: step if step is None else check.step(step, below, training, ("steps", name))
+        for name, step in steps.items()
     }
     recipe = check.top({**values, **({"data": data} if data else {}), **built})
     check.check_references(built)

@@ -36,6 +36,7 @@ def test_every_table_is_validated_once(recipe, monkeypatch):
     load(path, installed())
     for name in ("Recipe", "Masked", "Text", "SequenceConfig", "Decoding"):
         assert validated.count(name) == 1, name
+    assert validated.count("Training") == 2  # the recipe's, and that of the step with overrides
 
 
 def test_the_saved_recipe_is_the_recipe(recipe):
