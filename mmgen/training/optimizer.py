@@ -71,27 +71,16 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
     `learning`: the trainable parameters, by the model's names."""
     training = step.training
-    groups: dict[tuple[str, bool, float, float], list[nn.Parameter]] = {}  # each takes time
+    groups: dict[tuple[tuple[str, str], float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
-        pattern = _longest_match(name, training.learning_rates)
-        of_input = training.input_learning_rate is not None and name.startswith("embedders.")
-        peak = (training.input_learning_rate if of_input else None) or training.learning_rate
-        peak = training.learning_rates.get(pattern, peak)
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((pattern, of_input, peak, decay), []).append(parameter)
+        groups.setdefault((*_peak_rate(name, training), decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
         raise RunError(f"a step that trains {', '.join(step.train)} has no trainable parameters{left}")
     tables: list[dict[str, Any]] = [
-        {
-            "params": parameters,
-            "lr": peak,
-            "peak": peak,
-            "weight_decay": decay,
-            "of_input": of_input,
-            "pattern": pattern,
-        }
-        for (pattern, of_input, peak, decay), parameters in groups.items()
+        {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "logged_as": logged_as}
+        for (logged_as, peak, decay), parameters in groups.items()
     ]
     if training.optimizer == "sgd":
         return torch.optim.SGD(tables, momentum=training.momentum)  # the fused one cannot take slices
@@ -100,10 +89,15 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
 
 
-def _longest_match(name: str, patterns: Collection[str]) -> str:
-    """The longest of the patterns that a parameter's name matches; empty if it matches none."""
-    matching = [pattern for pattern in patterns if fnmatchcase(name, pattern)]
-    return max(matching, key=lambda pattern: (len(pattern), pattern), default="")
+def _peak_rate(name: str, training: Training) -> tuple[tuple[str, str], float]:
+    """The highest learning rate of a parameter, after its place in the log: a key, and a pattern if the rate is that of
+    the longest pattern that matches the name."""
+    if matching := [pattern for pattern in training.learning_rates if fnmatchcase(name, pattern)]:
+        pattern = max(matching, key=lambda pattern: (len(pattern), pattern))
+        return ("learning_rates", pattern), training.learning_rates[pattern]
+    if training.input_learning_rate is not None and name.startswith("embedders."):
+        return ("input_lr", ""), training.input_learning_rate
+    return ("lr", ""), training.learning_rate
 
 
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
@@ -130,9 +124,9 @@ def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """For the log: `lr`, the learning rate of the last update; `input_lr`, that of embedders if other parts train at a
     different rate; and `learning_rates`, those of patterns in `training.learning_rates`. A step that trains only
     embedders has their rate as `lr`."""
-    by_pattern = {group["pattern"]: group["lr"] for group in optimizer.param_groups if group["pattern"]}
-    rest = [group for group in optimizer.param_groups if not group["pattern"]]
-    used_rates = {"input_lr" if group["of_input"] else "lr": group["lr"] for group in rest}
+    rates_now = {group["logged_as"]: group["lr"] for group in optimizer.param_groups}
+    used_rates = {key: rate for (key, pattern), rate in rates_now.items() if not pattern}
+    by_pattern = {pattern: rate for (_, pattern), rate in rates_now.items() if pattern}
     if len({*used_rates.values()}) == 1:
         used_rates = {"lr": next(iter(used_rates.values()))}
     return {**used_rates, **({"learning_rates": by_pattern} if by_pattern else {})}
