@@ -84,7 +84,8 @@ def collate(model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[st
     """Examples as a batch of these inputs on the model's device, without targets, but with their prompts."""
     readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
     collated = {
-        name: reader.collate([reader.read(example) for example in examples]) for name, reader in readers.items()
+        name: reader.collate([reader.read(example.seen_by(name)) for example in examples])
+        for name, reader in readers.items()
     }
     prompts = {}
     if model.has_generator and model.generator.reader.reads_prompts:
@@ -163,7 +164,7 @@ def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
 
 def units(model: Any, name: str, example: ResolvedExample, count: int) -> DisplayUnits:
     """The display units of an input's `count` slots, from the description by its embedder."""
-    described = model.embedders[name].describe(example)
+    described = model.embedders[name].describe(example.seen_by(name))
     names = described.get("names") or [f"{name} {place + 1}" for place in range(count)]
     if described.get("boxes") or not described.get("names"):
         boxes = tuple(tuple(float(number) for number in box) for box in described.get("boxes", ()))

@@ -7,11 +7,11 @@ from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text
 
-from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
+from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, word_attention, words_of
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.model import compose
-from mmgen.tensors import Example
+from mmgen.tensors import Example, ResolvedExample
 
 
 def attention_of(model, batch, texts, layer: int = -1, head: int | None = None):
@@ -78,6 +78,20 @@ def test_attention_is_split_by_input():
     for row, attention in zip(texts, attention_of(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
         for weights, alone in zip(attention.inputs.values(), naive(model, *row), strict=True):
             assert torch.allclose(weights[0], alone, atol=1e-5)
+
+
+def test_each_input_shows_what_its_reader_reads_of_a_query():
+    """Two inputs read one field, and the query has a value for each."""
+    fields = ("caption",)
+    model = compose(
+        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
+        {"caption": Text(), "hint": Text(fields=fields)},
+        Masked(),
+        texts=[" ".join(toys.WORDS)] * 3,
+    ).eval()
+    query = ResolvedExample("q", {"caption": "red ball"}, overrides={"hint": {"caption": "big dog house"}})
+    (attention,) = word_attention(model, [query], model.inputs, [[5]], {"": last_layer})
+    assert [units.names for units in attention.units.values()] == [("red", " ball"), ("big", " dog", " house")]
 
 
 def test_all_layers_is_the_mean_of_each_layer():
