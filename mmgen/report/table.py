@@ -317,7 +317,9 @@ def _reference_rows(
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
     for metric_name, config in metrics.items():
-        scores = None if config.needs_pictures else references_of(metric_name, config.build(), examples)
+        if config.needs_pictures:
+            continue
+        scores = references_of(metric_name, score.build_metric(metric_name, config), examples)
         if scores is None:
             continue
         notes.update(dict.fromkeys(scores.notes))
