@@ -15,6 +15,7 @@ from mmgen_vl.answers import PEOPLE, most_common, normalise, spread_evenly, weig
 from mmgen_vl.boxes import Box
 from mmgen_vl.find_files import Finder
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
+from mmgen_vl.truths import LABELS
 
 from mmgen.errors import DataError
 from mmgen.reading.tables import BETWEEN, rows
@@ -90,7 +91,7 @@ class LabelledRows(PublishedFiles):
         return (self._parse_boxes[key], None) if key in self._parse_boxes else None
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
-        known = {"truth": ("False", "True")} if "truth" in self.config.labels else {}
+        known = {"truth": LABELS} if "truth" in self.config.labels else {}
         return known | ({"answers": self._vocabulary} if "answers" in self.config.labels else {})
 
     def describe(self) -> dict[str, Any]:

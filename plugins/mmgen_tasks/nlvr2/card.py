@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mmgen_vl.cards import label_card
+from mmgen_vl.truths import right_label
 
 from mmgen.cards import Card
 from mmgen.parts import Renderer
@@ -13,8 +14,7 @@ class TruthCard(Renderer):
     """ "True" and "False" as bars (label "truth": a bool)."""
 
     def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
-        truth = example.labels.get("truth")
-        return label_card(prediction, {} if truth is None else {str(truth): 1.0})
+        return label_card(prediction, right_label(example))
 
     def line(self, example: ResolvedExample, prediction: Prediction) -> str:
         return prediction.value["label"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import sample
+from mmgen_vl.truths import LABELS
 
 from mmgen.tensors import All, Example
 
@@ -74,4 +75,4 @@ class DrawnPairs(DrawnDataset):
         ]
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
-        return {"truth": ("False", "True")}
+        return {"truth": LABELS}

@@ -13,6 +13,7 @@ from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_scenes.phrases import COUNTS
 from mmgen_scenes.relations import related
 from mmgen_scenes.world import KINDS, SORT, SORTS, Group, Scene
+from mmgen_vl.truths import LABELS
 
 from mmgen.tensors import Example
 
@@ -55,7 +56,7 @@ class DrawnStatements(DrawnDataset):
         return SceneSet((scene,), examples)
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
-        return {"truth": ("False", "True")}
+        return {"truth": LABELS}
 
 
 def _write_pair(rng: Random, scene: Scene, form: str) -> Pair | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mmgen_vl.truths import LABELS
+
 from mmgen.errors import DataError
 from mmgen.reading.export import (
     Exported,
@@ -35,6 +37,6 @@ class Nlvr2(Exporter):
                         "split-set-pair-img0 and -img1"
                     )
                 row = {"identifier": example.id, "sentence": text_input(example, "statement")}
-                rows.append(row | {"label": str(example.labels["truth"])})
+                rows.append(row | {"label": LABELS[example.labels["truth"]]})
             save_json_lines(folder / f"{DEV.get(split, split)}.json", rows)
         return {"type": "nlvr2", **split_roles([*exported.splits], DEV)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmgen_vl.find_files import Finder
 from mmgen_vl.published import read_rows
+from mmgen_vl.truths import LABELS, truth_of
 
 from mmgen.errors import DataError
 from mmgen.reading.text import json_lines, kind, require_keys, tidy
@@ -19,7 +20,6 @@ from ..dataset import CountedExamples, PublishedDataset
 if TYPE_CHECKING:
     from .config import Nlvr2
 
-TRUTH = {"true": True, "false": False}
 SUBSETS = ("dev", "test1")  # the splits that have balanced and unbalanced files
 
 
@@ -47,7 +47,7 @@ class Nlvr2Files(PublishedDataset):
         return finder.file([f"{split}.json"], f"{self.source}/{split}.json")
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
-        return {"truth": ("False", "True")}
+        return {"truth": LABELS}
 
     def read(self, split: str) -> CountedExamples:
         examples: dict[str, Example] = {}
@@ -94,8 +94,8 @@ def _split_identifier(identifier: str) -> list[str]:
 
 
 def _parse_truth(label: Any) -> bool:
-    known = TRUTH.get(label.lower()) if isinstance(label, str) else label
-    if not isinstance(known, bool):
+    known = truth_of(label)
+    if known is None:
         raise DataError(f'label must be "True" or "False", not {_show_label(label)}')
     return known
 

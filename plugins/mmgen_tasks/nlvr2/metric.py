@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
+from mmgen_vl.truths import truth_of
+
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
@@ -29,10 +31,7 @@ class PairAccuracyMetric(Metric):
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         right = [
             100.0
-            * (
-                str(prediction_value(prediction.value, "label", example)).lower()
-                == str(example.labels["truth"]).lower()
-            )
+            * (truth_of(prediction_value(prediction.value, "label", example)) == truth_of(example.labels["truth"]))
             if "truth" in example.labels
             else None
             for prediction, example in zip(generations, examples, strict=True)

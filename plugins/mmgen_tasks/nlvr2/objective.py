@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 from mmgen_vl.heads import published_head
+from mmgen_vl.truths import LABELS
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
@@ -77,7 +78,9 @@ class TrueOrFalseObjective(Objective):
         shares = self.logits(model, batch).softmax(-1).tolist()
         return [
             Prediction(
-                name, {"label": str(true > false), "probabilities": {"False": false, "True": true}}, max(false, true)
+                name,
+                {"label": LABELS[true > false], "probabilities": dict(zip(LABELS, (false, true), strict=True))},
+                max(false, true),
             )
             for name, (false, true) in zip(batch.ids, shares, strict=True)
         ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen_vl.published import read_rows
+from mmgen_vl.truths import LABELS, truth_of
 
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
@@ -50,6 +51,6 @@ class PairResults(ResultFiles):
 
 
 def _parse_label(label: str) -> str:
-    if label.lower() not in ("true", "false"):
+    if (truth := truth_of(label)) is None:
         raise DataError(f"the prediction must be True or False, not {label!r:.40}")
-    return label.capitalize()
+    return LABELS[truth]

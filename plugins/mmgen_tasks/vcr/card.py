@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmgen_vl.cards import NamedObjects, label_card
+from mmgen_vl.truths import right_label
 
 from mmgen.cards import Bar, Card, Choice, letter
 from mmgen.parts import Renderer
@@ -42,9 +43,7 @@ class NamedTextsCard(Renderer):
         texts = named.texts(example)
         if isinstance(prediction, Generation):
             return Card(texts=texts, objects=named.objects)
-        truth = example.labels.get("truth")
-        answers = label_card(prediction, {} if truth is None else {str(truth): 1.0})
-        return replace(answers, texts=texts, objects=named.objects)
+        return replace(label_card(prediction, right_label(example)), texts=texts, objects=named.objects)
 
     def line(self, example: ResolvedExample, prediction: Prediction | Generation) -> str:
         return prediction.text if isinstance(prediction, Generation) else prediction.value["label"]
