@@ -18,8 +18,8 @@ class Source:
     examples    to train on
     validation  examples for the validation loss; may be empty
     share       of every update, relative to the shares of the other sources
-    inputs      the step's inputs that its examples have; empty means all
-    objectives  the step's objectives that train on it; empty means all
+    inputs      the step's inputs that its examples have; empty, which those of a recipe never are, means all
+    objectives  the step's objectives that train on it; likewise
     name        for the log and for messages
     measures    the sizes of `examples`, where a run has measured them
     stream      what it is trained on instead of `examples`, which then are some of its first

@@ -58,7 +58,7 @@ class DataPass:
                     visit(chunk)
         for step in new:
             sources = self.datasets.sources(step)
-            measures = {name: self._measures[self._measures_key(step, source)] for name, source in sources.items()}
+            measures = {name: self._measures[_measures_key(source)] for name, source in sources.items()}
             self.datasets.set_measures(step, measures)
             by_name = {name: id(source.examples) for name, source in sources.items()}
             counts = {name: self._cut[key] for name, key in by_name.items() if key in self._cut}
@@ -78,7 +78,7 @@ class DataPass:
         measures, cut = saved
         sources = self.datasets.sources(step)
         for name, source in sources.items():
-            head = Measures.of(self.datasets.head(source.examples, VERIFIED), self._collator(step, source))
+            head = Measures.of(self.datasets.head(source.examples, VERIFIED), self._collator(source))
             sizes = measures.get(name)
             if sizes is None or len(sizes) != len(source.examples) or not sizes.begins_with(head):
                 return None
@@ -98,9 +98,9 @@ class DataPass:
                 if GENERATOR in source.objectives:
                     remedy = f"'{GENERATOR}' from {owner} objectives"
                     self._add_visit(examples, GENERATOR, partial(check_targets, place, remedy, examples))
-            key = self._measures_key(step, source)
+            key = _measures_key(source)
             if key not in self._measures:
-                measures = self._measures[key] = Measures(self._collator(step, source))
+                measures = self._measures[key] = Measures(self._collator(source))
                 self._add_visit(source.examples, key, measures.add)
             if GENERATOR in source.objectives:
                 counts = self._cut.setdefault(id(source.examples), [0, 0])
@@ -122,14 +122,8 @@ class DataPass:
         counts[0] += self.model.generator.reader.cut(examples)
         counts[1] += sum(len(example.targets) for example in examples)
 
-    def _measures_key(self, step: str, source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """The examples, inputs and objectives, on which sizes depend."""
-        settings = self.recipe.steps[step]
-        return id(source.examples), source.inputs or settings.inputs, source.objectives or settings.objectives
-
-    def _collator(self, step: str, source: Source) -> Collator:
-        _, inputs, objectives = self._measures_key(step, source)
-        return Collator(self.model, inputs, objectives)
+    def _collator(self, source: Source) -> Collator:
+        return Collator(self.model, source.inputs, source.objectives)
 
     def _say_cut(self, cut: Mapping[int, tuple[int, int]]) -> None:
         for count, total in cut.values():
@@ -138,3 +132,8 @@ class DataPass:
                     f"{count} of {total} targets are longer than max_tokens = {self.model.generator.max_tokens} (with "
                     "the end token) and are cut"
                 )
+
+
+def _measures_key(source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """The examples, inputs and objectives, on which sizes depend."""
+    return id(source.examples), source.inputs, source.objectives
