@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 REASONS = {  # why an example is left out of a split -> the words of the log
     "without_picture": "example{s} without a picture",
     "without_text": "example{s} without a text",
+    "empty_captions": "empty caption{s}",
     "duplicate_captions": "repeated caption{s}",
     "without_answers": "question{s} without answers",
     "without_box": "{what}{s} without a box",

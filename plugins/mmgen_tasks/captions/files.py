@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,6 @@ from ..dataset import CountedExamples, PublishedDataset, read_images
 
 if TYPE_CHECKING:
     from .config import CocoCaptions
-
-REASONS = {"empty_captions": "without_text", "duplicate_captions": "duplicate_captions"}
 
 
 class CocoCaptionFiles(PublishedDataset):
@@ -47,8 +44,7 @@ class CocoCaptionFiles(PublishedDataset):
         return (finder.file([CAPTIONS.format(year=YEARS[split])], self.source),)
 
     def read(self, split: str) -> CountedExamples:
-        captions, left_out = read_captions(self.files[split])
-        counts = Counter({REASONS[name]: count for name, count in left_out.items()})
+        captions, counts = read_captions(self.files[split])
         path = self.excluded_images if split != self.config.test_split else None
         excluded = set() if path is None else read_images(path)
         remaining = {key: tuple(texts) for key, texts in captions.items() if key not in excluded}

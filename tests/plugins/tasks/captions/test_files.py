@@ -48,7 +48,7 @@ def test_a_repeated_caption_is_counted_and_a_different_one_refused(files, caplog
     both = {"train": ("captions_train2014.json", "again.json")}
     dataset = CocoCaptions(folder=files, files=both).build()
     assert [e.inputs["caption"] for e in dataset.split("train")] == [("a dog", "a brown dog"), ("two cats",)]
-    assert caplog.messages == ["COCO captions train: left out 1 example without a text, 4 repeated captions"]
+    assert caplog.messages == ["COCO captions train: left out 1 empty caption, 4 repeated captions"]
     write(files, "again.json", [(9, "a cat")])
     with pytest.raises(DataError) as error:
         CocoCaptions(folder=files, files=both).build().split("train")
