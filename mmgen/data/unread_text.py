@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..configs import EmbedderConfig
 from ..model import Model
 from ..parts import Backbone
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..tensors import Example
+from ..tensors import ResolvedExample
 from .datasets import Datasets
 from .seeds import resolve
 
@@ -17,9 +17,15 @@ MAX_EXAMPLES = 1000  # per source
 UNKNOWN_SHARE = 0.1  # share of texts with unknown words that is worth a line
 
 
-def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: Example) -> Iterator[str]:
-    """Remarks on the texts of one input of an example: cut ends and unknown words."""
-    for text in config.texts(example):
+def texts_read(config: EmbedderConfig, examples: Iterable[ResolvedExample]) -> list[str]:
+    """The text that an input reads of each example that has one; several fields are joined, and cut as one text."""
+    texts_of_examples = [[*config.texts(example)] for example in examples]
+    return [" ".join(texts) for texts in texts_of_examples if texts]
+
+
+def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: ResolvedExample) -> Iterator[str]:
+    """Remarks on the text of one input of an example: a cut end and unknown words."""
+    for text in texts_read(config, [example]):
         tokens, cut, unknown = _count_tokens(text, config, backbone)
         if cut:
             yield f"{name} has {tokens:,} tokens; only the first {tokens - cut} are read (max_tokens)"
@@ -37,7 +43,7 @@ def warn_of_unread_text(
         examples = [resolve(example) for example in datasets.head(source.examples, MAX_EXAMPLES)]
         for name in recipe.required_inputs(source.inputs, source.objectives):
             config = recipe.inputs[name]
-            texts = [text for example in examples for text in config.texts(example)]
+            texts = texts_read(config, examples)
             counts = [_count_tokens(text, config, model.backbone) for text in texts]
             cut, unknown = (sum(bool(count[index]) for count in counts) for index in (1, 2))
             share = f"of {'the first ' * (len(examples) == MAX_EXAMPLES)}{len(texts):,} texts"

@@ -10,6 +10,7 @@ from typing import Any
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
+from ..data.unread_text import texts_read
 from ..errors import DataError, MmgenError
 from ..features.random_features import random_features
 from ..features.stores import open_store
@@ -172,7 +173,7 @@ class DataSummary:
             texts = [text for example in examples for text in example.targets]
             rows.append(self._length_row(f"{name}: targets", backbone, texts, limit and limit - 1))
             for input_, config in self.recipe.inputs.items():
-                texts = [text for example in examples for text in config.texts(resolve(example))]
+                texts = texts_read(config, map(resolve, examples))
                 if texts and not isinstance(config, FeaturesConfig):
                     max_tokens = getattr(config, "max_tokens", None)
                     rows.append(self._length_row(f"{name}: {input_}", backbone, texts, max_tokens))

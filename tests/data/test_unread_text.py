@@ -3,14 +3,16 @@
 import pytest
 from kit import toys
 from kit.training import RecordedProgress
+from mmgen_text import Text
 
 from mmgen.data.datasets import Datasets
-from mmgen.data.unread_text import warn_of_unread_text
+from mmgen.data.unread_text import remarks, warn_of_unread_text
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.tensors import ResolvedExample
 
 
 @pytest.fixture
@@ -30,6 +32,15 @@ def test_a_text_that_is_cut_or_unknown_has_a_remark_in_its_answer(recipe):
         (),
         ("caption has 40 tokens; only the first 6 are read (max_tokens)",),
         ("caption contains 2 words or characters that are not in the tokenizer's vocabulary",),
+    ]
+
+
+def test_several_fields_are_cut_as_one_text(recipe):
+    config = Text(fields=("question", "answer"), max_tokens=6)
+    backbone = compose_model(recipe, ["a dog barks"] * 3).backbone
+    example = ResolvedExample("q", {"question": "a dog barks", "answer": "a dog barks a dog"})
+    assert [*remarks("both", config, backbone, example)] == [
+        "both has 8 tokens; only the first 6 are read (max_tokens)"
     ]
 
 
