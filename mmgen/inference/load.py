@@ -18,7 +18,7 @@ from ..errors import DataError, RecipeError, RunError
 from ..files import check_table, read_table
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
-from ..recipe.messages import describe_mistake, mistake_text
+from ..recipe.messages import mistake_text
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.exports import is_export, read_config
@@ -224,17 +224,11 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
 def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
     """The decoding options: `Predictor.decoding(n)`, or, if `sets` override keys of decoding, the run's options with
     these overrides. Raises RecipeError."""
-    if not any(setting.startswith("decoding") for setting in sets):
-        return predictor.decoding(n or 1)
-    options = predictor.recipe.decoding
-    if n is None or n == options.texts:
-        return options
-    if "num_return_sequences" not in type(options).model_fields:
-        return predictor.decoding(n)  # which says that the generator writes one text
+    keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
     try:
-        return type(options)(**{**dict(options), "num_return_sequences": n})
-    except ValidationError as error:
-        raise RecipeError(f"--n {n}: {describe_mistake(type(options), error.errors()[0])[1]}") from None
+        return predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
+    except DataError as error:
+        raise RecipeError(f"--n {n or 1}: {str(error).removeprefix('num_return_sequences: ')}") from None
 
 
 def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | None:

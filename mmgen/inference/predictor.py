@@ -158,7 +158,13 @@ class Predictor:
             if name in type(self.recipe.decoding).model_fields and name not in reads
         }
         values = {name: value for name, value in inputs.items() if name not in chosen}
-        return self._answer_call(query, values, options or self.decoding(n, chosen), batch_size)
+        if options is None:
+            options = self.decoding(n, chosen)
+        elif isinstance(options, options_class := type(self.recipe.decoding)):
+            self.check_options(options)
+        else:
+            raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
+        return self._answer_call(query, values, options, batch_size)
 
     @overload
     def predict(
@@ -182,11 +188,6 @@ class Predictor:
                     f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
                     "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
                 )
-        options_class = type(self.recipe.decoding)
-        if options is not None and not isinstance(options, options_class):
-            raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
-        if options is not None:
-            self.check_options(options)
         queries = queries_of(query, inputs)
         if not is_many(query):
             (answer,) = self.answers(queries, options, batch_size)
