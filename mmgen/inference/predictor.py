@@ -158,12 +158,7 @@ class Predictor:
             if name in type(self.recipe.decoding).model_fields and name not in reads
         }
         values = {name: value for name, value in inputs.items() if name not in chosen}
-        if options is None:
-            options = self.decoding(n, chosen)
-        elif isinstance(options, options_class := type(self.recipe.decoding)):
-            self.check_options(options)
-        else:
-            raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
+        options = self.decoding(n, chosen) if options is None else self._checked_options(options)
         return self._answer_call(query, values, options, batch_size)
 
     @overload
@@ -404,14 +399,16 @@ class Predictor:
         except ValidationError as error:
             place, text = describe_mistake(type(options), error.errors()[0])
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
-        self.check_options(options)
-        return options
+        return self._checked_options(options)
 
-    def check_options(self, options: DecodingConfig) -> None:
-        """Raises DataError for options that the generator refuses."""
-        generator = self.recipe.generator
+    def _checked_options(self, options: DecodingConfig) -> DecodingConfig:
+        """The options. Raises DataError for those of another class, and for those that the generator refuses."""
+        generator, options_class = self.recipe.generator, type(self.recipe.decoding)
+        if not isinstance(options, options_class):
+            raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
         if generator is not None and (refused := generator.option_errors(options)):
             raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
+        return options
 
     def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
         """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step

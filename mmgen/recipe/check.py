@@ -124,14 +124,20 @@ class _Check:
         ]
         return options
 
-    def step(self, table: dict[str, Any], below: Mapping[str, Any], training: Training, path: Key) -> Step | None:
-        """A step. `below`: the recipe's table [training]; `training`: its checked settings."""
+    def step(
+        self, table: dict[str, Any], below: Mapping[str, Any], training: Training | None, path: Key
+    ) -> Step | None:
+        """A step. `below`: the recipe's table [training]; `training`: its checked settings, or None if it has mistakes,
+        which are not reported again for the step."""
         overrides = table.get("training", {})
         if not isinstance(overrides, dict):
             self.problem((*path, "training"), "must be a table")
             return None
         if overrides:
-            training = self.table(Training, merge_training(below, overrides), (*path, "training"))
+            merged = merge_training({} if training is None else below, overrides)
+            training = self.table(Training, merged, (*path, "training"))
+        elif training is None:
+            training = Training()
         parts = {"data": self.data(table["data"], (*path, "data"))} if table.get("data") is not None else {}
         step = self.table(
             Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path

@@ -15,7 +15,6 @@ from ..registry import Registry
 from .check import _Check
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
-from .training import Training
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
@@ -103,11 +102,8 @@ def resolve(
         built[table] = check.table(cls, values.pop(table, {}), (table,))
     built["decoding"] = check.decoding(values.pop("decoding", {}), layers.values.get("generator"))
     steps = check.tables(values.pop("steps", {}), ("steps",))
-    training = built["training"]
-    if training is None:  # its mistakes are reported once, not per step
-        below, training = {}, Training()
     built["steps"] = steps and {
-        name: step if step is None else check.step(step, below, training, ("steps", name))
+        name: step if step is None else check.step(step, below, built["training"], ("steps", name))
         for name, step in steps.items()
     }
     recipe = check.top({**values, **({"data": data} if data else {}), **built})
