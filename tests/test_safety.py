@@ -10,7 +10,6 @@ import os
 import pickle
 import re
 import shutil
-import struct
 import subprocess
 import threading
 import tomllib
@@ -22,6 +21,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from kit.pictures import png
 from mmgen_humaneval.answers import read as judged
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from mmgen_tasks.pickles import read_pickle
@@ -266,24 +266,14 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
     assert message.startswith(f"{path}: ") and f"'{name}' {reason}" in message
 
 
-def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Path:
-    """An image that claims a large size but has almost no data."""
-    blocks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-        *chunks,
-        (b"IDAT", zlib.compress(bytes(100))),
-        (b"IEND", b""),
-    ]
-    packed = (
-        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in blocks
-    )
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(packed))
+def write_png(path: Path, *claims) -> Path:
+    path.write_bytes(png(*claims))
     return path
 
 
 @pytest.mark.parametrize("size", [(100_000, 100_000), (12_000, 12_000), (1, 2**31 - 1)])
 def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_name(tmp_path, size):
-    message = refused(open_image, png(tmp_path / "bomb.png", *size))
+    message = refused(open_image, write_png(tmp_path / "bomb.png", *size))
     assert re.match(
         rf"{tmp_path}/bomb.png: not a readable image: Image size \({size[0] * size[1]} pixels\) exceeds limit",
         message,
@@ -292,7 +282,8 @@ def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_nam
 
 def test_texts_and_profiles_that_unpack_without_end_are_refused_by_name(tmp_path):
     bomb = b"x\0\0" + zlib.compress(bytes(16 << 20))
-    assert refused(open_image, png(tmp_path / "text.png", 4, 4, (b"zTXt", bomb))).startswith(f"{tmp_path}/text.png: ")
+    picture = write_png(tmp_path / "text.png", 4, 4, (b"zTXt", bomb))
+    assert refused(open_image, picture).startswith(f"{tmp_path}/text.png: ")
 
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(/tmp) print\nshowpage\n%%EOF\n"

@@ -2,7 +2,7 @@
 without the seconds for importing torch and transformers.
 
 One process imports and waits; a script runs in a fork of it, with its own files, folder and environment, and exits as
-Python exits. Tests of starting or importing use `subprocess`.
+Python exits, except that what is imported is not cleared. Tests of starting or importing use `subprocess`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 MMGEN = "import runpy; runpy.run_module('mmgen', run_name='__main__', alter_sys=True)"
 NO_PAGE = f"import mmgen.report; mmgen.report.try_page = lambda *_: None; {MMGEN}"  # a second less; nobody looks at it
@@ -71,11 +73,19 @@ LONG = 1 << 20  # bytes; no request is longer
 class Process:
     """A running script, with one file for stdout and one for stderr."""
 
-    def __init__(self, script: str, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, script: str, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], clear: bool = False
+    ) -> None:
         self.args = (script, *arguments)
         self._status_socket, theirs = socket.socketpair()
         self._files = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
-        request = {"script": script, "arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+        request = {
+            "script": script,
+            "arguments": arguments,
+            "folder": str(folder),
+            "environment": dict(environment),
+            "clear": clear,
+        }
         numbers = [*(file.fileno() for file in self._files), theirs.fileno()]
         socket.send_fds(server()[1], [json.dumps(request).encode()], numbers)
         theirs.close()
@@ -111,13 +121,16 @@ class Process:
         return subprocess.CompletedProcess(self.args, status, *outputs)
 
 
-def start(script: str, *arguments: str, folder: Path, **variables: str) -> Process:
-    """A script in a new process, in `folder`, with `variables` added to this process's environment."""
-    return Process(textwrap.dedent(script), tuple(map(str, arguments)), folder, {**os.environ, **variables})
+def start(script: str, *arguments: str, folder: Path, clear: bool = False, **variables: str) -> Process:
+    """A script in a new process, in `folder`, with `variables` added to this process's environment. `clear`: at its end
+    it clears every module and object, as Python does."""
+    return Process(textwrap.dedent(script), tuple(map(str, arguments)), folder, {**os.environ, **variables}, clear)
 
 
-def run(script: str, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
-    return start(script, *arguments, folder=folder, **variables).finish()
+def run(
+    script: str, *arguments: str, folder: Path, clear: bool = False, **variables: str
+) -> subprocess.CompletedProcess:
+    return start(script, *arguments, folder=folder, clear=clear, **variables).finish()
 
 
 def stop_at(
@@ -135,7 +148,7 @@ def stop_at(
 
 
 def run_together(
-    count: int, script: str, *arguments: str, folder: Path, **variables: str
+    count: int, script: str, *arguments: str, folder: Path, clear: bool = False, **variables: str
 ) -> subprocess.CompletedProcess:
     """Processes that train together, started as by `torchrun`; returns the first exit status other than 0 and all
     output, process by process."""
@@ -146,6 +159,7 @@ def run_together(
                 script,
                 *arguments,
                 folder=folder,
+                clear=clear,
                 **{name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()},
                 **variables,
             )
@@ -227,7 +241,26 @@ def main() -> None:
     sys.argv[:] = ["-c", *request["arguments"]]
     tests = str(Path(__file__).resolve().parents[1])  # instead of this file's folder
     sys.path[:1] = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep), tests]
-    exec(compile(request["script"], "<script>", "exec"), {"__name__": "__main__"})
+    try:
+        exec(compile(request["script"], "<script>", "exec"), {"__name__": "__main__"})
+    except SystemExit as ending:
+        if request["clear"]:
+            raise
+        if not isinstance(ending.code, int | None):
+            print(ending.code, file=sys.stderr)
+        end(ending.code if isinstance(ending.code, int) else int(ending.code is not None))
+    if not request["clear"]:
+        end(0)
+
+
+def end(status: int) -> NoReturn:
+    """Exits as Python does: waits for threads, calls what is registered, flushes. To clear every module and object, as
+    Python does at last, would take two seconds of processor time in a fork, which copies their memory for that."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)
 
 
 if __name__ == "__main__":

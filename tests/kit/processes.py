@@ -54,10 +54,10 @@ WATCHED = """
 
 
 def several(
-    processes: int, folder: Path, script: str, *arguments: str, **environment: str
+    processes: int, folder: Path, script: str, *arguments: str, clear: bool = False, **environment: str
 ) -> subprocess.CompletedProcess:
     """Processes that share one start; the test `launched` covers what `torchrun` does differently."""
-    return forked.run_together(processes, script, *arguments, folder=folder, **PATHS, **environment)
+    return forked.run_together(processes, script, *arguments, folder=folder, clear=clear, **PATHS, **environment)
 
 
 def log(folder: Path) -> list[dict]:

@@ -70,8 +70,8 @@ def test_jobs_are_done_once_and_counted(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_step_that_fails_is_shown_with_its_output(tmp_path, monkeypatch):
-    job = Job("wrong", (Shell("mmgen info nothing"),))
+    job = Job("wrong", (Shell("mmgen show nothing"),))
     monkeypatch.setattr(week, "PEOPLE", {"researcher": (job,)})
     done = CliRunner().invoke(week.week, ["--folder", str(tmp_path)])
-    assert done.exit_code == 1 and "wrong: mmgen info nothing" in done.output and "error: nothing" in done.output
+    assert done.exit_code == 1 and "wrong: mmgen show nothing" in done.output and "error: nothing" in done.output
     assert not (tmp_path / "seconds.json").exists()

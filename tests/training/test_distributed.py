@@ -148,7 +148,7 @@ def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_pa
     """Two losses, and two data sets in the second step. Some processes have more micro-batches, or none."""
     assert {1, 4} <= sizes(single, "first") and max(sizes(single, "second")) > 4
     prepare(tmp_path)
-    done = several(processes, tmp_path, WATCHED, "run", "toy.toml")
+    done = several(processes, tmp_path, WATCHED, "run", "toy.toml", clear=True)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / PLACE / "environment.json").read_text())["processes"] == processes
     for step in ("first", "second"):

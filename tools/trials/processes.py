@@ -61,7 +61,7 @@ def start(way: str, count: int, folder: Path) -> list[str]:
     for rank in range(count):
         variables = {name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()}
         last = "last" if rank == count - 1 else ""
-        processes.append(forked.start(SCRIPT, way, last, folder=folder, PYTHONPATH=str(ROOT), **variables))
+        processes.append(forked.start(SCRIPT, way, last, folder=folder, clear=True, PYTHONPATH=str(ROOT), **variables))
     wrong, until = list[str](), time.monotonic() + SECONDS
     while not all(process.ended() for process in processes):
         if time.monotonic() > until:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -43,30 +42,21 @@ code = serve(predictor, listening, Options(grace={grace}))
 print(*sorted({{"matplotlib", "pycocoevalcap"}} & set(sys.modules)), "end", flush=True)
 sys.exit(code)
 """
-
-
-class Started:
-    """A script in a new interpreter, as `forked.Process`."""
-
-    def __init__(self, script, folder):
-        self.popen = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=-1, stderr=-1, text=True)
-        self.pid = self.popen.pid
-
-    def ended(self):
-        return self.popen.poll() is not None
-
-    def finish(self):
-        out, err = self.popen.communicate()
-        return subprocess.CompletedProcess("serve", self.popen.returncode, out, err)
+FORGET = """
+import sys
+for name in list(sys.modules):  # mmgen is imported again, and what it imports of these
+    if name.partition(".")[0].startswith(("mmgen", "kit", "matplotlib", "mpl_toolkits", "pycocoevalcap")):
+        del sys.modules[name]
+"""
 
 
 class Process:
     """A service in its own process. It answers no question while there is a file `hold` in its folder."""
 
-    def __init__(self, folder, grace=20, change="", fresh=False):
-        script = SERVE.format(path=sys.path, grace=grace, change=change)
+    def __init__(self, folder, grace=20, change="", before="", clear=False):
+        script = before + SERVE.format(path=sys.path, grace=grace, change=change)
         self.folder = folder
-        self.process = Started(script, folder) if fresh else forked.start(script, folder=folder)
+        self.process = forked.start(script, folder=folder, clear=clear)
         while not (folder / "port").exists():
             assert not self.process.ended(), self.process.finish().stderr
             time.sleep(0.01)
@@ -124,7 +114,7 @@ def process(tmp_path):
 
 
 def test_sigterm_finishes_what_was_accepted(process):
-    running, service = process(fresh=True)
+    running, service = process(before=FORGET)
     thread, results = service.in_background()
     service.stop()
     assert not results
@@ -150,7 +140,7 @@ def test_the_end_does_not_wait_longer_than_its_limit(process):
 
 
 def test_what_clients_break_is_no_news(process):
-    running, service = process()
+    running, service = process(clear=True)
     for sent in (
         b"nonsense\r\n\r\n",
         b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
