@@ -1,4 +1,4 @@
-"""The registry of installed parts: look one up by name; failed plugins; calls into parts whose errors name the part.
+"""The registry: parts collected from the hooks of plugins, failed plugins, lookup by name, calls that name the part.
 
 Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests build theirs with
 `collect`. A plugin that fails is recorded with its reason and never stops another. `mmgen.discovery` finds and imports

@@ -1,4 +1,4 @@
-"""The command `mmgen predict`: predict a label, a choice, a region, boxes or vectors."""
+"""The command `mmgen predict`: predict and print a label, a choice, a region, boxes or vectors; result files."""
 
 from __future__ import annotations
 

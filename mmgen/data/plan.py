@@ -13,17 +13,13 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar, overload
 
 from ..errors import DataError
-from ..tensors import Batch, Example
-from .collate import Collator
 from .example_sizes import Measures
 from .seeds import RngKey
-from .sources import Source
-from .streams import StreamExamples
+from .sources import DataStream
 
 if TYPE_CHECKING:
     from .stream_plan import StreamUpdates
 
-ExampleEpochs = Sequence[tuple[Example, int]]  # examples, each with the epoch of its source
 CACHED_LENGTHS = 100_000  # row lengths in memory; at least those of one epoch
 SLACK = 1.25  # slots of a micro-batch, at most, relative to the average for its pairs
 
@@ -38,26 +34,6 @@ class Sample:
 
 
 Update = tuple[tuple[Sample, ...], ...]  # its micro-batches
-
-
-@dataclass(frozen=True)
-class DataStream:
-    """A source and the collator of its examples."""
-
-    source: Source
-    collate: Collator
-
-    @cached_property
-    def examples(self) -> Sequence[Example] | StreamExamples:
-        return StreamExamples(self.source.stream) if self.source.stream else self.source.examples
-
-    def cut_in_two(self, example_epoch: tuple[Example, int]) -> list[tuple[Example, int]]:
-        """A single example cut in two, or as one if the example cannot be cut."""
-        return [(half, example_epoch[1]) for half in self.collate.halves(example_epoch[0])]
-
-    def batch(self, examples: ExampleEpochs) -> Batch:
-        """A batch of examples, each with the epoch of its source."""
-        return self.collate([example for example, _ in examples], [epoch for _, epoch in examples])
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,19 @@
-"""Sources: the data sets that a step is trained on, each with its share, inputs and objectives; no id is in two."""
+"""Sources: the data sets that a step is trained on, each with its share, inputs, objectives, and its collator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..errors import DataError
 from ..parts import Stream
-from ..tensors import Example
+from ..tensors import Batch, Example
+from .collate import Collator
 from .example_sizes import Measures
+from .streams import StreamExamples
+
+ExampleEpochs = Sequence[tuple[Example, int]]  # examples, each with the epoch of its source
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,26 @@ class Source:
     name: str = ""
     measures: Measures | None = None
     stream: Stream | None = None
+
+
+@dataclass(frozen=True)
+class DataStream:
+    """A source and the collator of its examples."""
+
+    source: Source
+    collate: Collator
+
+    @cached_property
+    def examples(self) -> Sequence[Example] | StreamExamples:
+        return StreamExamples(self.source.stream) if self.source.stream else self.source.examples
+
+    def cut_in_two(self, example_epoch: tuple[Example, int]) -> list[tuple[Example, int]]:
+        """A single example cut in two, or as one if the example cannot be cut."""
+        return [(half, example_epoch[1]) for half in self.collate.halves(example_epoch[0])]
+
+    def batch(self, examples: ExampleEpochs) -> Batch:
+        """A batch of examples, each with the epoch of its source."""
+        return self.collate([example for example, _ in examples], [epoch for _, epoch in examples])
 
 
 def check_ids(step: str, sources: Mapping[str, Source]) -> None:

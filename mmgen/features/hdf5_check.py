@@ -1,4 +1,4 @@
-"""Check an HDF5 file in a separate process: `python hdf5_check.py PATH SECONDS NAME...`.
+"""Checks an HDF5 file in a separate process with limited memory and time: `python hdf5_check.py PATH SECONDS NAME...`.
 
 On a damaged file, libhdf5 may loop for ever, use up all memory or crash, inside a call that Python cannot interrupt. So
 this process walks through an untrusted file before the file is read (see `untrusted_hdf5.open_hdf5`). The walk touches

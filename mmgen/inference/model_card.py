@@ -1,4 +1,4 @@
-"""The model card of an export: how to use the model, its scores with intervals, examples, data and limits."""
+"""The model card of an export: use, scores with intervals, examples, data, training, start, licences, limits."""
 
 from __future__ import annotations
 

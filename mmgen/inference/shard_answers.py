@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
@@ -17,8 +16,8 @@ from typing import Any
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError
 from ..features.shards import Shard, ShardOf, shard_files
-from ..model import Model
 from ..reading.text import join_names
+from ..storage.weights import module_checksum
 from .answers import answers_file
 from .predictor import Predictor
 from .query import Query
@@ -72,18 +71,9 @@ def header_of(
         "queries": len(queries),
         "ids": ids.hexdigest(),
         "step": predictor.step,
-        "weights": _weights_checksum(predictor.model),
+        "weights": module_checksum(predictor.model),
         "decoding": None if options is None else json.loads(options.model_dump_json()),
     }
-
-
-def _weights_checksum(model: Model) -> str:
-    """A checksum of all weights."""
-    total = 0
-    for name, tensor in sorted(model.state_dict().items()):
-        total = zlib.crc32(name.encode(), total)
-        total = zlib.crc32(tensor.detach().cpu().float().contiguous().numpy().tobytes(), total)
-    return f"{total:08x}"
 
 
 def _check_header(path: Path, header: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Exporters: the contract of parts that write a data set in a published format; saves JSON and lines of JSON."""
+"""Exporters: the contract of parts that write a data set in a published format, its pictures and boxes; saves JSON."""
 
 from __future__ import annotations
 

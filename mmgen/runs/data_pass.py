@@ -1,4 +1,4 @@
-"""The one walk through the data before training: checks examples, measures their sizes, counts targets that are cut."""
+"""The one walk through the data before training: which of `step_checks` examples need, their sizes, targets cut."""
 
 from __future__ import annotations
 

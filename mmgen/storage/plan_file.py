@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 
 from ..data import example_sizes, plan, seeds
-from ..data.plan import DataStream, Plan, PlanOptions, Updates
+from ..data.plan import Plan, PlanOptions, Updates
+from ..data.sources import DataStream
 from ..data.stream_plan import stream_plan
 from ..errors import RunError
 from ..files import file_digest

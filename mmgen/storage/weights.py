@@ -1,4 +1,4 @@
-"""Weights and training state as safetensors, with a checksum. No pickle is written or read."""
+"""Weights and training state as safetensors: written, read, loaded into modules, checksums. No pickle."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
         total = zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data, total)
+    return f"{total:08x}"
+
+
+def module_checksum(module: nn.Module) -> str:
+    """CRC-32 over names and values (float32) of all weights of a module, wherever they are."""
+    total = 0
+    for name, tensor in sorted(module.state_dict().items()):
+        total = zlib.crc32(name.encode(), total)
+        total = zlib.crc32(tensor.detach().cpu().float().contiguous().numpy().tobytes(), total)
     return f"{total:08x}"
 
 

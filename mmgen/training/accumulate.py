@@ -22,8 +22,9 @@ from accelerate.utils.memory import clear_device_cache
 from torch import Tensor, nn
 
 from ..data.part_checks import NoCollectives
-from ..data.plan import DataStream, Plan
+from ..data.plan import Plan
 from ..data.seeds import draw_from
+from ..data.sources import DataStream
 from ..errors import RunError
 from ..oom import ADVICE_SMALLER, halves, out_of_memory
 from ..tensors import Batch, Example, Loss

@@ -15,9 +15,9 @@ import torch
 
 from ..data.collate import Collator
 from ..data.loader import MicroBatches, time_batches, updates
-from ..data.plan import DataStream, Plan, PlanOptions
+from ..data.plan import Plan, PlanOptions
 from ..data.seeds import RngKey
-from ..data.sources import Source
+from ..data.sources import DataStream, Source
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..storage.plan_file import make_plan

@@ -14,7 +14,7 @@ from accelerate.utils import broadcast_object_list
 from torch import Tensor
 
 from ..data.collate import by_length
-from ..data.plan import DataStream
+from ..data.sources import DataStream
 from ..errors import RunError, did_you_mean
 from ..model import Model
 from ..oom import ADVICE_SMALLER, out_of_memory

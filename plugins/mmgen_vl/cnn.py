@@ -366,7 +366,7 @@ def _records_of_batch(
 
 
 def precision(device: torch.device) -> contextlib.AbstractContextManager:
-    """Mixed precision on a GPU; on a CPU, results are exact and reproducible."""
+    """Mixed precision of the extraction on a GPU; on a CPU, results are exact and reproducible."""
     return torch.autocast("cuda", torch.float16) if device.type == "cuda" else contextlib.nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes COCO's caption files; names of COCO's splits in file names."""
+"""The format of COCO's captions: reads and writes its files; COCO's names of splits in file names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task heads, and their names in published weights.
+"""Heads of tasks: the states of regions that they read, their layers, and their names in published weights.
 
 A task's head is "classifier" in VisualBERT's original code ("bert.classifier" in its files) and "cls" in transformers'
 classes; VL-BERT's head over regions is "mvrc_head"."""

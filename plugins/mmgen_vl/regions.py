@@ -1,4 +1,4 @@
-"""The regions from which an objective can choose, and which of them overlap a box enough to be right."""
+"""Which regions an objective can choose, their boxes, and which of them overlap the right box enough to be right."""
 
 from __future__ import annotations
 

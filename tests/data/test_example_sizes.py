@@ -7,9 +7,9 @@ from kit import toys
 
 from mmgen.data.collate import Collator
 from mmgen.data.example_sizes import MOST_COMBINATIONS, Measures
-from mmgen.data.plan import DataStream, Plan, PlanOptions
+from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.seeds import RngKey
-from mmgen.data.sources import Source
+from mmgen.data.sources import DataStream, Source
 from mmgen.tensors import Example
 
 PLACE = RngKey(3, "both")

@@ -8,8 +8,8 @@ from kit import toys
 
 from mmgen.data.collate import Collator
 from mmgen.data.loader import MicroBatches, share, updates
-from mmgen.data.plan import DataStream, Plan, PlanOptions
-from mmgen.data.sources import Source
+from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError
 
 

@@ -10,9 +10,9 @@ from kit import toys
 
 from mmgen.data.collate import Collator
 from mmgen.data.loader import time_batches
-from mmgen.data.plan import DataStream, Plan, PlanOptions
+from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.seeds import draw_from, resolve, seed_from
-from mmgen.data.sources import Source
+from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 

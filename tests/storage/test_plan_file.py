@@ -7,8 +7,8 @@ from kit import toys
 
 from mmgen.data.collate import Collator
 from mmgen.data.example_sizes import Measures
-from mmgen.data.plan import DataStream, Plan, PlanOptions
-from mmgen.data.sources import Source
+from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.sources import DataStream, Source
 from mmgen.storage import plan_file
 from mmgen.storage.plan_file import NAME, make_plan
 from mmgen.tensors import Example

@@ -11,8 +11,8 @@ from kit import toys
 from kit.training import build_learner, largest_difference, press_ctrl_c, sigterm_before, step, train_step
 
 from mmgen.data.collate import Collator
-from mmgen.data.plan import DataStream, Plan, PlanOptions
-from mmgen.data.sources import Source
+from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.sources import DataStream, Source
 from mmgen.errors import RunError
 from mmgen.storage.weights import read_tensors, state
 from mmgen.training.validate import validate

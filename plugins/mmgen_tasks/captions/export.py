@@ -1,4 +1,4 @@
-"""Writes COCO's captions, one file per split."""
+"""The exporter of COCO's captions: a file per split, in the format of `mmgen_vl.coco`."""
 
 from __future__ import annotations
 

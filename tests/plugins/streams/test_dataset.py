@@ -7,7 +7,7 @@ from kit import toys
 from kit.toys import mmgen_here as mmgen
 from mmgen_streams import Archives, tars
 
-from mmgen.data.plan import DataStream
+from mmgen.data.sources import DataStream
 from mmgen.data.streams import StreamExamples
 from mmgen.errors import DataError
 from mmgen.storage.weights import read_tensors
