@@ -1,5 +1,7 @@
-"""What notebooks show: pictures beside examples and texts. All texts are escaped; pictures are small JPEGs inside the
-HTML, so a saved notebook needs no files."""
+"""Pictures beside examples and texts, as notebooks show them.
+
+All texts are escaped; pictures are small JPEGs inside the HTML, so a saved notebook needs no files.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Scores for any file of predictions: references from files, confidence intervals, comparison of two systems, and the
-best of several texts."""
+"""Scores for any file of predictions: references from files, intervals, two systems compared, the best of several."""
 
 from .compare import Comparison, System, Uncertainty, compare, metrics
 from .files import Predictions, References, pair, read_predictions, read_references

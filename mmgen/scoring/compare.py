@@ -1,5 +1,4 @@
-"""Scores of one system's predictions, or of two systems on the same examples: values, intervals, differences, and the
-best of several texts."""
+"""Scores of one or two systems on the same examples: values, intervals, differences, the best of several texts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Reads predictions and references from common files: COCO's results and captions, VQA's questions, JSONL, JSON, CSV,
-TSV, mmgen's own files, and the data set of a recipe."""
+"""Reads predictions and references for `mmgen score` (COCO, VQA, JSON, CSV, a recipe's data) and matches their ids.
+
+The formats: COCO's results and captions, VQA's questions, JSONL, JSON, CSV, TSV, mmgen's own files, and the data set
+of a recipe.
+"""
 
 from __future__ import annotations
 

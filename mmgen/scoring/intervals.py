@@ -1,5 +1,8 @@
-"""Confidence intervals and p-values of scores: the bootstrap over examples; for scores that are not means over
-examples the jackknife, and approximate randomisation for the difference of two systems."""
+"""Confidence intervals and p-values: bootstrap over examples, jackknife, approximate randomisation.
+
+The bootstrap is for scores that are means over examples; the jackknife for other scores, and approximate
+randomisation for the difference of two systems.
+"""
 
 from __future__ import annotations
 

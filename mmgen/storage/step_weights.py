@@ -1,5 +1,7 @@
-"""Load a step's weights into a model with more or fewer inputs than the step: a run of a single step builds only the
-inputs that the step reads."""
+"""Load a step's weights into a model with more or fewer inputs; the inputs that steps and those before them read.
+
+A run of a single step builds only the inputs that the step reads.
+"""
 
 from __future__ import annotations
 

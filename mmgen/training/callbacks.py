@@ -1,5 +1,8 @@
-"""The callbacks of a run: each watches in a separate thread, through a bounded queue, and can neither change nor end
-anything. What goes wrong is reported once, and the callback is left out from then on."""
+"""Hands a run's events to its callbacks, each in a separate thread behind a bounded queue; or to another process.
+
+A callback can neither change nor end anything. What goes wrong is reported once, and the callback is left out from
+then on.
+"""
 
 from __future__ import annotations
 

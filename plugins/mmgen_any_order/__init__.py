@@ -1,4 +1,4 @@
-"""Texts in any order: masked diffusion over the words of a text, mask-predict, blocks from left to right, infilling."""
+"""Configs of texts in any order (masked diffusion, mask-predict, blocks, infilling) and of their decoding options."""
 
 from typing import Any, Literal
 

@@ -1,5 +1,8 @@
-"""Writes texts from [MASK]s. The texts of an input, G of them, share one copy of the input and its cached keys and
-values, as in training; finished blocks are cached too. Within a block every pass reads all its places again."""
+"""Writes texts from [MASK]s, block by block: passes over open places, lengths, gaps, rows and caches shared by texts.
+
+The texts of an input, G of them, share one copy of the input and its cached keys and values, as in training; finished
+blocks are cached too. Within a block every pass reads all its places again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark that anybody can run: this framework, the paper's own procedure and the decoders of transformers.
+"""The config of the command `mmgen bench`: mmgen compared with the paper's procedure and transformers' decoders.
 
 All systems have the same shape, random weights and the same synthetic data. They are timed in turn in one process.
 Measured times are shown next to counted work, so that every gap has to be explained. `docs/performance.md` has results.

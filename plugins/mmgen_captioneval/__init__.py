@@ -1,4 +1,4 @@
-"""Caption metrics: BLEU, ROUGE-L, METEOR and CIDEr as in the COCO caption evaluation; and diversity of texts."""
+"""Configs of caption metrics: BLEU, ROUGE-L, METEOR, CIDEr as in COCO's evaluation; and diversity of texts."""
 
 from typing import Literal
 

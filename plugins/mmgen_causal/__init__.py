@@ -1,4 +1,4 @@
-"""Next-token prediction without [MASK], as in a language model."""
+"""The config of the causal generator: next-token prediction without [MASK], as in a language model."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""CLIPScore: how well a text fits its picture, by the similarity of their embeddings (Hessel et al., 2021)."""
+"""The config of CLIPScore: how well a text fits its picture, by their embeddings (Hessel et al., 2021)."""
 
 from typing import Annotated, ClassVar, Literal
 

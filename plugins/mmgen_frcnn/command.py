@@ -1,5 +1,7 @@
-"""`mmgen frcnn`: the published pickle and config.yaml as one safetensors file. The pickle is read as that of
-`start = "weights:..."`: only tensors, and none of its code runs."""
+"""`mmgen frcnn`: the published pickle, config.yaml and vocabularies as one safetensors file.
+
+The pickle is read as that of `start = "weights:..."`: only tensors, and none of its code runs.
+"""
 
 from __future__ import annotations
 

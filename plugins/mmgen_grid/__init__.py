@@ -1,4 +1,4 @@
-"""CNN grids: an image as the cells of a feature map, stored and read like regions."""
+"""Configs of CNN grids, an embedder and an extractor: an image as the cells of a feature map, stored like regions."""
 
 from pathlib import Path
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Human evaluation: blind sheets of questions for people to rate, and statistics of the filled sheets."""
+"""The config of the command `mmgen judge`: blind sheets of questions for people to rate, and their statistics."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""BERT-gen: generates text with a masked-language-model encoder, one [MASK] after the other."""
+"""The config of BERT-gen: generates text with a masked-language-model encoder, one [MASK] after the other."""
 
 from typing import Literal
 

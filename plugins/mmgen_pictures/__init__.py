@@ -1,5 +1,8 @@
-"""Pictures as an input: a network inside the model computes the features of regions or cells, and can train along; or
-the encoder itself sees them, as ModernVBERT and UltraVBERT do."""
+"""Configs of pictures as an input: a network in the model computes their features, or the encoder itself sees them.
+
+The network computes features of regions or cells, and can train along. Encoders that see are ModernVBERT and
+UltraVBERT.
+"""
 
 from importlib.metadata import version
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Probes into a trained model: its attention, the similarity of pictures and captions in it, and heads that ground
-words in regions."""
+"""Configs of probes into a model: attention, similarity of pictures and captions, heads that ground words in places."""
 
 from pathlib import Path
 from typing import Any, Literal

@@ -1,5 +1,7 @@
-"""Cross-modal similarity (bertgen, section 6 and figure 3): the cosine of [CLS] between reading only the picture and
-only its caption."""
+"""The probe of similarity: the cosine of [CLS] between reading only the picture and only its caption, by layer.
+
+bertgen, section 6 and figure 3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions for a purpose: drawn scenes whose questions have prompts, and whether generated questions obey theirs."""
+"""Configs of questions for a purpose: drawn scenes whose questions have prompts, and the metric of obedience."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""Published question files: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain files."""
+"""Configs of published question files: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain files."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal

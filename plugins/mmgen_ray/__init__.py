@@ -1,4 +1,7 @@
-"""`mmgen ray`: shards, steps and seeds as tasks of Ray, on one machine or a cluster. docs/scale.md describes it."""
+"""The config of the command `mmgen ray`: shards, steps and seeds as tasks of Ray, on one machine or a cluster.
+
+docs/scale.md describes it.
+"""
 
 from typing import ClassVar, Literal
 

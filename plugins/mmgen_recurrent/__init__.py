@@ -1,6 +1,9 @@
-"""The systems that BERT-gen is compared with: an LSTM that writes from a picture's pooled feature (Sample and Max of
-Yang et al., 2015), from picture and caption with a triplet loss (MDN-Joint; Patro et al., 2018), and from a mixture of
-experts under Monte Carlo dropout (MC-SBN; Patro et al., 2020)."""
+"""Configs of the recurrent systems that BERT-gen is compared with: LSTM, tags, triplet loss, Monte Carlo dropout.
+
+An LSTM writes from a picture's pooled feature (Sample and Max of Yang et al., 2015), from picture and caption with a
+triplet loss (MDN-Joint; Patro et al., 2018), and from a mixture of experts under Monte Carlo dropout (MC-SBN; Patro et
+al., 2020).
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,5 +1,7 @@
-"""Parses captions into Stanford Dependencies, for VisualBERT's syntactic grounding. The parser knows only the forms of
-`mmgen_scenes.captions`."""
+"""Parses captions of scenes into Stanford Dependencies, for VisualBERT's syntactic grounding.
+
+The parser knows only the forms of `mmgen_scenes.captions`.
+"""
 
 from __future__ import annotations
 

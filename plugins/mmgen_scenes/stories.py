@@ -1,5 +1,4 @@
-"""Stories about scenes without pictures, in the language of captions and questions: texts to train a model of pictures
-and texts on."""
+"""The data set `scene_stories`: texts about scenes without pictures, in the language of captions and questions."""
 
 from __future__ import annotations
 

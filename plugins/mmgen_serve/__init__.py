@@ -1,5 +1,8 @@
-"""`mmgen serve`: a model behind a URL. Requests are answered in batches; there are two interfaces, one of them in the
-shape of OpenAI's chat completions, and a page to try the model. docs/serving.md describes them."""
+"""The config of the command `mmgen serve`: a model behind a URL. docs/serving.md describes it.
+
+Requests are answered in batches; there are two interfaces, one of them in the shape of OpenAI's chat completions, and
+a page to try the model.
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,5 +1,7 @@
-"""Archives at any place: tar files (WebDataset's layout) and parquet files, on this machine or in an object store, as
-pictures for `mmgen features extract`, and as a data set whose training examples are a stream."""
+"""The config of archives (tar, parquet) at any place: pictures to extract, and a data set that streams its examples.
+
+Tar files have WebDataset's layout. Places are on this machine or in an object store.
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal

@@ -1,6 +1,8 @@
-"""The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities,
-COCO's captions, and finding pictures for captions. Each folder has everything about one: the configs, the published
-files read and written, the objective, the metric, the result file, the card, and the drawn version."""
+"""The tasks VQA, NLVR2, VCR, RefCOCO, Flickr30K Entities, COCO's captions, retrieval: hooks, and a folder for each.
+
+VisualBERT and VL-BERT are judged by them. Each folder has everything about one: the configs, the published files read
+and written, the objective, the metric, the result file, the card, and the drawn version.
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""Text inputs: tokens through the backbone's word embeddings."""
+"""The config of text inputs: tokens through the backbone's word embeddings."""
 
 from typing import Literal
 

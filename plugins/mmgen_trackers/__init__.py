@@ -1,4 +1,4 @@
-"""Trackers: a run's losses, scores, examples and table in TensorBoard, W&B, Trackio or MLflow."""
+"""Configs of trackers: a run's losses, scores, examples and table in TensorBoard, W&B, Trackio or MLflow."""
 
 import importlib.util
 from pathlib import Path

@@ -1,5 +1,8 @@
-"""One callback for all trackers, over the tracker classes of accelerate. (Its `Accelerator.log` skips a tracker whose
-package is missing, and `end_training` ends the process group, which a run needs for its next step.)"""
+"""The callback of all trackers, over the tracker classes of accelerate: what it sends at each event of a run.
+
+accelerate's `Accelerator.log` skips a tracker whose package is missing, and `end_training` ends the process group,
+which a run needs for its next step.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""VisualBERT (Li et al., 2019): BERT with one more position and two more token types; regions follow the text, through
-one linear layer. It trains with any objective and generates with the masked generator."""
+"""Configs of VisualBERT (Li et al., 2019): its backbone and its embedder of regions.
+
+BERT with one more position and two more token types; regions follow the text, through one linear layer. It trains
+with any objective and generates with the masked generator.
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,5 +1,4 @@
-"""Shared config classes of tasks about pictures: keys of data sets in published files, keys of heads, and checks of a
-step's inputs. Needs no torch."""
+"""Configs shared by tasks about pictures: keys of published files and of heads, checks of a step's inputs. No torch."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,5 +1,8 @@
-"""VL-BERT (Su et al., 2020): BERT with a visual embedding on every slot. It starts as plain BERT, trains with any
-objective and generates with the masked generator."""
+"""Configs of VL-BERT (Su et al., 2020): its backbone and its embedder of regions.
+
+BERT with a visual embedding on every slot. It starts as plain BERT, trains with any objective and generates with the
+masked generator.
+"""
 
 from typing import ClassVar, Literal
 
