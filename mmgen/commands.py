@@ -1,4 +1,4 @@
-"""What modules of commands share, also those of plugins: arguments, options such as --set, and silenced libraries."""
+"""What modules of commands share, also those of plugins: arguments, options, silenced libraries, how to resume."""
 
 from __future__ import annotations
 

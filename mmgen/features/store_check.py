@@ -90,8 +90,3 @@ def _class_mismatch(classes: Classes, before: tuple[tuple[str, ...], int] | None
     if len(now[0]) != len(before[0]) or now[1] != before[1]:
         return f"{now[1]} of {len(now[0])} classes per region, but earlier images have {before[1]} of {len(before[0])}"
     return "class names differ from those of earlier images"
-
-
-def first_line(error: Exception) -> str:
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return str(text).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Before a run's first step: announce data and licences, build metrics and model, extract features, set up heads."""
+"""Before a run's first step: announce it, trust checked data, build metrics and model, extract features, start heads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The recipe.json of a run: besides the recipe, it has the folder in which the run was started, the base of its
-paths."""
+"""The recipe.json of a run: the folder that its paths are relative to; probes whose plugin is missing are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metric: embeds the pictures and texts of a split, some at a time, on the run's device."""
+"""The metric CLIPScore: embeds the pictures and texts of a split, some at a time, on the run's device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trains a word-piece vocabulary on a data set's texts, for encoders without weights.
+"""Trains a word-piece vocabulary on a data set's texts, for encoders without weights; loads a saved one.
 
 The most frequent words are pieces; other words are split into single characters. (The trainers of `tokenizers` would
 find better pieces, but they break ties by the order of a hash table, so the same texts give different vocabularies.)"""

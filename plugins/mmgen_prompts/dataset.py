@@ -1,4 +1,4 @@
-"""Drawn scenes whose questions have prompts: the answer, the thing or the form that a question is to have."""
+"""The data set `scene_prompts`: drawn scenes whose questions have prompts: the answer, the thing or the form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Obedience: whether a question is the one that its prompt asks for, judged by the words alone."""
+"""The metric of obedience: whether a question is the one that its prompt asks for, judged by the words alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags of a caption: its words without function words.
+"""Tags of a caption, its words without function words: their reader and their embedder.
 
 MC-SBN's published input takes nouns and verbs from the caption *and from the reference question*, and its question word
 ("wh" tag): that tells the answer of the test, so here tags come from the caption alone.

@@ -1,4 +1,4 @@
-"""DETR-like detectors of transformers (Carion et al., 2020): selected queries are regions with their last states."""
+"""The extractor of DETR-like detectors (Carion et al., 2020): selected queries are regions with their last states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input embedder of regions: W x (features, box), bertgen section 3."""
+"""The embedder of regions: W x (features, box), bertgen section 3; the words of their boxes; its reader."""
 
 from __future__ import annotations
 

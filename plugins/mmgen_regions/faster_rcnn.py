@@ -1,4 +1,4 @@
-"""Faster R-CNN of torchvision (Ren et al., 2015): regions are detections with the box head's features."""
+"""The extractor of torchvision's Faster R-CNN (Ren et al., 2015): detections with the box head's features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RoI-pooled features: a timm network's feature map, pooled over each box (He et al., 2017, RoIAlign)."""
+"""The extractor of RoI features: a timm network's feature map, pooled over each box (He et al., 2017, RoIAlign)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `mmgen serve`."""
+"""The command `mmgen serve`: its options, and the token that clients must give."""
 
 from __future__ import annotations
 
