@@ -1,4 +1,4 @@
-"""Before a run's first step: announce it, trust checked data, build metrics and model, extract features, start heads."""
+"""Before a run's first step: announce it, trust checked data, build metrics and model, fill stores, start heads."""
 
 from __future__ import annotations
 
