@@ -126,7 +126,7 @@ def optional_schema(config: type[Config]) -> Schema:
     inner = generated.pop("$defs", {})
     kinds = {cls.__name__: kind for kind, (_, cls) in KINDS.items()}
     followed: Schema = _resolve_references(generated, inner, kinds)
-    return {**followed, "additionalProperties": False}
+    return followed
 
 
 class _LayerSchema(GenerateJsonSchema):

@@ -1,4 +1,4 @@
-"""The conformance suite of commands."""
+"""The conformance suite of commands. The contract is in `mmgen.configs.CommandConfig`."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Checkpoint:
             place = json.loads(about["cursor"])
             lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
             records = [json.loads(line) for line in lines[: place["records"]]]
-            cursor = Cursor(place["done"], place["best"], place.get("halved", 0), records)
+            cursor = Cursor(place["done"], place["best"], place["halved"], records)
             cursor.check(updates)
         except (KeyError, ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
             raise RunError(

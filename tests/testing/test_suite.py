@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,12 @@ POINTERS = sorted(
 def test_what_a_suite_points_to_exists(file, pointer):
     """Docstrings and messages of `mmgen.testing` name modules, classes and methods of mmgen."""
     assert pkgutil.resolve_name(pointer) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in mmgen.testing.__all__ if name.endswith("Suite") and name != "Suite"])
+def test_every_suite_points_to_its_contract(name):
+    module = sys.modules[getattr(mmgen.testing, name).__module__]
+    assert re.search(r"[Tt]he contract\s+is\s+in\s+`mmgen\.", module.__doc__)
 
 
 def test_every_broken_part_is_tried():

@@ -48,9 +48,10 @@ def test_padding_is_what_the_rows_hold(tmp_path):
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 
 
-def test_a_damaged_checkpoint_is_reported(tmp_path):
+@pytest.mark.parametrize("cursor", ["{", '{"done": 0, "best": 1.0, "records": 0}'])
+def test_a_damaged_checkpoint_is_reported(cursor, tmp_path):
     (tmp_path / "s").mkdir()
-    write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})
+    write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": cursor})
     with pytest.raises(
         RunError,
         match=r"s/checkpoint.safetensors: the checkpoint or log.jsonl is damaged: .*; delete the checkpoint to train",
