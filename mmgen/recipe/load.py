@@ -60,13 +60,13 @@ def part_from(
     source: str = "",
 ) -> Kind:
     """The config of one part, without a recipe: by its kind (a config class), its name and `key=value` settings.
-    `front`: the prefix of each setting on the command line. `values`: of keys without a setting. `source`: the place of
-    errors, by default the option that names the part. Raises RecipeError."""
-    layers = Layered()
+    `front`: the prefix of each setting on the command line. `values`: the table that the settings override. `source`:
+    the place of errors, by default the option that names the part. Raises RecipeError."""
+    layers = Layered({**values})
     for setting in sets:
         layers.lay(*setting_table(setting, front))
     check = _Check(layers, registry, source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
-    part = check.part(of.kind, {**values, **layers.values, "type": name}, ())
+    part = check.part(of.kind, {**layers.values, "type": name}, ())
     if part is None:  # the option already shows the name
         raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))
     assert isinstance(part, of)  # the registry admits only subclasses

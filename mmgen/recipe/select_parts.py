@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from ..configs import PartConfig
 from ..errors import RecipeError
 from ..registry import Registry, did_you_mean
 from .layers import settings_of
 from .load import part_from
-from .messages import describe_mistake
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
@@ -35,20 +32,8 @@ def select_parts(
             raise RecipeError(
                 f"--{kind} {name}: unknown {kind}{did_you_mean(name, known)}; choose from: {', '.join(known)}"
             )
-        configs[name] = (
-            _override_settings(of, name, from_recipe[name], settings, registry)
-            if name in from_recipe
-            else part_from(of, name, settings, registry, f"{name}.")
-        )
+        config = from_recipe.get(name)
+        table = {} if config is None else config.model_dump(mode="json")
+        type_, source = name if config is None else config.type, f"--{kind} {name}"
+        configs[name] = part_from(of, type_, settings, registry, f"{name}.", table, source)
     return configs
-
-
-def _override_settings(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
-    """The recipe's part of this name, with some settings overridden."""
-    required = {key: getattr(config, key) for key, info in type(config).model_fields.items() if info.is_required()}
-    laid = part_from(of, config.type, tuple(settings), registry, f"{name}.", required)
-    try:
-        return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
-    except ValidationError as error:
-        key, text = describe_mistake(type(config), error.errors()[0])
-        raise RecipeError(": ".join([f"--set {name}", *key, text])) from None

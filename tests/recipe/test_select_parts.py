@@ -52,7 +52,8 @@ def test_a_name_that_two_plugins_provide_is_refused_and_listed_once():
     [
         ({"names": ["scors"]}, "--metric scors: unknown metric; did you mean 'scores'?; choose from: scores, "),
         ({"from_recipe": {}}, "the recipe has no [metrics]; choose with --metric: "),
-        ({"sets": ["scores.meteor=7"]}, "scores.meteor"),
+        ({"sets": ["scores.meteor=7"]}, "--set scores.meteor=7: meteor: must be true or false, not 7"),
+        ({"names": ["answerable"]}, "--metric answerable: answerer: is missing"),
         ({"sets": ["other.meteor=true"]}, "other"),
     ],
 )
