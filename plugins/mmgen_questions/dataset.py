@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mmgen_vl import coco
 from mmgen_vl.coco import Captions, read_captions
 from mmgen_vl.find_files import Finder
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
@@ -31,8 +32,7 @@ LEFT_OUT = {
     "without_question": "image{s} without a question",
     "empty_questions": "empty question{s}",
     "duplicates": "repeated question{s}",
-    "empty_captions": "empty caption{s}",
-    "duplicate_captions": "repeated caption{s}",
+    **coco.LEFT_OUT,
 }
 
 log = logging.getLogger("mmgen")

@@ -42,7 +42,7 @@ log = logging.getLogger("mmgen")
 @dataclass
 class Row:
     """What one row, or several with the same id, say about an example. `labels`: as in `LabelledRows`, but "answers" is
-    a list, one per person."""
+    a list of normalised answers, one per person."""
 
     inputs: dict[str, Any]
     labels: dict[str, Any]
@@ -131,7 +131,7 @@ class LabelledRows(PublishedFiles):
         inputs, labels, targets = {**row.inputs}, {**row.labels}, tuple[str, ...]()
         facts = {**({"image": inputs["image"]} if "image" in inputs else {}), **row.facts}
         if "answers" in labels:
-            answers = spread_evenly([normalise(answer) or answer.lower() for answer in labels["answers"]])
+            answers = spread_evenly(labels["answers"])
             (common, _), *_ = Counter(answers).most_common()
             facts["people"] = str(len(labels["answers"]))
             inputs["answer"] = common
@@ -145,7 +145,7 @@ class LabelledRows(PublishedFiles):
     def _vocabulary(self) -> tuple[str, ...]:
         split = self.config.train_split
         answers = [
-            Counter(normalise(answer) or answer.lower() for answer in row.labels["answers"]).most_common(1)[0][0]
+            Counter(row.labels["answers"]).most_common(1)[0][0]
             for row in self._read_rows(split).values()
             if "answers" in row.labels
         ]
@@ -310,7 +310,7 @@ def _parse_boxes(value: Any) -> tuple[Box, ...]:
 
 
 PARSERS: dict[str, Callable[[Any], Any]] = {  # field -> the value of its label
-    "answers": lambda value: _parse_texts(value, "answers"),
+    "answers": lambda value: [normalise(answer) or answer.lower() for answer in _parse_texts(value, "answers")],
     "truth": _parse_truth,
     "choices": _parse_choices,
     "choice": _parse_choice,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mmgen_vl import coco
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 REASONS = {  # why an example is left out of a split -> the words of the log
     "without_picture": "example{s} without a picture",
     "without_text": "example{s} without a text",
-    "empty_captions": "empty caption{s}",
-    "duplicate_captions": "repeated caption{s}",
+    **coco.LEFT_OUT,
     "without_answers": "question{s} without answers",
     "without_box": "{what}{s} without a box",
     "without_phrase": "caption{s} without a phrase that has one",

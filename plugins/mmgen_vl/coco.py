@@ -17,9 +17,12 @@ CAPTIONS = "captions_{year}.json"
 YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}  # in names of files
 
 
+LEFT_OUT = {"empty_captions": "empty caption{s}", "duplicate_captions": "repeated caption{s}"}  # for messages
+
+
 class Captions(NamedTuple):
-    """Captions by image, in the order of the files. `counts`: numbers of duplicate_captions and empty_captions, which
-    are left out."""
+    """Captions by image, in the order of the files. `counts`: numbers of what is left out, by the names of
+    `LEFT_OUT`."""
 
     of: dict[str, list[str]]
     counts: Counter
