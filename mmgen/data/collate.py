@@ -86,7 +86,7 @@ class Collator:
 
     def read(self, example: Example, epoch: object = None) -> ReadExample:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
-        rows = self._make_rows(example if epoch is not None else resolve(example), epoch)
+        rows = self._make_rows(example, epoch)  # of all alternatives, in training and outside of it
         resolved = [self._augment(self.place.resolve(row, epoch), epoch) for row in rows]
         read = [{name: self._read_input(name, row) for name in self.readers} for row in resolved]
         numbered = enumerate(zip(resolved, read, strict=True))

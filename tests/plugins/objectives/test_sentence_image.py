@@ -49,6 +49,21 @@ def test_half_of_the_second_captions_are_of_another_picture_and_the_others_are_a
         assert (second.split()[1] == number) == fits
 
 
+def test_validation_draws_from_all_captions_as_training_does():
+    """A second caption that fits is another one, never the first again."""
+    composed = compose(
+        Bert(num_hidden_layers=1, hidden_size=16, num_attention_heads=2, vocab_size=90),
+        {"caption": Text(), "second": Text(fields=("second",))},
+        None,
+        texts=[" ".join(toys.WORDS)] * 3,
+        objectives=Objectives({"fits": SentenceImage()}),
+    )
+    collate = Collator(composed, composed.inputs, ["fits"], RngKey(0, "s"), EXAMPLES)
+    rows = [row.example for example in EXAMPLES for row in collate.read(example).rows]
+    fitting = [row.inputs for row in rows if row.labels["fits"]]
+    assert len(fitting) > 2 and all(inputs["caption"] != inputs["second"] for inputs in fitting)
+
+
 def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
     composed = compose(
         Bert(num_hidden_layers=1, hidden_size=16, num_attention_heads=2, vocab_size=90),
