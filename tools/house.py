@@ -152,6 +152,7 @@ def summary(root: Path = ROOT) -> str:
         "",
         f"Pages (html, css, js): {page_lines(root):,} lines. Lines by room: {sizes[0]}.",
         f"Lines by plugin: {sizes[1]}.",
+        f"`Any` by room: {', '.join(f'{room.name} {room.any}' for room in rooms(root))}.",
     ]
     return "\n".join(lines)
 

@@ -79,9 +79,11 @@ class _Check:
         )
         return part
 
-    def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] = {}) -> Any:
+    def table(
+        self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] = {}, keys: str = ""
+    ) -> Any:
         """A config from a table, validated strictly as JSON: "5" is not a number, and a list becomes a tuple. `parts`:
-        configs inside the table that are already checked."""
+        configs inside the table that are already checked. `keys`: see `describe_mistake`."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
         if self.stored:
@@ -92,18 +94,18 @@ class _Check:
             wrong = [mistake for mistake in wrong if mistake["loc"] and mistake["loc"][0] not in parts]
             if not wrong:
                 config, wrong = _config_or_errors(lambda: cls.model_validate({**table, **parts}))
-        self.mistakes(cls, wrong, path)
+        self.mistakes(cls, wrong, path, keys)
         return None if wrong else config
 
-    def mistakes(self, cls: type[Config], mistakes: Iterable[Any], path: Key) -> None:
+    def mistakes(self, cls: type[Config], mistakes: Iterable[Any], path: Key, keys: str = "") -> None:
         mistakes = list(mistakes)
-        keys = [str(mistake["loc"][-1]) for mistake in mistakes if mistake["type"] == "extra_forbidden"]
-        renamed = {new_name(key, cls.model_fields) for key in keys}
+        unknown = [str(mistake["loc"][-1]) for mistake in mistakes if mistake["type"] == "extra_forbidden"]
+        renamed = {new_name(key, cls.model_fields) for key in unknown}
         for mistake in mistakes:
             if mistake["type"] == "missing" and mistake["loc"][-1] in renamed:
                 continue  # the key is present under its old name
             in_list = issubclass(cls, DatasetConfig) and path[-1:] and path[-1].isdigit()
-            key, text = describe_mistake(cls, mistake, SOURCE_KEYS if in_list else ())
+            key, text = describe_mistake(cls, mistake, SOURCE_KEYS if in_list else (), keys)
             self.problem((*path, *key), text)
 
     def decoding(self, table: Any, generator: Any) -> DecodingConfig | None:
@@ -116,12 +118,8 @@ class _Check:
         if part is None:
             return None
         cls = part.config.decoding if issubclass(part.config, GeneratorConfig) else Decoding
-        reported = len(self.problems)
-        options: DecodingConfig | None = self.table(cls, table, ("decoding",))
         keys = f"; the generator '{name}' has: {', '.join(cls.model_fields)}" if cls is not Decoding else ""
-        self.problems[reported:] = [
-            problem + keys * problem.endswith("no such key") for problem in self.problems[reported:]
-        ]
+        options: DecodingConfig | None = self.table(cls, table, ("decoding",), keys=keys)
         return options
 
     def step(

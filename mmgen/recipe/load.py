@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..configs import DatasetConfig, PartConfig
-from ..errors import RecipeError
+from ..errors import PluginError, RecipeError
 from ..files import json_problem
 from ..registry import Registry
 from .check import _Check
@@ -65,10 +65,15 @@ def part_from(
     layers = Layered({**values})
     for setting in sets:
         layers.lay(*setting_table(setting, front))
-    check = _Check(layers, registry, source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
+    source = source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}"
+    try:
+        registry.get(of.kind, name)
+    except PluginError as error:
+        raise RecipeError(f"{source}: {error}") from None
+    check = _Check(layers, registry, source)
     part = check.part(of.kind, {**layers.values, "type": name}, ())
-    if part is None:  # the option already shows the name
-        raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))
+    if part is None:
+        raise RecipeError("\n".join(check.problems))
     assert isinstance(part, of)  # the registry admits only subclasses
     return part
 

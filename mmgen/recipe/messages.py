@@ -34,16 +34,16 @@ BOUNDS = {
 
 
 def describe_mistake(
-    cls: type[Config], mistake: Mapping[str, Any], more_keys: Iterable[str] = ()
+    cls: type[Config], mistake: Mapping[str, Any], more_keys: Iterable[str] = (), keys: str = ""
 ) -> tuple[tuple[str, ...], str]:
     """The key that a pydantic error is about, within a config's table, and the message about its value. `more_keys`:
-    keys of the table besides the config's."""
+    keys of the table besides the config's. `keys`: what is said of a key that resembles no other."""
     key = tuple(str(name) for name in mistake["loc"])
     kind = mistake["type"]
     if kind == "extra_forbidden":
         if today := new_name(key[-1], cls.model_fields):
             return key, f"this key is now called '{today}'"
-        return key, f"no such key{did_you_mean(key[-1], [*more_keys, *cls.model_fields])}"
+        return key, f"no such key{did_you_mean(key[-1], [*more_keys, *cls.model_fields]) or keys}"
     if kind == "missing":
         return key, "is missing"
     if kind == "value_error":  # a message of the part, which may begin with a key and a colon

@@ -271,11 +271,11 @@ class RunFolder:
         earlier = []
         if path.exists() and any(self.path.glob("steps/*/*")):
             before = read_table(path)
-            earlier = before.pop("earlier sittings", [])
+            earlier = before.pop("earlier sessions", before.pop("earlier sittings", []))  # the older name
             earlier = earlier if isinstance(earlier, list) else []
             if any(before.get(name) != now[name] for name in now if name not in ("command", "written")):
                 earlier.append(before)
-        return {**now, "earlier sittings": earlier}
+        return {**now, "earlier sessions": earlier}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -35,7 +35,8 @@ SUMMARY = f"""\
 | tools | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
 
 Pages (html, css, js): 3 lines. Lines by room: top level 1, data 313.
-Lines by plugin: mmgen_text 1."""
+Lines by plugin: mmgen_text 1.
+`Any` by room: top level 0, data 2."""
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(single, tmp_path):
     assert log(tmp_path / PLACE / "steps/first")[-1]["loss"] == pytest.approx(
         log(single / PLACE / "steps/first")[-1]["loss"], abs=1e-4
     )
-    assert json.loads((tmp_path / PLACE / "environment.json").read_text())["earlier sittings"][0]["processes"] == 2
+    assert json.loads((tmp_path / PLACE / "environment.json").read_text())["earlier sessions"][0]["processes"] == 2
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """A fuzzer for everything that mmgen reads: a damaged file must be refused by name, or read correctly.
 
     python -m tools.fuzz --cases 10000                            all surfaces, a table at the end
-    python -m tools.trials fuzz                                   a million cases, in several sittings
+    python -m tools.trials fuzz                                   a million cases, in several calls
     python -m tools.fuzz --surface store --case 17 --keep FOLDER  one case again; its files are kept
 
 A surface is a kind of file with a way to damage it, mmgen's way to read it, and an independent way to read it."""
