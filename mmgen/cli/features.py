@@ -1,4 +1,4 @@
-"""The commands `mmgen features`: import, extract, index, info."""
+"""The commands `mmgen features`: import, extract, index, info; the extractor that --type and --set name."""
 
 from __future__ import annotations
 

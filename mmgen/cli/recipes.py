@@ -76,6 +76,7 @@ def init(folder: Path) -> None:
 
 
 def load_recipe(recipe: Path, profile: str | None, sets: tuple[str, ...]):
+    """The checked recipe that a command names, and where every value came from."""
     from ..recipe.load import load
     from ..registry import installed
 

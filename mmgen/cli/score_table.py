@@ -92,6 +92,7 @@ def notes(comparison: Comparison, systems, count: int, total: int, request: Scor
 
 
 def write(out: Path, comparison: Comparison, ids: list[str]) -> None:
+    """Write the JSON file of a comparison: scores, notes, and the scores of every example."""
     from dataclasses import asdict
 
     from ..files import write_json

@@ -1,4 +1,4 @@
-"""Collates examples into batches in the loader's workers: reads, masks and augments inputs; counts pairs and slots."""
+"""Collates examples into batches in workers: reads, masks, augments; counts pairs and slots; batches of similar length."""
 
 from __future__ import annotations
 

@@ -55,6 +55,7 @@ def text(findings: ProbeResult) -> str:
 
 
 def cell(value: Any) -> str:
+    """A value in a table of findings, as text."""
     return value if isinstance(value, str) else number(value)
 
 

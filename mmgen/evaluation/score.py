@@ -101,6 +101,7 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
 
 
 def merge(first: Scores, second: Scores) -> Scores:
+    """The scores of two metrics as one, without repeated notes."""
     return Scores(
         {**first.values, **second.values},
         {**first.per_example, **second.per_example},

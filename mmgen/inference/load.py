@@ -1,4 +1,4 @@
-"""Load a run or an export as a predictor; device, dtype, settings that may change; which step suits the queries."""
+"""Load a run or an export as a predictor; device, dtype, settings and decoding that may change; a step for queries."""
 
 from __future__ import annotations
 

@@ -161,6 +161,7 @@ def _input_texts(
 
 
 def _join(pieces: Sequence[Piece]) -> str:
+    """The text of a card that is given in pieces."""
     return "".join(piece.text for piece in pieces)
 
 

@@ -66,6 +66,7 @@ def _scored_examples(folder: RunFolder, step: str) -> Sequence[Example]:
 
 
 def _targets_by_id(examples: Sequence[Example]) -> list[tuple[str, str]]:
+    """The ids of examples with their references, equal for runs that can be compared."""
     return [(example.id, repr((example.targets, sorted(example.labels.items())))) for example in examples]
 
 

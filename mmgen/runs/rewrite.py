@@ -1,4 +1,4 @@
-"""Generation of a run's test texts with another decoding, without training; the first texts stay."""
+"""Write a run's test texts again with another decoding, without training, if its data are the same; and score them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a run that describe its model besides weights (parts, classes, features); builds the model from them."""
+"""Files of a run that describe its model besides weights; builds the model from them and gives it its pictures."""
 
 from __future__ import annotations
 

@@ -112,4 +112,5 @@ def save_weights(module: nn.Module, path: Path, step: str | None = None) -> None
 
 
 def load_weights(module: nn.Module, path: Path) -> None:
+    """Load a file of weights into a module. Raises RunError."""
     load_state(module, read_tensors(path)[0], path)

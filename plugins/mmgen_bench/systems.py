@@ -1,4 +1,4 @@
-"""The compared systems: each trains on a batch of images and generates texts for them by a different procedure.
+"""The compared systems, ours among them: each trains on a batch and generates texts by a different procedure.
 
 The work of `prepare_training` is a forward and a backward pass (the optimiser's step, the same for all, is left out);
 the work of `prepare_generation` is a complete search. Both return the number of questions or texts.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -284,3 +284,10 @@ def _count_texts(texts: Sequence[Sequence[int]], tokens: int) -> int:
     if any(len(text) != tokens for text in texts):
         raise RuntimeError(f"expected texts of {tokens} tokens but got {sorted({len(text) for text in texts})}")
     return len(texts)
+
+
+def our_model(systems: Mapping[str, System]) -> Model:
+    """Our model among the systems; its vocabulary provides the words of all examples."""
+    ours = systems[OURS]
+    assert isinstance(ours, Ours)
+    return ours.module

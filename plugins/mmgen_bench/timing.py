@@ -13,10 +13,9 @@ from statistics import median
 import torch
 
 from mmgen.decoding import Decoding
-from mmgen.model import Model
 
 from .flops import BERT2BERT, CAUSAL, NAIVE, OURS, SYSTEMS, Shape, Work, generation_work, training_work
-from .systems import Bert2Bert, Causal, Naive, Ours, System, count_rows
+from .systems import Bert2Bert, Causal, Naive, Ours, System, count_rows, our_model
 from .workload import build, draw_examples, encoder_of, forbid_end
 
 SEARCHES = {
@@ -140,13 +139,6 @@ def prepare_systems(settings: Settings) -> Iterator[dict[str, System]]:
                 if name != NAIVE:  # naive shares our encoder
                     systems[name].compile()
         yield systems
-
-
-def our_model(systems: Mapping[str, System]) -> Model:
-    """Our model among the systems; its vocabulary provides the words of all examples."""
-    ours = systems[OURS]
-    assert isinstance(ours, Ours)
-    return ours.module
 
 
 def _limit_images(name: str, batch: Sequence) -> Sequence:

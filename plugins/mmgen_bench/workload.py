@@ -97,6 +97,7 @@ def draw_examples(shape: Shape, model: Model, images: int, questions: int, token
 
 
 def batch_of(model: Model, examples: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
+    """The made-up examples as a batch of a model."""
     return Collator(model, model.inputs, objectives)(examples)
 
 

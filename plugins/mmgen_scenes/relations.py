@@ -99,9 +99,11 @@ def toward(a: Thing, b: Thing) -> float:
 
 
 def distance(a: Thing, b: Thing) -> float:
+    """The distance of the centres of two things."""
     return math.dist(center(a), center(b))
 
 
 def area(thing: Thing) -> float:
+    """The area of a thing's box."""
     x0, y0, x1, y1 = thing.box
     return (x1 - x0) * (y1 - y0)

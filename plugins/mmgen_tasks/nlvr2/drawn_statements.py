@@ -171,6 +171,8 @@ def _statements_of_forms(rng: Random, kinds: tuple[str, str], colors: tuple[str,
 
 
 def _counter_of(looks: tuple[Look, ...]) -> Count:
+    """A function that counts the things of a kind and colour in a planned picture."""
+
     def count(kind: str, color: str = "") -> int:
         return sum(look.count for look in looks if look.kind == kind and color in ("", look.color))
 

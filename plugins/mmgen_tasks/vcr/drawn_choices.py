@@ -67,6 +67,7 @@ def write_others(rng: Random, scene: Scene, count: int, names: Sequence[str], fo
 
 
 def _with_ids(scene: Scene, items: Sequence[Item]) -> list[Item]:
+    """The items of a scene, numbered after the scene's name."""
     return [item._replace(id=f"{scene.id}-{number}") for number, item in enumerate(items)]
 
 

@@ -125,5 +125,5 @@ def sample_people(rng: Random, question: questions.Question) -> tuple[str, ...]:
 
 
 def answer_type(answer: str) -> str:
-    """VQA's type of an answer."""
+    """The type of a drawn question's answer, as VQA calls it."""
     return "yes/no" if answer in ("yes", "no") else "number" if answer in questions.NUMBERS.values() else "other"
