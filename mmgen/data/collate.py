@@ -1,4 +1,4 @@
-"""Collates examples into batches in workers: reads, masks, augments; counts pairs and slots; batches of similar length."""
+"""Collates examples into batches in workers: reads, masks, augments; counts pairs and slots; sorts by length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After an epoch: the mean validation loss over all processes, and the scores that choose the best epoch."""
+"""After an epoch, in eval mode: the mean validation loss over all processes, scores that choose the best epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objective of Flickr30K Entities: an attention head looks from a phrase's last word piece to the regions."""
+"""The objective of Flickr30K Entities: finds phrases in texts; an attention head looks from each to the regions."""
 
 from __future__ import annotations
 
