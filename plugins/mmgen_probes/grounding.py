@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmgen_vl.boxes import Box, iou
+from mmgen_vl.boxes import SLACK, Box, iou
 from torch import Tensor
 
 from mmgen.attention_maps import collate, input_columns
@@ -168,7 +168,7 @@ class GroundingProbe(Probe):
         scores = [description["scores"][index] for index in regions] if description.get("scores") else None
         surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
         for query in self._find_queries(caption, spans, parsed):
-            fits = iou(boxes, query.boxes).max(1) >= self.config.iou_threshold  # (R,)
+            fits = iou(boxes, query.boxes).max(1) >= self.config.iou_threshold - SLACK  # (R,)
             weights = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
             tallies.setdefault(query.name, Tally()).add(weights, torch.from_numpy(fits), surest, bool(scores))
 

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from mmgen.errors import DataError
 
-# An intersection over union of exactly 0.5 counts as right. Boxes have 32-bit numbers, whose rounding changes the value
-# by some millionths for objects of few pixels.
-RIGHT = 0.5 - 1e-5
+# Boxes have 32-bit numbers, whose rounding changes an intersection over union by some millionths for objects of few
+# pixels. A value equal to a threshold reaches the threshold.
+SLACK = 1e-5
+RIGHT = 0.5 - SLACK
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture's size unless stated otherwise
 
 CANDIDATES = 1000  # maximum number of boxes tried as the constant prediction

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from kit.probes import EXAMPLES, FACTS, Pictured, model, subject
@@ -52,6 +53,16 @@ def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
     rows = result.tables["Entity grounding, % of phrases: best heads"]
     assert rows[-3] == ["s0", "surest region", 50.0, None, "2"] and rows[-1] == ["s0", "at best", 100.0, None, "2"]
     assert rows[-2][2] == pytest.approx(100 / 3)
+
+
+def test_an_overlap_equal_to_the_threshold_is_right(tmp_path):
+    """In the 32-bit numbers of stored boxes, this region's intersection over union is 0.49999999."""
+    record = replace(EXAMPLES[0].inputs["image"], boxes=np.array([(0.02, 0.02, 0.04, 0.06)] * 3, np.float32))
+    facts = {**FACTS, "things": [{"box": [0.02, 0.02, 0.04, 0.04]}] * 2}
+    examples = [replace(EXAMPLES[0], inputs={**EXAMPLES[0].inputs, "image": record}, facts=facts)]
+    for threshold, expected in ((0.5, 100.0), (0.501, 0.0)):
+        Grounding(iou_threshold=threshold).build().run(subject("image caption", examples=examples), tmp_path)
+        assert json.loads((tmp_path / "grounding.json").read_text())["s0"]["entities"]["at_best"] == expected
 
 
 def test_a_failing_step_is_a_note_and_no_result_is_an_error(tmp_path):
