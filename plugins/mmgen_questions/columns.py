@@ -40,10 +40,11 @@ class Columns:
     advice: str = 'name it in data.columns, as in columns = { questions = "NAME" }'
 
 
+VQG_HEADER = ("image_id", "image_url", "questions")
 VQG = Columns(
-    {"image": "image_id", "questions": "questions"},
+    {"image": VQG_HEADER[0], "questions": VQG_HEADER[2]},
     {"caption": ("captions",)},
-    advice="VQG's columns are: image_id, image_url, questions",
+    advice=f"VQG's columns are: {', '.join(VQG_HEADER)}",
 )
 
 

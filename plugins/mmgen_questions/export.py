@@ -12,7 +12,8 @@ from mmgen_vl.coco import CAPTIONS, YEARS, save_captions
 from mmgen.errors import DataError
 from mmgen.reading.export import Exported, Exporter, text_input
 
-from .columns import BETWEEN
+from .columns import BETWEEN, VQG_HEADER
+from .published_sets import VQG_TABLE
 
 PICTURED = "train"  # all of VQG's pictures are from this split of COCO
 
@@ -27,7 +28,7 @@ class VqgTables(Exporter):
         for split, examples in exported.splits.items():
             text = io.StringIO(newline="")
             rows = csv.writer(text, lineterminator="\n")
-            rows.writerow(("image_id", "image_url", "questions"))
+            rows.writerow(VQG_HEADER)
             seen: set[str] = set()
             for example in examples:
                 key = text_input(example, "image")
@@ -38,7 +39,8 @@ class VqgTables(Exporter):
                     )
                 seen.add(key)
                 rows.writerow((key, exported.pictures[key].file, BETWEEN.join(example.targets)))
-            (folder / f"coco_{split}_all.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
+            table = folder / VQG_TABLE.format(source="coco", split=split)
+            table.write_text(text.getvalue(), encoding="utf-8", newline="")
         all_examples = [example for examples in exported.splits.values() for example in examples]
         written = save_captions(folder / CAPTIONS.format(year=YEARS[PICTURED]), all_examples, exported)
         return {"type": "vqg", **({} if written else {"caption_files": []})}

@@ -120,11 +120,12 @@ OKVQA = Release(
     licence=VQA1.licence,
 )
 SPLITS = ("train", "val", "test")
+VQG_TABLE = "{source}_{split}_all.csv"
 _VQG_ORIGIN = {"": "www.microsoft.com/en-us/download/details.aspx?id=53670", **_COCO_ORIGIN}
 VQG_COCO = Release(
     name="VQG_COCO",
     format="vqg",
-    questions={split: (f"coco_{split}_all.csv",) for split in SPLITS},
+    questions={split: (VQG_TABLE.format(source="coco", split=split),) for split in SPLITS},
     captions=dict.fromkeys(SPLITS, "captions_train2014.json"),  # all three splits are from COCO's train2014
     origin=_VQG_ORIGIN,
     licence="questions: the terms that come with them; captions: CC BY 4.0; images: their photographers' terms",
@@ -135,7 +136,7 @@ VQG_FLICKR, VQG_BING = (
     Release(
         name=f"VQG_{source.title()}",
         format="vqg",
-        questions={split: (f"{source}_{split}_all.csv",) for split in SPLITS},
+        questions={split: (VQG_TABLE.format(source=source, split=split),) for split in SPLITS},
         origin=_VQG_ORIGIN,
         licence="questions: the terms that come with them; images: their owners' terms",
     )
