@@ -15,13 +15,14 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..configs import DatasetConfig
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
-from ..parts import Embedder, Metric, Reader, Record
+from ..parts import Embedder, Metric, Reader
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
@@ -109,9 +110,19 @@ def example_problem(example: Example) -> str:
     for field, value in example.inputs.items():
         if isinstance(value, list):
             return f"the alternatives of '{field}' are a list; write a tuple"
-        keys = value if isinstance(value, tuple) else (value,)
-        if not isinstance(value, Record | All) and not all(isinstance(prediction, str) for prediction in keys):
+        shown = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
+        kinds = (str, tuple) if isinstance(value, All) else str  # All may contain positions in a text, as tuples
+        if not isinstance(shown, tuple) or not all(isinstance(single, kinds) for single in shown):
             return f"'{field}' is {value!r:.60}; inputs must be keys, texts, tuples of alternatives, or All"
+    return ""
+
+
+def published_problem(tensors: object) -> str:
+    """What is wrong with the type of what `published` of a part returns; empty if it is right."""
+    if not isinstance(tensors, Mapping):
+        return f"published returns a {type(tensors).__name__}, not a mapping of names to tensors"
+    if wrong_name := next((name for name, tensor in tensors.items() if not isinstance(tensor, Tensor)), None):
+        return f"published returns '{wrong_name}' as a {type(tensors[wrong_name]).__name__}, not as a tensor"
     return ""
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.part_checks import published_problem
 from ..errors import DataError, MmgenError, PluginError, RunError
 from ..features.fingerprints import same
 from ..files import file_digest, read_table, write_json
@@ -202,13 +203,9 @@ def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
 def _published_tensors(owner: StepPart, weights: PublishedWeights) -> Mapping[str, Tensor]:
     """The tensors that a part selects. Raises PluginError unless they are a mapping of names to tensors."""
     with part_calls(owner, "published"):
-        tensors = owner.module.published(weights)
-    if not isinstance(tensors, Mapping):
-        raise PluginError(f"{owner}: published returns a {type(tensors).__name__}, not a mapping of names to tensors")
-    if wrong_name := next((name for name, tensor in tensors.items() if not isinstance(tensor, Tensor)), None):
-        raise PluginError(
-            f"{owner}: published returns '{wrong_name}' as a {type(tensors[wrong_name]).__name__}, not as a tensor"
-        )
+        tensors: Mapping[str, Tensor] = owner.module.published(weights)
+    if problem := published_problem(tensors):
+        raise PluginError(f"{owner}: {problem}")
     return tensors
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from kit.broken import (
@@ -21,15 +22,15 @@ from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 from mmgen.configs import MetricConfig
 from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
-from mmgen.data.part_checks import check_reads, references_of, score_with
+from mmgen.data.part_checks import check_reads, example_problem, references_of, score_with
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError, PluginError
 from mmgen.evaluation.generate import generate
 from mmgen.model import Model
-from mmgen.parts import Metric
+from mmgen.parts import Metric, Record
 from mmgen.registry import installed
 from mmgen.scoring.compare import System, compare
-from mmgen.tensors import Loss, Scores, Segment, Targets
+from mmgen.tensors import All, Example, Loss, Scores, Segment, Targets
 from mmgen.testing import TEXTS, Tiny, Toy, ToyDataset, Words
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
@@ -387,3 +388,17 @@ def test_a_split_to_score_without_examples():
     with pytest.raises(DataError) as error:
         _ = datasets(Empty).scored
     assert str(error.value) == "data.test_split: split 'test' has no examples, so nothing can be scored"
+
+
+@pytest.mark.parametrize(
+    "value", [torch.ones(2), 3, (1, 2), All((torch.ones(2),)), All("ab"), Record("a", np.ones((1, 2), np.float32))]
+)
+def test_inputs_are_keys_and_texts(value):
+    problem = example_problem(Example("a", {"image": value}))
+    assert problem.startswith("'image' is ")
+    assert problem.endswith("; inputs must be keys, texts, tuples of alternatives, or All")
+
+
+@pytest.mark.parametrize("value", ["a", ("a", "b"), (), All(("a", "b")), All(((0, 3, (1, 2)),))])
+def test_keys_texts_and_positions_are_inputs(value):
+    assert example_problem(Example("a", {"image": value})) == ""

@@ -629,6 +629,11 @@ class ChoosesFromAList(ToyDataset):
         return {"truth": ["False", "True"]}
 
 
+class HasAnInputWithoutAlternatives(ToyDataset):
+    def split(self, name):
+        return [replace(example, inputs={**example.inputs, "more": ()}) for example in super().split(name)]
+
+
 class ListsAlternatives(ToyDataset):
     def split(self, name):
         return [
@@ -845,6 +850,11 @@ BROKEN = [
         dataset(AsksATextNotATuple),
         "test_examples_are_keys_and_texts",
         "targets are 'what color is the cat ?', not a tuple of texts; write (text,) with the comma",
+    ),
+    (
+        dataset(HasAnInputWithoutAlternatives),
+        "test_examples_are_keys_and_texts",
+        "input 'more' has no value; leave the input out",
     ),
     (
         dataset(ListsAlternatives),
