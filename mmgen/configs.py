@@ -116,6 +116,13 @@ class ExtractorConfig(PartConfig):
 
     kind: ClassVar[str] = "extractor"
     source: ClassVar[Literal["pictures", "file"]] = "pictures"  # what `parts.Extractor.records` takes
+    exported_as: ClassVar[str] = ""  # name of the file of features that `write` adds to an exported data set
+
+    @classmethod
+    def write(cls, path: Path, records: "Iterable[parts.Record]", sizes: "Mapping[str, tuple[int, int]]") -> int:
+        """Write the records of the pictures with these sizes (width, height) in the format that this extractor reads,
+        for `mmgen data export`. Returns their number. Raises DataError for what the format cannot express."""
+        raise NotImplementedError
 
     def build(self) -> "parts.Extractor":
         raise NotImplementedError

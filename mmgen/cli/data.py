@@ -89,16 +89,17 @@ def export_(
     loaded_recipe, _ = load_recipe(recipe, profile, sets)
     quiet()
     from ..registry import installed
-    from ..runs.export import FEATURES, export, find_exporter
+    from ..runs.export import export, find_exporter, find_feature_format
 
     writer = find_exporter(form, installed())
-    summary = export(
-        loaded_recipe, choose_data_set(loaded_recipe, step, writer.required_labels), writer, folder, features, Bars()
-    )
+    feature_format = find_feature_format(loaded_recipe, installed()) if features else None
+    config = choose_data_set(loaded_recipe, step, writer.required_labels)
+    summary = export(loaded_recipe, config, writer, folder, feature_format, Bars())
     counts = ", ".join(f"{count:,} in {split}" for split, count in summary.examples.items())
     tell(f"{folder}: examples: {counts}; {summary.pictures:,} pictures")
-    if summary.features:
-        tell(f"{folder / FEATURES}: features of {summary.features:,} pictures; `mmgen features import` reads them")
+    if feature_format and summary.features:
+        path = folder / feature_format.exported_as
+        tell(f"{path}: features of {summary.features:,} pictures; `mmgen features import` reads them")
     tell("to use the export, put this into a recipe:")
     tell(data_table(summary, folder), wrap=False)
 

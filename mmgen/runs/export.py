@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..configs import DatasetConfig, FeaturesConfig
+from ..configs import DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..data.part_checks import Examples
 from ..errors import DataError, MmgenError, RunError, did_you_mean
 from ..features.stores import open_store
-from ..features.tsv import write_tsv
 from ..files import image_key, write_folder
 from ..parts import FailedImage, Picture, Record
 from ..progress import Progress
@@ -20,7 +19,6 @@ from ..reading.export import Exported, ExportedPicture, Exporter
 from ..recipe.tables import Recipe
 from ..registry import Registry
 
-FEATURES = "regions.tsv"
 PLAIN = re.compile(r"[\w@][\w.@ +-]*")  # keys of pictures that may name files
 
 
@@ -48,12 +46,28 @@ def find_exporter(name: str, registry: Registry) -> Exporter:
     return exporters[name]
 
 
+def find_feature_format(recipe: Recipe, registry: Registry) -> type[ExtractorConfig] | None:
+    """The extractor whose format the recipe's features can be exported in, the first by name; None for a recipe
+    without an input of stored features. Raises MmgenError if no plugin has such a format."""
+    if _feature_source(recipe) is None:
+        return None
+    for part in registry.of_kind("extractor"):
+        if issubclass(part.config, ExtractorConfig) and part.config.exported_as:
+            return part.config
+    raise MmgenError("no installed plugin writes files of features; use --no-features")
+
+
 def export(
-    recipe: Recipe, config: DatasetConfig, form: Exporter, folder: Path, features: bool, progress: Progress
+    recipe: Recipe,
+    config: DatasetConfig,
+    form: Exporter,
+    folder: Path,
+    features: type[ExtractorConfig] | None,
+    progress: Progress,
 ) -> Summary:
     """Write the data set of `config` into a new folder, completely or not at all. `features`: also write the features
-    of the recipe's input of stored features, if it has one. Raises RunError for a folder that is not empty, DataError
-    for examples that the format cannot express."""
+    of the recipe's input of stored features, in this extractor's format. Raises RunError for a folder that is not
+    empty, DataError for examples that the format cannot express."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder}: already exists and is not empty; choose another folder")
     splits = {}
@@ -80,7 +94,7 @@ def _write_splits(
     form: Exporter,
     folder: Path,
     splits: dict[str, Any],
-    features: bool,
+    features: type[ExtractorConfig] | None,
     progress: Progress,
 ) -> Summary:
     dataset = config.build()
@@ -95,16 +109,13 @@ def _write_splits(
         )
     data = form.write(Exported(splits, dataset.vocabularies(), pictures), folder)
     sizes = {key: (picture.width, picture.height) for key, picture in pictures.items()}
-    source = next(
-        (input_config for input_config in recipe.inputs.values() if isinstance(input_config, FeaturesConfig)), None
-    )
+    source = _feature_source(recipe)
     feature_count = 0
-    if features and source is not None:
+    if features and source:
         shown_pictures = (picture for picture in dataset.pictures() if picture.key in shown_keys)
         with progress.task("features", len(shown_keys), "images") as advance:
-            feature_count = write_tsv(
-                folder / FEATURES, _count_progress(_feature_records(source, sizes, shown_pictures), advance), sizes
-            )
+            records = _count_progress(_feature_records(source, sizes, shown_pictures), advance)
+            feature_count = features.write(folder / features.exported_as, records, sizes)
     counts = {split: len(examples) for split, examples in splits.items()}
     return Summary({**data, "images": form.images}, counts, len(pictures), feature_count)
 
@@ -124,6 +135,10 @@ def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) ->
             saved[picture.key] = ExportedPicture(file, width, height, picture.boxes or (), picture.region_names or ())
             advance()
     return saved
+
+
+def _feature_source(recipe: Recipe) -> FeaturesConfig | None:
+    return next((config for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
 
 
 def _feature_records(source: FeaturesConfig, sizes: dict[str, Any], pictures: Iterable[Picture]) -> Iterator[Record]:

@@ -1,4 +1,5 @@
-"""Reads features from TSV files of bottom-up-attention (Anderson et al., 2018) and LXMERT: one image per line, base64.
+"""Features in TSV files: reads those of bottom-up-attention (Anderson et al., 2018) and LXMERT, writes the former. A
+line per image, base64.
 
 image_id  image_w  image_h  num_boxes  boxes  features
 img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes  boxes  features
@@ -6,10 +7,13 @@ img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes 
 
 from __future__ import annotations
 
+import base64
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+import numpy as np
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
@@ -33,6 +37,7 @@ COLUMNS = {
         "features",
     ),
 }
+FLOATS = "<f4"
 LONGEST_LINE = 1 << 28
 
 
@@ -71,12 +76,12 @@ class TsvFile(Extractor):
             raise ValueError("image_w, image_h and num_boxes must be numbers") from None
         if count < 0:
             raise ValueError(f"num_boxes is {count}; it must not be negative")
-        boxes, features = decode(values["boxes"], "<f4", "boxes"), decode(values["features"], "<f4", "features")
+        boxes, features = decode(values["boxes"], FLOATS, "boxes"), decode(values["features"], FLOATS, "features")
         if boxes.size != 4 * count:
             raise ValueError(f"boxes has {boxes.size} numbers; expected {count} x 4")
         if not count or not features.size or features.size % count:
             raise ValueError(f"features has {features.size} numbers, which is not a multiple of {count} boxes")
-        scores = decode(values["objects_conf"], "<f4", "objects_conf") if "objects_conf" in values else None
+        scores = decode(values["objects_conf"], FLOATS, "objects_conf") if "objects_conf" in values else None
         classes = decode(values["objects_id"], "<i8", "objects_id") if "objects_id" in values else None
         return Record(
             key,
@@ -86,6 +91,35 @@ class TsvFile(Extractor):
             scores,
             single_classes(classes, scores, self.names),
         )
+
+
+def write_tsv(path: Path, records: Iterable[Record], sizes: Mapping[str, tuple[int, int]]) -> int:
+    """Write the 6 columns, with boxes in pixels, of each record whose key has a size (width, height). Returns the
+    number of lines. Raises DataError for a record without boxes."""
+    count = 0
+    with path.open("w", encoding="ascii") as file:
+        for record in records:
+            if record.key not in sizes:
+                continue
+            if record.boxes is None:
+                raise DataError(f"the features of image '{record.key}' have no boxes, which this format requires")
+            width, height = sizes[record.key]
+            boxes = np.asarray(record.boxes, np.float64) * [width, height, width, height]
+            values = {
+                "image_id": record.key,
+                "image_w": width,
+                "image_h": height,
+                "num_boxes": len(boxes),
+                "boxes": _encode(boxes),
+                "features": _encode(record.features),
+            }
+            file.write("\t".join(str(values[name]) for name in COLUMNS[6]) + "\n")
+            count += 1
+    return count
+
+
+def _encode(values: np.ndarray) -> str:
+    return base64.b64encode(np.asarray(values, FLOATS).tobytes()).decode("ascii")
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -24,7 +24,7 @@ def export_and_read(tmp_path, config, form: str):
     """Export the data set of a config, and return the config of the table `[data]` that the command prints."""
     (tmp_path / "recipe.toml").write_text(recipe())
     loaded_recipe, _ = load(tmp_path / "recipe.toml", installed())
-    result = export(loaded_recipe, config, find_exporter(form, installed()), tmp_path / "out", False, Progress())
+    result = export(loaded_recipe, config, find_exporter(form, installed()), tmp_path / "out", None, Progress())
     (tmp_path / "data.toml").write_text(data_table(result, tmp_path / "out"))
     data = tomllib.loads((tmp_path / "data.toml").read_text())["data"]
     return READERS[data["type"]].model_validate(data)

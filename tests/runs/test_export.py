@@ -1,5 +1,7 @@
 """The command `mmgen data export`, and what a format cannot represent."""
 
+from dataclasses import replace
+
 import pytest
 from click.testing import CliRunner
 from kit.exports import FEW, export_and_read
@@ -12,6 +14,7 @@ from mmgen.cli import main
 from mmgen.errors import DataError, MmgenError
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.runs.export import find_feature_format
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +39,19 @@ def test_the_command_writes_features_and_prints_the_recipe(tmp_path):
         again.exit_code == 1
         and again.output == f"error: {tmp_path}/out: already exists and is not empty; choose another folder\n"
     )
+
+
+def test_features_that_no_plugin_writes_are_refused_before_anything_is_written(tmp_path):
+    inputs = {"image": {"type": "regions", "extractor": {"type": "roi", "image_size": 64}}, "caption": {"type": "text"}}
+    (tmp_path / "with.toml").write_text(recipe(inputs=inputs))
+    (tmp_path / "texts.toml").write_text(recipe(inputs={"caption": {"type": "text"}}))
+    parts = installed()
+    others = replace(parts, parts=tuple(part for part in parts.parts if part.config is not BottomUpTsv))
+    with_regions, texts = (load(tmp_path / f"{name}.toml", parts)[0] for name in ("with", "texts"))
+    assert find_feature_format(with_regions, parts) is BottomUpTsv and find_feature_format(texts, others) is None
+    with pytest.raises(MmgenError) as error:
+        find_feature_format(with_regions, others)
+    assert str(error.value) == "no installed plugin writes files of features; use --no-features"
 
 
 def test_examples_that_a_format_cannot_represent(tmp_path):

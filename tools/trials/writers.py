@@ -217,7 +217,7 @@ def _export_data(materials: Materials, folder: Path) -> None:
     """As `mmgen data export` does it, which refuses a finished export."""
     if not (folder / "data").exists():
         form = find_exporter("vqg", installed())
-        export_data(materials.predictor.recipe, Scenes(**exports.FEW), form, folder / "data", False, Progress())
+        export_data(materials.predictor.recipe, Scenes(**exports.FEW), form, folder / "data", None, Progress())
 
 
 def writers(materials: Materials) -> list[Writer]:
