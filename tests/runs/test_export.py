@@ -46,11 +46,11 @@ def test_features_that_no_plugin_writes_are_refused_before_anything_is_written(t
     (tmp_path / "with.toml").write_text(recipe(inputs=inputs))
     (tmp_path / "texts.toml").write_text(recipe(inputs={"caption": {"type": "text"}}))
     parts = installed()
-    others = replace(parts, parts=tuple(part for part in parts.parts if part.config is not BottomUpTsv))
+    remaining = replace(parts, parts=tuple(part for part in parts.parts if part.config is not BottomUpTsv))
     with_regions, texts = (load(tmp_path / f"{name}.toml", parts)[0] for name in ("with", "texts"))
-    assert find_feature_format(with_regions, parts) is BottomUpTsv and find_feature_format(texts, others) is None
+    assert find_feature_format(with_regions, parts) is BottomUpTsv and find_feature_format(texts, remaining) is None
     with pytest.raises(MmgenError) as error:
-        find_feature_format(with_regions, others)
+        find_feature_format(with_regions, remaining)
     assert str(error.value) == "no installed plugin writes files of features; use --no-features"
 
 
