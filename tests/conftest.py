@@ -40,6 +40,12 @@ def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
 
 
+def pytest_configure(config):
+    """A worker of pytest ends without clearing what is imported, which took two seconds of processor time."""
+    if hasattr(config, "workerinput"):
+        atexit.register(os._exit, 0)  # after whatever is registered later, such as by tests
+
+
 COSTLY = (  # tests of the public suites that take a third of a second for every part
     "test_longest_row",
     "test_overfits_one_pair",

@@ -7,6 +7,7 @@ pictures of a batch change nothing. On a GPU, networks run in mixed precision.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 from collections import deque
@@ -172,8 +173,7 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
         raise DataError(
             f"timm has no model '{model}'" + (f"; similar models: {', '.join(similar)}, ..." if similar else "")
         )
-    fixed = getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False)
-    options: dict[str, Any] = {"img_size": size} if fixed else {}
+    options = size_options(model, size)
     if weights not in ("pretrained", "random"):
         path = Path(weights)
         if path.suffix != ".safetensors" or not path.is_file():
@@ -182,13 +182,11 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             )
         options["pretrained_cfg_overlay"] = {"file": str(path)}
     try:
-        with SeededRandom(seed):
-            module = timm.create_model(model, pretrained=weights != "random", features_only=True, **options)
-            levels = channels(module)
-            if not -len(levels) <= level < len(levels):
-                raise DataError(
-                    f"'{model}' has {len(levels)} levels of feature maps, 0 to {len(levels) - 1}, but level is {level}"
-                )
+        levels = level_channels(model, size)
+        if not -len(levels) <= level < len(levels):
+            raise DataError(
+                f"'{model}' has {len(levels)} levels of feature maps, 0 to {len(levels) - 1}, but level is {level}"
+            )
         with SeededRandom(seed):
             module = timm.create_model(
                 model, pretrained=weights != "random", features_only=True, out_indices=(level % len(levels),), **options
@@ -209,6 +207,23 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
     if weights == "random":
         _open_branches(module)
     return module.eval().requires_grad_(False), levels[level]
+
+
+def size_options(model: str, size: int) -> dict[str, Any]:
+    """The options of timm for a model whose pictures are always `size` pixels wide and high."""
+    import timm
+
+    return {"img_size": size} if getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False) else {}
+
+
+@functools.cache
+def level_channels(model: str, size: int) -> Sequence[int]:
+    """The number of channels of every level of a timm model's feature maps. Builds the model without its weights, and
+    draws no numbers from torch's global generator."""
+    import timm
+
+    with SeededRandom(0), Uninitialised():
+        return channels(timm.create_model(model, features_only=True, **size_options(model, size)))
 
 
 def channels(module: nn.Module) -> list[int]:
@@ -236,11 +251,10 @@ def create(model: str, level: int, size: int, place: object) -> tuple[nn.Module,
 
     if not timm.is_model(model):
         raise DataError(f"{place}: timm has no model '{model}'; install the version of timm that has it")
-    fixed = getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False)
-    options: dict[str, Any] = {"img_size": size} if fixed else {}
-    levels = channels(timm.create_model(model, pretrained=False, features_only=True, **options))
+    levels = level_channels(model, size)
     if not -len(levels) <= level < len(levels):
         raise DataError(f"{place}: '{model}' has {len(levels)} levels of feature maps, but level is {level}")
+    options = size_options(model, size)
     module = timm.create_model(
         model, pretrained=False, features_only=True, out_indices=(level % len(levels),), **options
     )

@@ -1,5 +1,6 @@
 """Names of the hub, and pushing to and loading from a stand-in of the hub on loopback."""
 
+import contextlib
 import inspect
 import json
 import shutil
@@ -21,11 +22,17 @@ from mmgen.inference.hub import find_folder, hub_name, uploads
 from mmgen.inference.load import load_run
 
 COMMANDS = """
-import json, sys
+import json, os, sys
+import accelerate, timm, torch._dynamo, transformers.models.bert.modeling_bert
 from click.testing import CliRunner
-from mmgen.cli import main
-results = [CliRunner().invoke(main, arguments) for arguments in json.loads(sys.argv[1])]
-print(json.dumps([{"code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr} for done in results]))
+for line in sys.stdin:
+    if not os.fork():
+        from mmgen.cli import main
+        results = [CliRunner().invoke(main, arguments) for arguments in json.loads(line)]
+        print(json.dumps([{"code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr} for done in results]))
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.wait()[1] == 0
 """
 STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes"
 
@@ -108,27 +115,29 @@ def test_another_folder_is_not_pushed(tmp_path):
 )
 def test_push_and_load(exported, tmp_path):
     """In new processes, since huggingface_hub reads the address of the hub when it is imported: one pushes, the other
-    loads, asks for what is not there, and pushes what the hub refuses."""
+    loads, asks for what is not there, and pushes what the hub refuses. Both are forked from one that has imported the
+    libraries, and import mmgen."""
     Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
-    with hub.running() as (state, address):
+    with contextlib.ExitStack() as stack:
+        state, address = stack.enter_context(hub.running())
+        errors = stack.enter_context((tmp_path / "errors.txt").open("w"))
+        environment = {
+            "PATH": "/usr/bin",
+            "HOME": str(tmp_path / "home"),
+            "HF_ENDPOINT": address,
+            "HF_TOKEN": "hf_secretsecret",
+            "HF_HUB_DISABLE_XET": "1",
+        }
+        command, pipe = [sys.executable, "-c", COMMANDS], subprocess.PIPE
+        process = stack.enter_context(
+            subprocess.Popen(command, env=environment, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=errors, text=True)
+        )
 
         def call(*commands: tuple[str, ...]) -> list[dict]:
-            environment = {
-                "PATH": "/usr/bin",
-                "HOME": str(tmp_path / "home"),
-                "HF_ENDPOINT": address,
-                "HF_TOKEN": "hf_secretsecret",
-                "HF_HUB_DISABLE_XET": "1",
-            }
-            done = subprocess.run(
-                [sys.executable, "-c", COMMANDS, json.dumps(commands)],
-                env=environment,
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode == 0 and "hf_secret" not in done.stderr, done.stderr
-            return json.loads(done.stdout)
+            print(json.dumps(commands), file=process.stdin, flush=True)
+            answer, stderr = process.stdout.readline(), (tmp_path / "errors.txt").read_text()
+            assert answer and "hf_secret" not in stderr, stderr
+            return json.loads(answer)
 
         (pushed,) = call(("push", str(exported), "hf:me/toy", "--private", "--yes"))
         assert pushed["code"] == 0, pushed["stderr"] + str(state.requests)

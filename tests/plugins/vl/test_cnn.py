@@ -1,9 +1,12 @@
-"""Pictures are described in halves where memory runs out."""
+"""A network is built once; pictures are described in halves where memory runs out."""
 
 import numpy as np
 import pytest
+import timm
+import torch
 from kit.writing import out_of_memory_error
 from mmgen_grid import TimmGrid
+from mmgen_vl import cnn
 from PIL import Image
 
 from mmgen.errors import RunError
@@ -44,3 +47,20 @@ def test_pictures_are_described_the_same_in_halves(caplog):
         == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures "
         "(image_size), or a larger device"
     )
+
+
+def test_a_network_is_built_once_with_its_weights(monkeypatch):
+    """Before that, its levels are counted without weights, once for a process; the global generator draws nothing."""
+    calls, create = [], timm.create_model
+
+    def counted(*names, **options):
+        calls.append((options.get("pretrained"), options.get("out_indices")))
+        return create(*names, **options)
+
+    monkeypatch.setattr(timm, "create_model", counted)
+    cnn.level_channels.cache_clear()
+    state = torch.get_rng_state()
+    networks = [cnn.load("resnet10t", "random", 7, -1, 64) for _ in range(2)]
+    assert calls == [(None, None), (False, (4,)), (False, (4,))] and torch.equal(torch.get_rng_state(), state)
+    assert [width for _, width in networks] == [512, 512]
+    assert cnn.digest(networks[0][0]) == cnn.digest(networks[1][0])
