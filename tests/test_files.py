@@ -354,3 +354,9 @@ def test_after_a_kill_a_replaced_folder_gets_its_name_back_unless_the_new_one_ha
     (spent / "a").write_text("older")
     clear_killed(path)
     assert [file.name for file in tmp_path.iterdir()] == ["folder"] and (path / "a").read_text() == "before"
+
+
+@pytest.mark.slow
+def test_half_a_character_is_written_as_json_spells_it(tmp_path):
+    write_json(tmp_path / "a.json", {"text": "\ud800"})
+    assert read_json(tmp_path / "a.json") == {"text": "\ud800"}

@@ -1,5 +1,6 @@
 """Commands of plugins: found like other parts, imported when called; a broken command stops no other command."""
 
+import contextlib
 import subprocess
 import sys
 import textwrap
@@ -178,3 +179,29 @@ class TestFind(CommandSuite):
 class TestFrcnn(CommandSuite):
     def config(self):
         return installed().get("command", "frcnn").config()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["features", "info", "x" * 300],
+        ["features", "info", "."],
+        ["check", "x" * 300],
+        ["score", "x" * 300, "--references", "y"],
+        ["init", "file"],
+        ["init", "file/below"],
+        ["generate", "run", "x" * 300],
+        ["show", "loop"],
+        ["compare", "loop"],
+        ["score", "loop", "--references", "file", "--json", "file"],
+    ],
+    ids=lambda words: " ".join(words)[:30],
+)
+def test_paths_that_cannot_be_are_reported_in_one_line(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    with contextlib.redirect_stderr(None):
+        result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert result.output.count("\n") == 1 and result.output.startswith("error: ")

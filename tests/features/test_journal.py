@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.refusals import refusal
 from kit.stores import FINGERPRINT, SLOW_WRITER, assert_same_record, fill, record
 
 from mmgen.errors import DataError, RunError
@@ -77,3 +78,14 @@ def test_something_else_under_the_partial_name_is_left_alone(tmp_path):
         == f"{tmp_path}/s.h5.partial: not a partial feature store; move or rename this file, because its name is needed"
     )
     assert (tmp_path / "s.h5.partial").read_text() == "my notes\n"
+
+
+@pytest.mark.slow
+def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
+    (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 [3]\n")
+    message = f"{tmp_path}/s.h5.partial:1: damaged header; delete the file and start over"
+    assert refusal(Journal, tmp_path / "s.h5.partial", {}) == message
+    (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 {}\n")
+    assert "contains features with a different fingerprint" in refusal(
+        StoreWriter, tmp_path / "s.h5", {"extractor": "test"}
+    )

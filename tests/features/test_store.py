@@ -7,16 +7,21 @@ import random
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.refusals import refusal
 from kit.stores import FINGERPRINT, assert_same_record, fill, names, record
 
 from mmgen.errors import DataError
+from mmgen.features.embedder import measure
 from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
+from mmgen.parts import Record
 
 
 @pytest.mark.slow
@@ -267,3 +272,48 @@ def test_memory_stays_flat_however_large_the_store(tmp_path):
     before, written, read, size = json.loads(ran.stdout)
     assert size > 190  # MB
     assert written - before < 24 and read - written < 16, (before, written, read)
+
+
+def store(path: Path, **spoilt) -> Path:
+    with StoreWriter(path, {"extractor": "test"}, "float32") as writer:
+        for number, key in enumerate("ab"):
+            writer.add(
+                Record(
+                    key, np.ones((2, 4), np.float32) + number, np.array([[0, 0, 1, 1]] * 2, np.float32), ("cat", "dog")
+                )
+            )
+        writer.finish()
+    with h5py.File(path, "r+") as file:
+        for name, value in spoilt.items():
+            if name == "fingerprint":
+                file.attrs[name] = value
+            else:
+                file[name][0] = value
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        ({"fingerprint": np.zeros((2, 2))}, "not a feature store, or damaged: 'fingerprint' must be a JSON object"),
+        ({"keys": b"\xff"}, "not a feature store, or damaged: 'keys' is not valid UTF-8"),
+        ({"keys": b"b"}, "not a feature store, or damaged: duplicate key 'b'"),
+    ],
+)
+def test_stores_that_are_refused_when_opened(tmp_path, spoilt, message):
+    assert refusal(FeatureStore, store(tmp_path / "s.h5", **spoilt)).startswith(f"{tmp_path}/s.h5: {message}")
+
+
+@pytest.mark.slow
+def test_a_label_without_a_name_and_features_that_are_not_finite(tmp_path):
+    path = store(tmp_path / "s.h5", labels=7)
+    assert (
+        refusal(FeatureStore(path).read, "a")
+        == f"{path}: image 'a' has label 7, but there are only 2 label names; the file is damaged"
+    )
+    path = store(tmp_path / "n.h5", features=np.nan)
+    assert (
+        refusal(measure, FeatureStore(path), None)
+        == f"{path}: features are not finite (NaN or infinite); create them again"
+    )

@@ -1,12 +1,18 @@
 """Loading a run as the predictor of one step: which step, and what is refused."""
 
+import json
+import random
+import re
 from pathlib import Path
 
 import pytest
+from kit.refusals import copied_run, refusal
+from safetensors.torch import load_file, save_file
 
 from mmgen.errors import DataError, RecipeError, RunError
 from mmgen.inference.load import check_query, choose_step, load, load_run
 from mmgen.inference.query import Query
+from mmgen.storage.weights import read_tensors, save_weights
 
 KEPT = Path(__file__).parents[1] / "kept_runs" / "predicts" / "seed-0"
 QUESTION = Query("q", {"question": "what is it ?"}, "ball.png")
@@ -69,3 +75,92 @@ def test_what_a_run_cannot_be_loaded_with(options, error, message):
 def test_numbers_that_are_no_dtype():
     with pytest.raises(DataError, match='dtype \'int8\': must be "float32", "bfloat16" or "float16"'):
         load(KEPT, dtype="int8")
+
+
+def resized(text: str, **sizes: int) -> str:
+    """A config whose sizes are possible one by one, but not together."""
+    return json.dumps({**json.loads(text), **sizes})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "change", "expected"),
+    [
+        ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not usable by this encoder"),
+        (
+            "backbone/config.json",
+            lambda text: text.replace('"bert"', '"roberta"'),
+            "the encoder is of type 'roberta', but the recipe's backbone is 'bert'",
+        ),
+        (
+            "backbone/config.json",
+            lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'),
+            "num_hidden_layers must be a whole number from 1 to 1000, not 1000000",
+        ),
+        (
+            "backbone/config.json",
+            lambda text: resized(text, hidden_size=90_000, intermediate_size=900_000, num_hidden_layers=40),
+            "its weights need ",
+        ),
+        (
+            "backbone/tokenizer.json",
+            lambda text: "[]",
+            "backbone/tokenizer.json: damaged, or not usable by this encoder",
+        ),
+        (
+            "backbone/tokenizer_config.json",
+            lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
+            "tokenizer_config.json: damaged, or not usable by this encoder: the tokenizer has no mask token",
+        ),
+        ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
+        ("inputs.json", lambda text: text.replace('"width": 5', '"wide": 5'), "inputs.json: damaged: image.wide: "),
+        ("inputs.json", lambda text: '{"image": 3}', "inputs.json: damaged: 'image' is 3"),
+        ("recipe.json", lambda text: "[" * 100_000, "recipe.json: damaged: nested too deeply"),
+    ],
+)
+def test_damaged_files_of_a_run_are_reported_by_name(tmp_path, file, change, expected):
+    root = copied_run(tmp_path)
+    path = root / file
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    message = refusal(load_run, root)
+    assert expected in message and path.parent.name in message
+
+
+@pytest.mark.slow
+def test_one_bit_of_the_weights_is_noticed(tmp_path):
+    root = copied_run(tmp_path)
+    path = root / "steps/both/weights.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-random.Random(0).randrange(4, 400)] ^= 1
+    path.write_bytes(data)
+    assert (
+        refusal(load_run, root)
+        == f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again"
+    )
+
+
+@pytest.mark.slow
+def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
+    root = copied_run(tmp_path)
+    path = root / "steps/both/weights.safetensors"
+    tensors = load_file(path)
+    save_file(tensors, path)
+    load_run(root)
+    name = next(iter(tensors))
+    tensors[name].view(-1)[0] = float("nan")
+    save_file(tensors, path)
+    assert refusal(load_run, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
+    assert name in read_tensors(path)[0]
+
+
+@pytest.mark.slow
+def test_weights_of_another_step_are_reported(tmp_path):
+    root = copied_run(tmp_path)
+    path = root / "steps/both/weights.safetensors"
+    save_weights(load_run(root).model, path, step="caption")
+    assert refusal(load_run, root) == (
+        f"{path}: contains the weights of step 'caption', not of 'both'; restore the file from a copy, or delete the "
+        "file and run again"
+    )

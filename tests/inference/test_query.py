@@ -93,3 +93,18 @@ def test_the_first_wrong_line_of_a_long_file_is_reported_while_the_file_is_read(
     path.write_text("\n".join([wrong, right]))
     progress = Watched()
     assert len(read_sources([path], {}, check, progress)) == 2 and not progress.said and not progress.read
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"image": "a.jpg", "id": [1]}', '"id" must be a string, not [1]'),
+        ("3", "not a JSON object"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_requests_of_odd_types(tmp_path, line, expected):
+    (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
+    message = read_sources([tmp_path / "r.jsonl"])[1].problem
+    assert message.startswith(f"{tmp_path}/r.jsonl:2: invalid line (") and expected in message

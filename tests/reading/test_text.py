@@ -1,6 +1,7 @@
 """Text and JSON files of any origin: read completely, or refused with the place of the mistake."""
 
 import gzip
+import tracemalloc
 
 import pytest
 
@@ -101,3 +102,13 @@ def test_a_key_of_several_lines_is_shown_in_one():
     assert refused(tidy, 3, "\n") == "'\\n' must be a text, not a number"
     assert refused(tidy, "\0", "a\nb").startswith("'a\\nb' contains '\\x00'")
     assert refused(tidy, "x" * 2_000_000, "a\nb").startswith("'a\\nb' has 2,000,000 characters; the limit is ")
+
+
+@pytest.mark.slow
+def test_a_small_file_takes_little_memory(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    tracemalloc.start()
+    read_text(tmp_path / "a.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20

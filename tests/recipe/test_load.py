@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.recipes import GOOD, REGISTRY
+from kit.refusals import refusal
 from kit.toys import mmgen_here
 
 from mmgen.configs import Config
@@ -71,3 +72,35 @@ def test_any_text_is_a_recipe_or_an_error(text):
         )
         with pytest.raises(RecipeError):
             load(path, REGISTRY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["inputs=3", "steps=3", "inputs.caption=3", "steps.first=3", "metrics=3"])
+def test_a_value_instead_of_a_table_is_reported_once(recipe, setting):
+    message = refusal(load, recipe(), installed(), sets=(setting,))
+    assert message.startswith(f"--set {setting}: {setting.partition('=')[0]}: must be a table")
+
+
+@pytest.mark.slow
+def test_a_setting_of_several_lines_is_not_several_settings(recipe):
+    with pytest.raises(RecipeError, match="write a.b=value"):
+        load(recipe(), installed(), sets=("seed=1\noutput='x'",))
+
+
+@pytest.mark.slow
+def test_a_parent_that_cannot_be_read_is_reported_with_the_line_that_names_it(tmp_path):
+    (tmp_path / "a.toml").write_text(f'name = "a"\nextends = "{"x" * 300}.toml"\n')
+    assert refusal(load, tmp_path / "a.toml", installed()).startswith(f"{tmp_path}/a.toml:2: extends: ")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    assert "cannot be read: " in refusal(load, tmp_path / "loop.toml", installed())
+
+
+@pytest.mark.slow
+def test_steps_may_follow_one_another_for_long(recipe):
+    steps = "".join(
+        f'[steps.s{n}]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "s{n - 1}"\n' for n in range(1, 1100)
+    )
+    path = recipe(
+        GOOD.replace("[data]", '[steps.s0]\ninputs = ["caption"]\ntrain = ["backbone"]\n' + steps + "[data]", 1)
+    )
+    assert len(load(path, installed())[0].chain("s1099")) == 1100

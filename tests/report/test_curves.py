@@ -42,3 +42,9 @@ def test_a_single_update_is_a_dot():
 
     assert len(dots((0, 2.0))) == 2  # the point, and the legend's
     assert dots((0, 2.0), (1, 1.0)) == []
+
+
+@pytest.mark.slow
+def test_a_log_that_a_kill_has_cut_is_drawn_without_its_last_line(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"epoch": 0, "loss": 1.5}\n{"epoch": 1, "lo')
+    assert curves.read(tmp_path / "log.jsonl").learning == [(0, 1.5)]

@@ -1,8 +1,10 @@
 """Predictions and references are read from files of every format, matched, and refused with the line."""
 
+import gzip
 import json
 
 import pytest
+from kit.refusals import refusal
 from kit.scoring import FAST, cells, score, write
 
 from mmgen import DataError
@@ -244,3 +246,21 @@ def test_a_table_with_an_unknown_file_type_is_refused(tmp_path):
         read_references(tmp_path / "q.txt", registry())
     assert str(caught.value).startswith(f"{tmp_path}/q.txt:1: not valid JSON: ")
     assert str(caught.value).endswith("; give JSON or JSONL, or a table with a name ending in .csv or .tsv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20, "cannot be unpacked (Error -3 while decompressing data"),
+        (b"[" * 100_000, ":1: nested too deeply"),
+        (
+            b'{"image_id": 1, "\\n": 2}',
+            ", entry 1: no text; give one of questions, predictions, texts, captions, text, prediction, question, "
+            "caption; the keys are image_id, '\\n'",
+        ),
+    ],
+)
+def test_predictions_that_are_none(tmp_path, data, message):
+    (tmp_path / "p.json").write_bytes(data)
+    assert message in refusal(read_predictions, tmp_path / "p.json")

@@ -1,7 +1,10 @@
 """The lines of `generations.jsonl`."""
 
+import json
+
 import pytest
 
+from mmgen import scoring
 from mmgen.errors import RunError
 from mmgen.storage import generations
 from mmgen.tensors import Generation
@@ -42,3 +45,11 @@ def test_a_step_that_has_not_run(tmp_path):
     assert not generations.is_complete(tmp_path)
     with pytest.raises(RunError, match=r"generations.jsonl: missing; has this step been run\?"):
         generations.read(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
+    row = {"id": "a", "text": "one\u2028two\x85three", "tokens": [1], "score": -1.0}
+    (tmp_path / "generations.jsonl").write_text(json.dumps([row], ensure_ascii=False) + "\n", encoding="utf-8")
+    assert generations.read(tmp_path)[0][0].text == row["text"]
+    assert scoring.read_predictions(tmp_path / "generations.jsonl") == {"a": [row["text"]]}

@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from kit.refusals import refusal
 from mmgen_regions import NpzFolder
 
 from mmgen.errors import DataError
+from mmgen.features.extract import extract
 from mmgen.parts import FailedImage
 
 pytestmark = pytest.mark.slow
@@ -130,3 +132,27 @@ def test_no_arrays(tmp_path):
     (tmp_path / "f").touch()
     with pytest.raises(DataError, match="not a folder; give a folder of .npz or .npy files"):
         outcomes(NpzFolder(), tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ones((2, 3), complex), "must be real numbers, but their dtype is complex128"),
+        (np.array([["1", "2"]]), "must be real numbers, but their dtype is <U1"),
+        (np.ones((2, 3), bool), "must be real numbers, but their dtype is bool"),
+    ],
+)
+def test_arrays_that_hold_no_features(tmp_path, values, message):
+    (tmp_path / "a").mkdir()
+    np.savez(tmp_path / "a/1.npz", x=values)
+    assert message in refusal(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+
+
+def test_an_array_whose_header_is_no_header_costs_its_image_only(tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in "12":
+        np.save(tmp_path / f"a/{name}.npy", np.ones((2, 3)))
+    data = (tmp_path / "a/1.npy").read_bytes()
+    (tmp_path / "a/1.npy").write_bytes(data.replace(b"(2, 3)", b"(2, 3 "))
+    done = extract(NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    assert done.written == 1 and [key for key, _ in done.broken] == ["1"]

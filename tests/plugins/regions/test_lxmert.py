@@ -6,9 +6,11 @@ import pickle
 import h5py
 import numpy as np
 import pytest
+from kit.refusals import refusal
 from mmgen_regions import LxmertH5
 
 from mmgen.errors import DataError
+from mmgen.features.extract import extract
 from mmgen.parts import FailedImage
 
 pytestmark = pytest.mark.slow
@@ -97,3 +99,41 @@ def test_invalid_indexes(tmp_path):
     (tmp_path / "bad.json").write_text('{"1": "zero"}')
     with pytest.raises(DataError, match="must be a JSON object of image id to row, or a list of image ids"):
         LxmertH5(index=tmp_path / "bad.json").build()
+
+
+@pytest.mark.parametrize(
+    ("datasets", "expected"),
+    [
+        (
+            {"image_features": np.ones((2, 3, 4)), "spatial_features": np.ones((2, 2, 6))},
+            "spatial_features must be (2, 3, 6) for these image_features",
+        ),
+        (
+            {"image_features": np.ones((6, 4)), "pos_boxes": np.ones((2, 3), int)},
+            "pos_boxes must be whole numbers, (images, 2)",
+        ),
+        ({"image_features": np.ones((2, 3, 4), int)}, "image_features must be numbers"),
+        ({"image_features": np.full((2, 3, 4), np.nan)}, "no image could be processed"),
+        ({"image_features": np.ones((0, 3, 4))}, "its row in the index is 0, but the file has 0 rows"),
+    ],
+)
+def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, expected):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for name, values in datasets.items():
+            file[name] = values
+    (tmp_path / "index.json").write_text('{"1": 0, "2": 1}')
+    message = refusal(extract, LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
+    assert f"{tmp_path}/f.h5: " in message and expected in message
+
+
+def test_a_key_of_several_lines_is_reported_in_one(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["image_features"] = np.ones((2, 3, 4), np.float32)
+        file["spatial_features"] = np.stack(
+            [np.tile(np.float32(box), (3, 1)) for box in ([0.5, 0, 0.1, 1, 0, 0], [0, 0, 1, 1, 1, 1])]
+        )
+    (tmp_path / "index.json").write_text('{"\\n": 0, "2": 1}')
+    done = extract(LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
+    assert done.broken == (
+        ("\n", f"{tmp_path}/f.h5: image '\\n': a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1"),
+    )

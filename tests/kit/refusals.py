@@ -1,0 +1,29 @@
+"""One-line errors, and the run whose files are damaged."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mmgen.errors import MmgenError
+from tools.fuzz.folders import STEP, runs
+
+
+def refusal(act, *arguments, **options) -> str:
+    """The one-line error message."""
+    with pytest.raises(MmgenError) as error:
+        act(*arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def copied_run(folder: Path) -> Path:
+    """A copy of a small run's folder. Making the run silences mmgen's messages, which later tests expect."""
+    level = logging.getLogger("mmgen").level
+    try:
+        runs()
+    finally:
+        logging.getLogger("mmgen").setLevel(level)
+    shutil.copytree(runs() / "runs", folder / "runs")
+    return folder / "runs" / STEP.parent.parent
