@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from .configs import CommandConfig
+from .decoding import MOST_TEXTS
 from .errors import PluginError
 
 Decorator = Callable[[Any], Any]
@@ -81,12 +82,11 @@ store_options = together(  # of the commands that fill a feature store
     set_extractor,
     click.option("--float32", is_flag=True, help="Store features as float32; the default is float16."),
 )
+caption_option = click.option("--caption", help="Shorthand for --input caption=TEXT.")
 writing_options = together(  # of the commands that write texts with a finished run
     query_arguments,
-    click.option("--caption", help="Shorthand for --input caption=TEXT."),
-    click.option(
-        "--n", default=None, type=click.IntRange(1, 20), help="Number of different texts per query.  [default: 1]"
-    ),
+    caption_option,
+    click.option("--n", type=int, help=f"Number of different texts per query, 1 to {MOST_TEXTS}.  [default: 1]"),
     settings_option(
         "A.B=VALUE",
         "Override a key of decoding (decoding.num_beams=4), or the extractor of an input "

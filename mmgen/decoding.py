@@ -14,6 +14,7 @@ from .settings import Config
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
 SHARED = ("length_penalty", "no_repeat_ngram_size", "min_new_tokens", "repetition_penalty")  # of any beam search
 CANDIDATES = 20  # from which texts are chosen if there are texts to avoid, without `candidates`
+MOST_TEXTS = 100  # that a query may ask for
 WIDER = (1, 2, 4)  # factors of the number of candidates that are tried
 
 

@@ -52,7 +52,7 @@ def generate(
         raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
     output = choose_output(_print_texts, out, shard)
     quiet()
-    from ..evaluation.collapse import collapsed
+    from ..inference.answers import remark_on_all
     from ..inference.load import check_query, load_for, search_options
     from ..inference.query import named_values, read_sources, refuse_overwriting
     from ..progress import Bars
@@ -68,7 +68,7 @@ def generate(
         return predictor, search_options(predictor, n, sets)
 
     answers = answer_all(queries, begin, ("writing", "written"), output)
-    if remark := collapsed([answer.texts[0].text for answer in answers if answer.texts]):
+    if remark := remark_on_all(answers):
         tell(remark, err=True)
 
 

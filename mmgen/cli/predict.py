@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 
-from ..commands import data_option, jsonl_option, query_arguments, quiet, settings_option, shard_option
+from ..commands import (
+    caption_option,
+    data_option,
+    jsonl_option,
+    query_arguments,
+    quiet,
+    settings_option,
+    shard_option,
+)
 from ..errors import MmgenError
 from ..progress import tell
 from .answer_output import answer_all, choose_output
@@ -19,6 +27,7 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 
 @click.command()
 @query_arguments
+@caption_option
 @settings_option(
     "A.B=VALUE",
     "Override the extractor of an input (inputs.image.extractor.type=roi) or, with --as, a key of the data "
@@ -44,6 +53,7 @@ def predict(
     run: Path,
     sources: tuple[Path, ...],
     pairs: tuple[str, ...],
+    caption: str | None,
     sets: tuple[str, ...],
     steps: tuple[str, ...],
     form: str | None,
@@ -61,6 +71,7 @@ def predict(
     With --as, predict for a full split of RUN's data, or for an export of --data RECIPE, and write the result file that
     the task's evaluation reads.
     """
+    pairs = (*([f"caption={caption}"] if caption else []), *pairs)
     if form:
         if out is None:
             raise MmgenError(f"--as {form}: requires --out FILE")

@@ -6,12 +6,13 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
+from ..evaluation.collapse import collapsed
 from ..files import refuse_special, take_name
 from ..parts import Picture
 from ..progress import html_table
@@ -91,6 +92,11 @@ class Answer:
                 for text in self.texts
             ]
         return line | ({"remarks": list(self.remarks)} if self.remarks else {})
+
+
+def remark_on_all(answers: Iterable[Answer]) -> str:
+    """A remark if at least half of the best texts of many answers are the same or have no word; "" otherwise."""
+    return collapsed([answer.texts[0].text for answer in answers if answer.texts])
 
 
 class AnswersFile:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
 from ..decoding import DecodingConfig
-from ..errors import DataError, RecipeError, RunError
+from ..errors import DataError, RecipeError, RunError, UnreadInput
 from ..files import check_table, read_table
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
@@ -27,7 +27,7 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
 from .hub import find_folder
 from .load_export import load_export
-from .predictor import Predictor
+from .predictor import Predictor, check_count
 from .query import Query
 from .query_names import StepNames, describe_steps, quote_name
 
@@ -213,9 +213,10 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
         else:
             try:
                 choose_step(place, [query], writes)
+            except UnreadInput as error:  # which names the query
+                raise DataError(str(error)) from None
             except RunError as error:
-                where = "" if query.where in str(error) else f"{query.where}: "
-                raise DataError(f"{where}{error}") from None
+                raise DataError(f"{query.where}: {error}") from None
         known.add(form)
 
     return check
@@ -223,12 +224,16 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
 
 def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
     """The decoding options: `Predictor.decoding(n)`, or, if `sets` override keys of decoding, the run's options with
-    these overrides. Raises RecipeError."""
+    these overrides. Raises DataError and RecipeError."""
+    if n is not None:
+        check_count(n)
     keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
     try:
         return predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
     except DataError as error:
-        raise RecipeError(f"--n {n or 1}: {str(error).removeprefix('num_return_sequences: ')}") from None
+        if n is None:
+            raise
+        raise RecipeError(f"--n {n}: {str(error).removeprefix('num_return_sequences: ')}") from None
 
 
 def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | None:
@@ -257,7 +262,7 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | Non
     if complete:
         name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
         where, what = unread[name][0]
-        raise RunError(
+        raise UnreadInput(
             f"{folder.path}: {where}: step '{name}' does not read {quote_name(what)}; give exactly the inputs of one "
             f"step: {describe_steps(recipe, list(steps))}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def _saved_extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dic
 
 
 def _recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry, sets: Sequence[str]) -> Recipe:
-    """A recipe with the one step of an export. Raises RunError for a config that no part accepts."""
+    """A recipe with the one step of an export. Raises RunError for a config that no part accepts, and RecipeError for
+    `sets` that none accepts."""
     tables = {table: config[table] for table in PARTS if table in config}
     step = {
         "inputs": config["step_inputs"],
@@ -99,19 +101,23 @@ def _recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry,
         "objectives": config["step_objectives"],
         "evaluate": False,
     }
-    layers = Layered({**tables, "name": str(config.get("name")), "steps": {config["step"]: step}}, {})
-    for setting in sets:
-        layers.lay(*setting_table(setting))
-    try:
+    values = {**tables, "name": str(config.get("name")), "steps": {config["step"]: step}}
+
+    def resolve_with(sets: Sequence[str]) -> Recipe:
+        layers = Layered(copy.deepcopy(values), {})
+        for setting in sets:
+            layers.lay(*setting_table(setting))
         return resolve(layers, registry, None, str(path), stored=True, data=NoData())
+
+    try:
+        recipe = resolve_with(())
     except MmgenError as error:
-        if any(str(error).startswith(f"--set {setting}") for setting in sets):
-            raise
         first, _, rest = str(error).partition("\n")
         more = f" (and {rest.count(chr(10)) + 1} more)" if rest else ""
         raise RunError(
             f"{first}{more}; the export is damaged, or was written with another version of a plugin"
         ) from None
+    return resolve_with(sets) if sets else recipe
 
 
 def _check_plugins(config: Mapping[str, Any], path: Path, registry: Registry) -> None:

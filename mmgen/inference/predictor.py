@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ..data.collate import Collator, ReadExample
 from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
-from ..decoding import DecodingConfig
+from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, MissingInput, MissingLabel, PluginError, RunError
 from ..evaluation.collapse import repeats_itself
 from ..evaluation.generate import generate
@@ -38,7 +38,6 @@ from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
 from .query_pictures import as_picture
 
-MOST_TEXTS = 100  # per query
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
 
 
@@ -136,10 +135,10 @@ class Predictor:
         query       a picture for the only input that takes pictures, a dict from input names to values, a `Query`, or
                     an `Example` of a data set. A list of these, or the examples of a split, are several queries
         n           number of different texts, 1 to 100, by default 1; by a search that the generator supports
-        options     decoding options to use instead, with their own num_return_sequences
-        inputs      also decoding options of the generator by name: steps=4, temperature=0.7. They override the recipe's
+        options     decoding options to use instead, with their own num_return_sequences; without n and options by name
         batch_size  number of queries in a batch
-        inputs      values by input name, for every query that does not give its own
+        inputs      values by input name, for every query that does not give its own; also decoding options of the
+                    generator by name, which override the recipe's: steps=4, temperature=0.7
 
         A picture is a path, a key of the run's features, bytes, a file opened for reading, a PIL image, an array
         (H, W, 3) of uint8, or features (`mmgen.parts.Record`). Several pictures for one input are `All((a, b))`.
@@ -158,7 +157,12 @@ class Predictor:
             if name in type(self.recipe.decoding).model_fields and name not in reads
         }
         values = {name: value for name, value in inputs.items() if name not in chosen}
-        options = self.decoding(n, chosen) if options is None else self._checked_options(options)
+        if options is None:
+            options = self.decoding(n, chosen)
+        elif beside := [*(["n"] if n is not None else []), *chosen]:
+            raise DataError(f"options replaces {' and '.join(beside)}; give one or the other")
+        else:
+            options = self._checked_options(options)
         return self._answer_call(query, values, options, batch_size)
 
     @overload
@@ -241,18 +245,18 @@ class Predictor:
             return Prepared(Answer(query.id, error=_unreadable_message(self.names.reads, error)))
         query_remarks = [
             remark
-            for row in read.rows[:1]
+            for row in read.rows
             for name in row.items
             for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
         ]
-        query_remarks += [remark for row in read.rows[:1] for remark in self.features.remarks(row.example)]
+        query_remarks += [remark for row in read.rows for remark in self.features.remarks(row.example)]
         choices = tuple(
             value
             for row in (read.rows if self.kind == "choice" else ())  # each choice is a row
             for field, value in row.example.inputs.items()
             if field in self.names.filled and isinstance(value, str)
         )
-        answer = Answer(query.id, remarks=tuple(query_remarks), choices=choices, pictures=tuple(shown))
+        answer = Answer(query.id, remarks=tuple(dict.fromkeys(query_remarks)), choices=choices, pictures=tuple(shown))
         return Prepared(answer, read)
 
     def extracted(self, queries: Sequence[Query]) -> AbstractContextManager[None]:
@@ -378,10 +382,8 @@ class Predictor:
         """Decoding options for n different texts, 1 by default: the first that the generator supports of those that its
         class lists (`DecodingConfig.for_texts`). `chosen`: options by name, over those of the recipe. Raises
         DataError."""
-        if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
-            raise DataError("n must be a positive integer")
-        if n is not None and n > MOST_TEXTS:
-            raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
+        if n is not None:
+            check_count(n)
         generator, options = self.recipe.generator, self.recipe.decoding
         if generator is None:  # the step predicts, and decoding has no effect
             return options
@@ -402,10 +404,13 @@ class Predictor:
         return self._checked_options(options)
 
     def _checked_options(self, options: DecodingConfig) -> DecodingConfig:
-        """The options. Raises DataError for those of another class, and for those that the generator refuses."""
+        """The options. Raises DataError for those of another class, for those that the generator refuses, and for too
+        many texts."""
         generator, options_class = self.recipe.generator, type(self.recipe.decoding)
         if not isinstance(options, options_class):
             raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
+        if options.texts > MOST_TEXTS:
+            raise DataError(f"num_return_sequences is {options.texts}, but must be at most {MOST_TEXTS}")
         if generator is not None and (refused := generator.option_errors(options)):
             raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
         return options
@@ -461,6 +466,14 @@ class Predictor:
                 reads = self.names.inputs[name].fields
                 values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
         return values
+
+
+def check_count(n: object) -> None:
+    """Raises DataError unless `n` is a number of texts that a query may ask for."""
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise DataError("n must be a positive integer")
+    if n > MOST_TEXTS:
+        raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
 
 
 def _inputs_of(example: ReadExample) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ..files import json_problem
 from ..progress import Progress
 from ..reading.text import LONGEST, read_text
 from ..tensors import Example
+from .query_pictures import is_file
 
 LONG = 10_000  # lines of a file that takes seconds to read
 LINE = '{"image": "photo.jpg"}'
@@ -49,25 +50,41 @@ class Query:
         return self.place or self.id
 
     def check(self) -> None:
-        """Raises DataError for a line that cannot be read, and for texts that are too long or are not valid Unicode."""
+        """Raises DataError for a line that cannot be read, and for texts that are too long or neither valid Unicode nor
+        the name of a file."""
         if self.problem:
             raise DataError(self.problem)
-        for name, value in self.inputs.items():
+        for name, value in (*self.inputs.items(), ("picture", self.picture)):
             for text in _strings_in(value):
                 if len(text) > LONGEST:
                     raise DataError(
                         f"{self.where}: {name!r:.60} has {len(text):,} characters; the limit is {LONGEST:,}"
                     )
-                if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
+                    continue
+                if not is_file(self.folder / text):
                     raise DataError(f"{self.where}: {name!r:.60} contains a lone surrogate ({text!r:.60}); remove it")
 
 
 def queries_of(value: Any, inputs: Mapping[str, Any]) -> list[Query | Example]:
     """The queries of a Python call: one per element if the value `is_many`, else one. `inputs` are defaults for every
-    query. Raises DataError for a tuple."""
+    query; of an opened file, the bytes are. Raises DataError for a tuple."""
     if not is_many(value):
         return [_query_of_value(value, inputs, "this query")]
+    inputs = {name: _bytes_of_file(default) for name, default in inputs.items()}
     return [_query_of_value(element, inputs, str(number)) for number, element in enumerate(value, 1)]
+
+
+def _bytes_of_file(value: Any) -> Any:
+    """The bytes of a file opened for reading; any other value itself, also a file that cannot be read, which is an
+    error of each query."""
+    if not hasattr(value, "read"):
+        return value
+    try:
+        content = value.read()
+    except (OSError, ValueError):
+        return value
+    return content if isinstance(content, bytes) and content else value
 
 
 def is_many(value: Any) -> bool:

@@ -97,8 +97,6 @@ class QueryFeatures:
             record = as_record(value, query.id)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
-        except OSError as error:  # a name that is too long for a file
-            raise DataError(f"{name}: '{str(value)[:60]}': {error.strerror}; give the path of a picture") from None
         reader = self.embedders[name].reader
         if record is not None:
             if record.boxes is None and reader.boxes:
@@ -109,9 +107,10 @@ class QueryFeatures:
         if reader.path is None or not reader.path.exists() or value not in reader.store:
             if "://" in value:
                 raise DataError(f"{value}: is a web address; download the picture, and give the file")
-            if (special := query.folder / value).exists():
-                what = "a folder; give one picture" if special.is_dir() else "not a regular file"
-                raise DataError(f"{special}: is {what}")
+            with contextlib.suppress(OSError):  # a name that is too long for a file
+                if (special := query.folder / value).exists():
+                    what = "a folder; give one picture" if special.is_dir() else "not a regular file"
+                    raise DataError(f"{special}: is {what}")
             keys = f", and not a key of {reader.path}" if reader.path and reader.path.exists() else ""
             raise DataError(f"{query.folder / value}: no such file{keys}")
         return value

@@ -12,7 +12,7 @@ from ..recipe.tables import GENERATOR, Recipe
 from .query import Query
 
 PICTURE = ""  # the name of `Query.picture` among names of values
-ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a line'  # how to give a missing value
+ADVICE = 'add --input {name}=VALUE, the field "{name}" in a line, or in Python {name}=VALUE'  # a missing value
 
 
 @dataclass(frozen=True)

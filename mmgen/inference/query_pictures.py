@@ -33,7 +33,7 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
     if isinstance(value, Picture):
         return _check_picture(value)
     if isinstance(value, str | Path):
-        return picture(folder / value) if _is_file(folder / value) else None
+        return picture(folder / value) if is_file(folder / value) else None
     if isinstance(value, Mapping):
         return _from_mapping(value, name, folder) if "picture" in value else None
     if isinstance(value, bytes | bytearray | memoryview):
@@ -41,18 +41,31 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
     if isinstance(value, np.ndarray):
         if value.ndim != 3 or value.shape[2] != 3 or value.dtype != np.uint8:
             raise ValueError(f"the array of a picture must be (H, W, 3) of uint8, not {value.shape} of {value.dtype}")
+        _check_size(value.shape[1], value.shape[0])
         return Picture(name, partial(Image.fromarray, value))
     if isinstance(value, Image.Image):
-        image = upright(value)  # now: the file behind the image may be closed later
+        _check_size(*value.size)
+        try:
+            image = upright(value)  # now: the file behind the image may be closed later
+        except OSError:
+            raise ValueError("the picture's file is cut short or damaged; get it again") from None
         return Picture(name, partial(_return_image, image))
     if hasattr(value, "read"):
-        content = value.read()
+        try:
+            content = value.read()
+        except OSError:
+            raise ValueError("the picture's file cannot be read; open(path, 'rb') for reading") from None
         if not isinstance(content, bytes):
             raise ValueError("open the picture's file in binary mode: open(path, 'rb')")
         if not content:
             raise ValueError("the picture's file has no more bytes; call seek(0) if the file was read before")
         return Picture(name, partial(_open_bytes, content, name))
     return None
+
+
+def _check_size(width: int, height: int) -> None:
+    if not width or not height:
+        raise ValueError(f"the picture has no pixels: it is {width} wide and {height} high")
 
 
 def _return_image(image: Image.Image) -> Image.Image:
@@ -153,7 +166,8 @@ def _preview(value: Any) -> str:
         return f"of shape {value.shape}" if isinstance(value, np.ndarray) else str(value)[:40]
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether a path is a regular file; False for a name that no file can have."""
     try:
         return path.is_file()
     except (OSError, ValueError):  # the name is too long or contains a NUL

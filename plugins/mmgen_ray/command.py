@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mmgen.commands import (
+    caption_option,
     goes_on,
     jsonl_option,
     query_arguments,
@@ -117,6 +118,7 @@ def generate(
 
 @ray.command()
 @query_arguments
+@caption_option
 @settings_option("A.B=VALUE", "Override the extractor of an input (inputs.image.extractor.type=roi).")
 @click.option("--step", help="The step whose weights to use; by default the last one that predicts.")
 @jsonl_option
@@ -127,6 +129,7 @@ def predict(
     run: Path,
     sources: tuple[Path, ...],
     pairs: tuple[str, ...],
+    caption: str | None,
     sets: tuple[str, ...],
     step: str | None,
     out: Path | None,
@@ -137,6 +140,7 @@ def predict(
     """Predict with the model in the run folder RUN.
 
     SOURCES are those of `mmgen predict`."""
+    pairs = (*([f"caption={caption}"] if caption else []), *pairs)
     _answer((run, sources, pairs, sets, step), None, out, False, (address, slots, shards))
 
 

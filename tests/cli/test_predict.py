@@ -73,6 +73,8 @@ def test_vectors_are_ranked_by_similarity(tmp_path, comparing):
     assert ranked != seconds
     assert result.stdout.splitlines() == ["5", *(f"{similarity[text]:7.4f}  {text}" for text in ranked)]
     assert "skipped: " in result.stderr
+    short = CliRunner().invoke(predict, [*arguments[:2], "--caption", "red"])
+    assert (short.exit_code, short.stdout, short.stderr) == (0, result.stdout, result.stderr)
     out = tmp_path / "out.jsonl"
     assert CliRunner().invoke(predict, [*arguments, "--out", str(out)]).exit_code == 0
     written = [json.loads(line) for line in out.read_text().splitlines()]

@@ -72,6 +72,16 @@ def test_what_a_run_cannot_be_loaded_with(options, error, message):
     assert str(raised.value).startswith(message)
 
 
+def test_a_query_is_named_once():
+    """Also one whose name is in the message by chance."""
+    with pytest.raises(DataError) as error:
+        check_query(KEPT, writes=False)(Query("a", {"question": "what ?"}))
+    assert str(error.value).startswith(f"a: {KEPT}: 'image' is missing: step 'choices' reads ")
+    with pytest.raises(DataError) as error:
+        check_query(KEPT, writes=False)(Query("a", {"question": "what ?", "expression": "red ball"}, "ball.png"))
+    assert str(error.value).startswith(f"{KEPT}: a: step 'choices' does not read 'expression'; give exactly the ")
+
+
 def test_numbers_that_are_no_dtype():
     with pytest.raises(DataError, match='dtype \'int8\': must be "float32", "bfloat16" or "float16"'):
         load(KEPT, dtype="int8")

@@ -307,7 +307,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         (
             [str(PLACE), "--caption", "x", "--step", "both"],
             "error: caption: 'image' is missing: step 'both' reads image and caption; add --input "
-            'image=VALUE, or the field "image" in a line',
+            'image=VALUE, the field "image" in a line, or in Python image=VALUE',
         ),
         (
             [str(PLACE), "--input", "captoin=x"],
@@ -504,7 +504,7 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
         (
             "f",
             "queries.jsonl:8: 'caption' is missing: step 'caption' reads caption; add --input "
-            'caption=VALUE, or the field "caption" in a line',
+            'caption=VALUE, the field "caption" in a line, or in Python caption=VALUE',
         ),
     ]
 

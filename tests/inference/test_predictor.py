@@ -1,12 +1,18 @@
 """The predictor with a model composed here: texts, remarks, limits, errors, examples of a data set."""
 
+import io
+import json
+import os
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from kit import toys
 from mmgen_regions import Regions
+from PIL import Image
 
 from mmgen.data import part_checks
 from mmgen.data.different_texts import choose_different
@@ -16,9 +22,9 @@ from mmgen.evaluation.collapse import repeats_itself
 from mmgen.features.statistics import FeatureRange
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
-from mmgen.inference.answers import Answer
+from mmgen.inference.answers import Answer, remark_on_all
 from mmgen.inference.predictor import Predictor
-from mmgen.inference.query import Query
+from mmgen.inference.query import Query, read_sources
 from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
@@ -36,6 +42,9 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
+TOO_MANY = "num_return_sequences is 300, but must be at most 100"
+ADVICE = 'add --input caption=VALUE, the field "caption" in a line, or in Python caption=VALUE'
+SURROGATE = "\\ud800.jpg: 'picture' contains a lone surrogate ('\\ud800.jpg'); remove it"
 FINITE = "image: features must be finite and between -1e+15 and 1e+15; extract them again"
 
 
@@ -78,10 +87,17 @@ def test_two_pictures_of_one_query_are_all_and_a_list_is_two_queries(predictor):
 
 
 def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
-    good, cut, odd, unknown = predictor.ask(
-        [SEEN, {"image": SEEN, "caption": "a dog " * 9}, {"image": SEEN, "caption": 7}, {"image": SEEN, "text": "x"}],
+    good, cut, odd, unknown, long = predictor.ask(
+        [
+            SEEN,
+            {"image": SEEN, "caption": "a dog " * 9},
+            {"image": SEEN, "caption": 7},
+            {"image": SEEN, "text": "x"},
+            "x" * 300,
+        ],
         caption="a red dog",
     )
+    assert long.error == f"{'x' * 300}: no such file"
     assert good.texts and not good.error and cut.texts
     assert cut.remarks[0] == "caption has 18 tokens; only the first 6 are read (max_tokens)"
     assert (odd.error, odd.texts) == ("'caption' must be a string, not 7", ())
@@ -110,6 +126,18 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
         ),
         (SEEN, {"caption": "x", "options": 5}, "options must be a Decoding, not 5"),
         (SEEN, {"caption": "x", "options": Decoding(min_new_tokens=99)}, TOO_LONG),
+        (SEEN, {"caption": "x", "options": Decoding(do_sample=True, num_return_sequences=300)}, TOO_MANY),
+        (SEEN, {"caption": "x", "do_sample": True, "num_return_sequences": 300}, TOO_MANY),
+        (SEEN, {"caption": "x", "options": Decoding(), "n": -5}, "options replaces n; give one or the other"),
+        (
+            SEEN,
+            {"caption": "x", "options": Decoding(), "n": 3, "num_beams": 3},
+            "options replaces n and num_beams; give one or the other",
+        ),
+        (SEEN, {}, f"this query: 'caption' is missing: step 'both' reads image and caption; {ADVICE}"),
+        ("x" * 300, {"caption": "x"}, f"{'x' * 300}: no such file"),
+        ("\ud800.jpg", {"caption": "x"}, SURROGATE),
+        (np.zeros((0, 0, 3), np.uint8), {"caption": "x"}, "image: the picture has no pixels: it is 0 wide and 0 high"),
         (SEEN, {"caption": "x", "min_new_tokens": 99}, TOO_LONG),
         (
             SEEN,
@@ -225,12 +253,64 @@ def test_a_text_that_repeats_itself_is_remarked():
     assert repeats_itself(" ?") == "the text contains no word"
 
 
+def test_answers_that_are_all_the_same_are_remarked():
+    answers = [Answer(str(number), (Generation(str(number), "what is it ?", (), -1.0),)) for number in range(12)]
+    assert remark_on_all([*answers, Answer("odd", error="odd")]) == (
+        "12 of 12 texts are the same ('what is it ?'); the texts say little about the input; train longer or with "
+        "another learning rate, and check the loss curve"
+    )
+    assert remark_on_all(answers[:3]) == remark_on_all([]) == ""
+
+
 def test_an_answer_is_a_line_of_json():
     text = Generation("q", "a dog", (5, 6), -0.12345)
     assert Answer("q", (text,)).as_json() == {"id": "q", "texts": [{"text": "a dog", "score": -0.1235}]}
     choice = Answer("q", prediction=Prediction("q", {"choice": 1}, 0.5), remarks=("cut",))
     assert choice.as_json() == {"id": "q", "value": {"choice": 1}, "score": 0.5, "remarks": ["cut"]}
     assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
+
+
+def test_every_row_is_looked_at_for_words_that_are_cut(predictor, monkeypatch):
+    """Of a prediction with choices, each choice is a row."""
+    captions = ("a dog", "a dog " * 9, "red " * 9, "a dog " * 9)
+    reads = [predictor.prepare(Query("q", {"image": SEEN, "caption": caption})).read for caption in captions]
+    several = replace(reads[0], rows=[row for read in reads for row in read.rows])
+    monkeypatch.setattr(predictor, "_collator", lambda inputs=None: SimpleNamespace(read=lambda example: several))
+    answer = predictor.prepare(Query("q", {"image": SEEN, "caption": captions[0]})).answer
+    assert answer.remarks == (
+        "caption has 18 tokens; only the first 6 are read (max_tokens)",
+        "caption has 9 tokens; only the first 6 are read (max_tokens)",
+    )
+
+
+def test_a_line_with_an_overlong_name_keeps_the_others(predictor, tmp_path):
+    features = {"features": SEEN.features.tolist(), "boxes": BOXES.tolist()}
+    lines = [{"image": image, "caption": "a red dog"} for image in (features, "x" * 300, features)]
+    (tmp_path / "ask.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    first, long, last = predictor.answers(read_sources([tmp_path / "ask.jsonl"]))
+    assert first.texts and [text.text for text in last.texts] == [text.text for text in first.texts]
+    assert long.error == f"{tmp_path / ('x' * 300)}: no such file"
+
+
+def test_a_file_with_an_odd_name_is_a_picture(predictor, tmp_path, monkeypatch):
+    """Names that are not UTF-8 reach Python with lone surrogates."""
+    path = tmp_path / os.fsdecode(b"caf\xe9.png")
+    path.write_bytes(b"")
+    monkeypatch.setattr(predictor.features, "_extract", lambda name, picture, ready=None: SEEN)
+    assert predictor.ask(str(path), caption="x").texts
+
+
+def test_an_opened_file_is_read_once_for_all_queries(predictor, monkeypatch):
+    pictures = []
+    monkeypatch.setattr(
+        predictor.features, "_extract", lambda name, picture, ready=None: pictures.append(picture) or SEEN
+    )
+    content = io.BytesIO()
+    Image.new("RGB", (4, 3)).save(content, "png")
+    content.seek(0)
+    answers = predictor.ask([{"caption": "a dog"}, {"caption": "red"}], image=content)
+    assert [answer.error for answer in answers] == ["", ""]
+    assert [picture.load().size for picture in pictures] == [(4, 3)] * 2
 
 
 def test_every_prompt_has_its_own_texts(predictor):

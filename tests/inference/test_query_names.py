@@ -91,7 +91,7 @@ def test_a_picture_without_a_name_is_for_the_one_input_that_takes_pictures(predi
         predictor.ask(SEEN, caption="a dog")
     assert str(error.value) == (
         "this query: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
-        'sound=VALUE, or the field "sound" in a line'
+        'sound=VALUE, the field "sound" in a line, or in Python sound=VALUE'
     )
 
 

@@ -63,6 +63,9 @@ def test_what_is_no_picture_is_none():
     [
         (PIXELS[0], "the array of a picture must be (H, W, 3) of uint8, not (8, 3) of uint8"),
         (PIXELS / 255, "the array of a picture must be (H, W, 3) of uint8, not (6, 8, 3) of float64"),
+        (PIXELS[:0, :5], "the picture has no pixels: it is 5 wide and 0 high"),
+        (np.zeros((0, 0, 3), np.uint8), "the picture has no pixels: it is 0 wide and 0 high"),
+        (Image.new("RGB", (0, 5)), "the picture has no pixels: it is 0 wide and 5 high"),
         (io.BytesIO(), "the picture's file has no more bytes; call seek(0) if the file was read before"),
         (io.StringIO("text"), "open the picture's file in binary mode: open(path, 'rb')"),
         ({"picture": "gone.jpg"}, "gone.jpg: no such file"),
@@ -77,6 +80,15 @@ def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
     with pytest.raises(ValueError) as error:
         as_picture(value, "q")
     assert str(error.value) == message
+
+
+def test_a_file_cut_short_or_opened_for_writing_is_a_line(photo, tmp_path):
+    (tmp_path / "cut.png").write_bytes(photo.read_bytes()[:120])
+    with pytest.raises(ValueError, match="^the picture's file is cut short or damaged; get it again$"):
+        as_picture(Image.open(tmp_path / "cut.png"), "q")
+    with (tmp_path / "new.png").open("wb") as file, pytest.raises(ValueError) as error:
+        as_picture(file, "q")
+    assert str(error.value) == "the picture's file cannot be read; open(path, 'rb') for reading"
 
 
 def test_bytes_that_are_no_image_name_the_query():
