@@ -20,7 +20,7 @@ def said(*arguments: str) -> str:
         (("run", "r.toml", "--num-beams", "3"), "'num_beams' is a recipe key: --set decoding.num_beams=VALUE."),
         (("show", "r.toml", "--seed", "3"), "'seed' is a recipe key: --set seed=VALUE."),
         (("run", "r.toml", "--max-tokens", "3"), "Set recipe keys with --set A.B=VALUE."),
-        (("predict", "r", "--caption", "a"), "Give an input of the model with --input caption=VALUE; "),
+        (("predict", "r", "--statement", "a"), "Give an input of the model with --input statement=VALUE; "),
         (("check", "r.toml", "--profile", "paper"), "`mmgen check` checks every profile; `mmgen run` and `mmgen show`"),
     ],
 )
