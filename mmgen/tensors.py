@@ -1,4 +1,4 @@
-"""What passes between the parts: frozen dataclasses from `Example` to `Scores`, and the one legend of shape letters.
+"""What passes between parts: dataclasses from `Example` to `Scores` (a batch's tail, a loss's mean); the shape letters.
 
 B  examples in a batch        K  targets of one example         V  words in the vocabulary
 N  slots of one input         P  slots of the whole prefix      S  slots of the tail (what is written)

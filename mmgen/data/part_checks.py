@@ -1,4 +1,4 @@
-"""Calls parts and checks their results: examples, reads, targets, texts, predictions, scores; mistakes name the part.
+"""Calls parts and checks what they give: examples, equal reads, targets, texts, predictions, scores; names the part.
 
 A mistake raises PluginError, whose one line names the part. Runs and the suites of `mmgen.testing` call the same
 checks. (Segments are checked in `mmgen.sequence`, losses in `mmgen.objectives`.)"""

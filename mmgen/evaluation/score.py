@@ -1,4 +1,4 @@
-"""Build metrics, score a step's texts or predictions, merge the columns of metrics; write and read scores.json."""
+"""Build metrics, find the data they score, score texts or predictions, merge metrics; read and write scores.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of a store in many files: written once, mapped into the memory of all processes, read as one store.
+"""The index of a store in many files: written once, mapped into memory; finds the file and rows of any image.
 
 The index is a file beside the stores: a line of JSON, padded to a multiple of 64 bytes, and three arrays:
 

@@ -1,4 +1,4 @@
-"""Names in queries: match values to the inputs and labels of a step; missing and unread names; quoted for errors."""
+"""Names in queries: match values to a step's inputs and labels; for errors: missing, unread names, what steps read."""
 
 from __future__ import annotations
 

@@ -145,9 +145,7 @@ def _input_texts(
     for name, config in recipe.inputs.items():
         if any(name in recipe.steps[step].inputs for step in gallery.steps):
             units = [] if name in panel.boxes else panel.units.get(name, [])
-            texts = [*config.texts(example)] or [
-                value for field in config.fields if isinstance(value := example.inputs.get(field), str) and " " in value
-            ]  # keys have no spaces
+            texts = [*config.texts(example)]
             text = "\n".join(texts)
             same = next((entry for entry in entries if text and entry["text"] == text), None)
             if same and not (units and same["units"]):  # two inputs read one field

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ..configs import EmbedderConfig
 from ..data.seeds import resolve
 from ..progress import padded
 from ..tensors import Example, Generation
 from .rendering import Answer, StepRenderer
 
 
-def samples(answers: Sequence[Answer], examples: Sequence[Example], renderer: StepRenderer, count: int = 4) -> str:
-    """Some of a step's answers, one per example: predictions next to their input texts, texts next to the captions or
-    the reference texts."""
+def samples(
+    answers: Sequence[Answer],
+    examples: Sequence[Example],
+    renderer: StepRenderer,
+    inputs: Iterable[EmbedderConfig],
+    count: int = 4,
+) -> str:
+    """Some of a step's answers, one per example: predictions next to the texts that `inputs` read, texts next to the
+    first of these or a reference text."""
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
-        example, answer = examples[index], answers[index]
-        line = renderer.line(resolve(example), answer)
-        context = _first_text(example) if isinstance(answer, Generation) else _input_texts(example)
-        lines.append(f"    {padded(line, 42)} <- {example.id}: {context}")
+        example, answer = resolve(examples[index]), answers[index]
+        line = renderer.line(example, answer)
+        texts = list(dict.fromkeys(text for config in inputs for text in config.texts(example)))
+        if isinstance(answer, Generation):
+            texts = texts[:1] or [f"(people: {text})" for text in example.targets[:1]]
+        lines.append(f"    {padded(line, 42)} <- {example.id}: {' | '.join(texts)}")
     return "\n".join([*lines[:count], *renderer.notes])
-
-
-def _input_texts(example: Example) -> str:
-    """The texts among the inputs. Keys have no spaces."""
-    values = [value[0] if isinstance(value, tuple) and value else value for value in example.inputs.values()]
-    return " | ".join(value for value in values if isinstance(value, str) and " " in value)
-
-
-def _first_text(example: Example) -> str:
-    """The first text among the inputs, or else a reference text."""
-    captions = [value[0] for value in example.inputs.values() if isinstance(value, tuple) and value]
-    return captions[0] if captions else f"(people: {example.targets[0]})" if example.targets else ""

@@ -108,7 +108,7 @@ def score_step(
     file = place / ("generations.jsonl" if predicts[1] == "text" else predictions.FILE)
     scores = score.score_predictions(name, answers, test, judging, file, progress)
     score.write_scores(place, scores)
-    progress.say(report.samples(answers, test, _choose_renderer(recipe, name, progress)))
+    progress.say(report.samples(answers, test, _choose_renderer(recipe, name, progress), recipe.inputs.values()))
     return scores.values
 
 

@@ -1,4 +1,4 @@
-"""Checks before training: examples without input or target, patterns of parameters, validation data, varying reads."""
+"""Checks before training: examples without input or target, patterns of parameters, validation data; tries inputs."""
 
 from __future__ import annotations
 

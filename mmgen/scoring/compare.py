@@ -22,6 +22,7 @@ from .intervals import (
     Interval,
     around,
     bootstrap,
+    count_groups,
     groups_of,
     interval,
     jackknife,
@@ -216,17 +217,12 @@ def _by_bootstrap(comparison: Comparison, groups: Sequence[str], resamples: int,
         first, second = resampled.values()  # the same draws, hence paired
         differences = {name: first[name] - second[name] for name in first if name in second}
         comparison.intervals[DIFFERENCE] = {name: interval(deltas) for name, deltas in differences.items()}
-        group_counts = {name: _count_groups(comparison, name, groups) for name in differences}
+        values = next(iter(comparison.per_example.values()))
+        group_counts = {name: count_groups(groups, values[name]) for name in differences}
         comparison.probabilities = {
             name: probability(deltas, group_counts[name]) for name, deltas in differences.items()
         }
         comparison.tests = dict.fromkeys(differences, "bootstrap")
-
-
-def _count_groups(comparison: Comparison, name: str, groups: Sequence[str]) -> int:
-    """The number of groups with an example that has this score."""
-    values = next(iter(comparison.per_example.values()))[name]
-    return len({group for group, value in zip(groups, values, strict=True) if value is not None})
 
 
 def _by_jackknife(comparison: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:

@@ -25,6 +25,11 @@ def groups_of(examples: Sequence[Example]) -> list[str]:
     return [str(example.facts.get("group") or _image_of(example) or example.id) for example in examples]
 
 
+def count_groups(groups: Sequence[str], values: Sequence[float | None]) -> int:
+    """The number of groups with an example that has a value."""
+    return len({group for group, value in zip(groups, values, strict=True) if value is not None})
+
+
 def _image_of(example: Example) -> str | None:
     known = example.facts.get("image") or example.inputs.get("image")
     return known if isinstance(known, str) else None

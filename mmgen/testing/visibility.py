@@ -1,4 +1,4 @@
-"""Tests of the backbone suite: which slots a slot may see, so that packed rows equal separate ones.
+"""Tests of the backbone suite: what changes a state: which slots a slot sees, kinds and positions; packed rows.
 
 A backbone's `encode` must obey `mmgen.attention.visible` and the positions and types of `mmgen.tensors.Slots`."""
 

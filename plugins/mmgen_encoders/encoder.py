@@ -1,4 +1,4 @@
-"""The backbone around a masked-language-model encoder of transformers: rows, masks, attention, cache, head, pooler.
+"""The backbone around a masked-language-model encoder of transformers: rows, masks, eager attention, cache, head.
 
 This file is also the adapter to transformers: changes of caches, masks or heads in newer versions are handled here.
 """

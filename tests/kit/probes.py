@@ -8,7 +8,7 @@ from mmgen_text import Text
 
 from mmgen.evaluation.generate import generate
 from mmgen.parts import ProbeInput, Record, TrainedStep
-from mmgen.tensors import Example
+from mmgen.tensors import ResolvedExample
 from mmgen.testing import Greedy, ProbeSuite
 from mmgen.testing.toy import TEXTS
 
@@ -22,13 +22,13 @@ FACTS = {
 }
 
 
-def example(number: int) -> Example:
+def example(number: int) -> ResolvedExample:
     """A picture of three regions with random features, and a caption whose phrases are known."""
     features = np.random.default_rng(number).normal(size=(3, 6)).astype(np.float32)
     record = Record(
         f"picture-{number}", features, BOXES, ("a cat", "water", "all"), np.array([0.2, 0.9, 0.5], np.float32)
     )
-    return Example(f"e{number}", {"image": record, "caption": FACTS["captions"][0]}, (TEXTS[number],), FACTS)
+    return ResolvedExample(f"e{number}", {"image": record, "caption": FACTS["captions"][0]}, (TEXTS[number],), FACTS)
 
 
 EXAMPLES = [example(number) for number in range(4)]

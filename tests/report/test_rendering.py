@@ -4,6 +4,7 @@ import re
 
 import pytest
 from kit.asked import recipe_text, registry
+from mmgen_text import Text
 
 from mmgen.cards import Bar, Card
 from mmgen.errors import PluginError
@@ -159,7 +160,7 @@ def test_a_failing_renderer_is_named_and_loses_only_its_card(recipe, package, ca
 def test_a_renderer_without_a_line_is_named(recipe, package):
     package(datasets=("asked_answers",), line="return 3")
     renderer = step_renderer(recipe, "answers")
-    lines = samples([LABEL], [Example("test-0", {"question": "what is it?"})], renderer)
+    lines = samples([LABEL], [Example("test-0", {"question": "what is it?"})], renderer, [Text(fields=("question",))])
     shown = '{"label": "red", "probabilities": {"red": 0.7}}'
     assert lines.split("\n") == [
         f"    {shown} <- test-0: what is it?",

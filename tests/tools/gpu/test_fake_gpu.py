@@ -99,7 +99,7 @@ def test_words_are_looked_at_there():
     with Pretended():
         model.to("cuda").eval()
         texts = [generations[0].tokens for generations in generate(model, examples)]
-        batch = collate(model, examples, model.inputs)
+        batch = collate(model, [resolve(example) for example in examples], model.inputs)
         assert len(token_attention(model, batch, texts, {"all": all_layers})["all"]) == 6
 
 
