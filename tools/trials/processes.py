@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,22 +55,18 @@ def opened(seed: int, folder: Path) -> Iterator[Case]:
 
 def start(way: str, count: int, folder: Path) -> list[str]:
     """Start processes, and wait until all have ended: what went wrong."""
-    port = free_port()
-    shared = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    processes = []
-    for rank in range(count):
-        variables = {name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()}
-        last = "last" if rank == count - 1 else ""
-        processes.append(forked.start(SCRIPT, way, last, folder=folder, clear=True, PYTHONPATH=str(ROOT), **variables))
-    wrong, until = list[str](), time.monotonic() + SECONDS
-    while not all(process.ended() for process in processes):
-        if time.monotonic() > until:
-            wrong.append(f"hangs for over {SECONDS:g} seconds")
-            for process in processes:
-                if not process.ended():
-                    os.kill(process.pid, signal.SIGKILL)
-        time.sleep(0.01)
-    endings = [process.finish() for process in processes]
+    with forked.reserved_port() as port:  # nobody else is given it meanwhile
+        shared = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        processes = []
+        for rank in range(count):
+            variables = {name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()}
+            last, variables["PYTHONPATH"] = "last" if rank == count - 1 else "", str(ROOT)
+            processes.append(forked.start(SCRIPT, way, last, folder=folder, clear=True, **variables))
+        wrong = _end_in_time(processes)
+        endings = [process.finish() for process in processes]
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                wrong.append(f"port {port} is left over")
     statuses, expectations = (
         [ending.returncode for ending in endings],
         [expected(way, rank, count) for rank in range(count)],
@@ -78,11 +74,20 @@ def start(way: str, count: int, folder: Path) -> list[str]:
     if statuses != expectations:
         output = " / ".join(ending.stderr[-200:].strip() for ending in endings)
         wrong.append(f"exit statuses {statuses} instead of {expectations}: {output}")
-    wrong += [f"process {pid} is left over" for pid in forks.survivors(folder)]
-    with socket.socket() as client:
-        if client.connect_ex(("127.0.0.1", port)) == 0:
-            wrong.append(f"port {port} is left over")
-    return wrong
+    return wrong + [f"process {pid} is left over" for pid in forks.survivors(folder)]
+
+
+def _end_in_time(processes: Sequence[forked.Process]) -> list[str]:
+    """Wait until all have ended; those that hang are killed, and said once."""
+    until = time.monotonic() + SECONDS
+    while not all(process.ended() for process in processes):
+        if time.monotonic() > until:
+            for process in processes:
+                if not process.ended():
+                    os.kill(process.pid, signal.SIGKILL)
+            return [f"hangs for over {SECONDS:g} seconds"]
+        time.sleep(0.01)
+    return []
 
 
 def expected(way: str, rank: int, processes: int) -> int:
@@ -90,12 +95,6 @@ def expected(way: str, rank: int, processes: int) -> int:
     if way == "one kill" and rank == processes - 1:
         return -signal.SIGKILL
     return 0 if way == "end" else LEFT
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
 
 
 def work(way: str, last: str) -> None:
