@@ -85,7 +85,8 @@ def train_steps(order: Order, connection: Connection) -> None:
     except KeyboardInterrupt:
         sys.exit(1)
     except (MmgenError, OSError) as error:
-        connection.send(error)
+        with contextlib.suppress(OSError):  # the run's process has been killed, which may be the error
+            connection.send(error)
         sys.exit(1)
 
 

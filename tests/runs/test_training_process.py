@@ -1,5 +1,11 @@
 """A process that trains steps for a run: its lines go to the run's process."""
 
+import multiprocessing
+import os
+
+import pytest
+
+from mmgen.runs import training_process
 from mmgen.runs.training_process import Spoken
 
 
@@ -11,3 +17,14 @@ def test_lines_are_sent(capsys):
         advance(2)
     assert sent[0] == "built on the spot" and sent[1].startswith("training ") and "2/2" in sent[1]
     assert len(sent) == 2 and capsys.readouterr() == ("", "")
+
+
+def test_a_process_whose_run_has_been_killed_ends_without_a_word(monkeypatch, capsys):
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    monkeypatch.setattr(training_process, "_receive_steps", lambda *_: None)  # it would end this process
+    monkeypatch.setattr(training_process, "train_ordered", lambda order, steps, send: send("a line of progress"))
+    ours, theirs = multiprocessing.Pipe()
+    ours.close()
+    with pytest.raises(SystemExit) as ending:
+        training_process.train_steps(None, theirs)
+    assert ending.value.code == 1 and capsys.readouterr() == ("", "")
