@@ -94,7 +94,8 @@ def test_continues(runs, name, step):
     after = toys.load_file(weights)
     assert after.keys() == before.keys()
     for key, tensor in after.items():
-        assert tensor.numpy() == pytest.approx(before[key].numpy(), abs=1e-5), key
+        if not key.endswith("key.bias"):  # its gradient is rounding alone, which differs between kinds of CPU
+            assert tensor.numpy() == pytest.approx(before[key].numpy(), abs=1e-5), key
 
 
 def test_a_report_is_drawn(runs):

@@ -51,7 +51,8 @@ def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
     alone = [row[real] for row, real in zip(before.states, before.layout.real, strict=True)]
     packed = families.packed_log_probabilities(backbone, before, targets)
     naive = families.naive_log_probabilities(backbone, alone, targets)
-    torch.testing.assert_close(torch.stack(packed), torch.stack(naive), atol=CLOSE, rtol=0)
+    largest = float(torch.stack(naive).detach().abs().max())  # such as 12, whose rounding differs between kinds of CPU
+    torch.testing.assert_close(torch.stack(packed), torch.stack(naive), atol=CLOSE * max(1.0, largest), rtol=0)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradients, expected = (
         torch.autograd.grad(sum(row[7] for row in rows), trained, allow_unused=True, retain_graph=True)
