@@ -19,13 +19,19 @@ from pathlib import Path
 
 import click
 
+from . import coverage
 from .author import JOBS as AUTHOR
 from .engineer import JOBS as ENGINEER
 from .researcher import JOBS as RESEARCHER
 from .steps import Code, File, Job, Shell
 
 PEOPLE = {"researcher": RESEARCHER, "engineer": ENGINEER, "author": AUTHOR}
-PROGRAMS = {"mmgen": "mmgen", "pytest": "pytest", "pip": "pip"}  # name of a program -> its module
+PROGRAMS = {
+    "mmgen": "mmgen",
+    "pytest": "pytest",
+    "pip": "pip",
+    "torchrun": "torch.distributed.run",
+}  # name of a program -> its module
 STARTING = 180.0  # seconds that a service may take
 
 
@@ -105,7 +111,7 @@ class Desk:
 
 def line(step: Shell, job: Job) -> str:
     """The command of a step; every `mmgen run` in it is made small."""
-    small = " ".join(f"--set {shlex.quote(setting)}" for setting in job.small)
+    small = " ".join(f"--set {shlex.quote(setting)}" for setting in (*job.small, *step.small))
     words = step.text().split("; ")
     return "; ".join(f"{word} {small}" if small and "mmgen run " in word else word for word in words)
 
@@ -163,12 +169,13 @@ def table(rows: Sequence[tuple[str, Job, Mapping[str, float]]]) -> str:
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Work here, and go on from here.")
 @click.option("--person", type=click.Choice([*PEOPLE]), help="The jobs of one person, and those that they build on.")
-@click.option("--list", "only_list", is_flag=True, help="Print the jobs without doing them.")
+@click.option("--list", "only_list", is_flag=True, help="Print the jobs, and what no job uses.")
 def week(folder: Path | None, person: str | None, only_list: bool) -> None:
     """Do what three people do in a week, with the commands of the documentation."""
     jobs = chosen(person)
     if only_list:
         click.echo(table([(name, job, {}) for name, job in jobs]))
+        click.echo(coverage.exceptions())
         return
     with contextlib.ExitStack() as stack:
         if folder is None:

@@ -1,5 +1,6 @@
-"""Draws what the engineer has: photos with captions and questions, in a table, and in a tar file of a stream."""
+"""Draws what the engineer has: photos with captions and questions, in JSONL files, tables and tar files."""
 
+import contextlib
 import csv
 import io
 import json
@@ -27,14 +28,19 @@ def describe(number: int) -> tuple[str, str]:
 
 
 def draw(folder: Path) -> None:
-    """photos/, a table for each split with the columns file, words, ask and level, and two tar files."""
-    (folder / "photos").mkdir(parents=True, exist_ok=True)
-    rows = []
-    with tarfile.open(folder / "photos-000.tar", "w") as first, tarfile.open(folder / "test.tar", "w") as last:
+    """`folder`: photos/, a JSONL file and a tar file for each split. levels/ beside it: photos/, and a table for
+    each split with the column level."""
+    levels, rows = folder.parent / "levels", []
+    for photos in (folder / "photos", levels / "photos"):
+        photos.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as archives:
+        paths = [folder / f"{name}.tar" for name in ("photos-000", "val", "test")]
+        train, *held_out = [archives.enter_context(tarfile.open(path, "w")) for path in paths]
         for number in range(24):
-            archive = first if number < 20 else last
+            archive = train if number < 16 else held_out[number // 4 - 4]
             name, (caption, question) = f"{number}.png", describe(number)
-            photo(number).save(folder / "photos" / name)
+            for photos in (folder / "photos", levels / "photos"):
+                photo(number).save(photos / name)
             rows.append([name, caption, question, ("remember", "analyse")[number % 2]])
             sample = json.dumps({"caption": caption, "questions": [question]}).encode()
             for path, content in ((name, (folder / "photos" / name).read_bytes()), (f"{number}.json", sample)):
@@ -42,8 +48,10 @@ def draw(folder: Path) -> None:
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
     for split, part in {"train": rows[:16], "val": rows[16:20], "test": rows[20:]}.items():
-        with (folder / f"{split}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([["file", "words", "ask", "level"], *part])
+        examples = [{"image": name, "caption": caption, "questions": [question]} for name, caption, question, _ in part]
+        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(example)}\n" for example in examples))
+        with (levels / f"{split}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["image", "caption", "question", "level"], *part])
     for number, name in enumerate(("photo.jpg", "other.jpg")):
         photo(number).save(folder.parent / name)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -14,12 +15,13 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @dataclass(frozen=True)
 class Shell:
     """A command. `names`: what stands in the page -> what it is here (RUN -> a run). `served`: the command runs while
-    the commands after it do, until the job ends."""
+    the commands after it do, until the job ends. `small`: settings that make it tiny, besides those of the job."""
 
     command: str
     page: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     served: bool = False
+    small: tuple[str, ...] = ()
 
     def text(self) -> str:
         command = self.command
@@ -33,26 +35,32 @@ class Shell:
 
 @dataclass(frozen=True)
 class Code:
-    """Python code: the block of a page that has the line `line`, or the code `content`. Prompts (>>>) and what a page
-    shows as printed are left out."""
+    """Python code: `content`, then the block of a page that has the line `line`, or all blocks of Python of the page
+    in their order if `line` is ALL. Prompts (>>>) and what a page shows as printed are left out."""
 
     line: str = ""
     page: str = ""
     content: str = ""
+    ALL: ClassVar[str] = "*"
 
     def text(self) -> str:
-        if not self.page:
-            return self.content
-        block = block_with(self.page, self.line)
-        return from_prompts(block) if block.startswith(">>> ") else block
+        return self.content + self._blocks() if self.page else self.content
 
     def in_page(self) -> bool:
-        return bool(block_with(self.page, self.line))
+        return bool(self._blocks())
+
+    def _blocks(self) -> str:
+        if self.line == self.ALL:
+            page = (ROOT / self.page).read_text(encoding="utf-8")
+            return "".join(code for language, code in BLOCK.findall(page) if language == "python")
+        block = block_with(self.page, self.line)
+        return from_prompts(block) if block.startswith(">>> ") else block
 
 
 @dataclass(frozen=True)
 class File:
-    """A file in `folder`: the block of a page that begins with its path as a comment, or the text `content`."""
+    """A file in `folder`: the block of a page that begins with its path as a comment, which a JSONL file does not have,
+    or the text `content`."""
 
     path: str
     page: str = ""
@@ -60,7 +68,8 @@ class File:
     folder: str = ""
 
     def text(self) -> str:
-        return block_with(self.page, f"# {self.path}") if self.page else self.content
+        block = block_with(self.page, f"# {self.path}") if self.page else self.content
+        return block.removeprefix(f"# {self.path}\n") if self.path.endswith(".jsonl") else block
 
     def in_page(self) -> bool:
         return bool(block_with(self.page, f"# {self.path}"))
