@@ -33,6 +33,8 @@ SLOW = {
     "judged": 10,
     "service": 20,
     "conditions": 15,
+    "feature_shards": 10,
+    "frcnn": 10,
 }  # cases of surfaces that load models, or walk through HDF5 files first; `python -m tools.fuzz` has no such bounds
 
 

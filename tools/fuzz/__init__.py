@@ -40,6 +40,11 @@ BATCHES = {  # surface -> cases that take about two seconds of processor time; "
     "export_tables": 1200,
     "infilling": 600,
     "conditions": 150,
+    "index": 60,
+    "feature_shards": 30,
+    "frcnn": 40,
+    "data_cache": 400,
+    "plan": 400,
 }
 
 
@@ -47,6 +52,8 @@ def all_surfaces() -> dict[str, Surface]:
     """Every surface by name. What a surface needs (torch, h5py, a tiny run) is created when it is prepared."""
     from . import (
         archives,
+        caches,
+        detectors,
         exports,
         features,
         folders,
@@ -60,6 +67,7 @@ def all_surfaces() -> dict[str, Surface]:
         results,
         service,
         shards,
+        stores,
         tasks,
     )
 
@@ -79,6 +87,9 @@ def all_surfaces() -> dict[str, Surface]:
         judges,
         service,
         queries,
+        stores,
+        caches,
+        detectors,
     )
     surfaces = [surface for module in modules for surface in module.surfaces()]
     names = [surface.name for surface in surfaces]

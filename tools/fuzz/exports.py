@@ -148,6 +148,8 @@ def _check(path: Path, content: Any, _) -> None:
     tables = {
         name: config[name] for name in ("backbone", "inputs", "generator", "sequence", "decoding") if name in config
     }
+    for name, part in tables["inputs"].items():
+        part["fields"] = part.get("fields") or [name]  # none: that of the input's name
     _same(tables, loaded.recipe.model_dump(mode="json"), ())
     assert isinstance(text, str) and loaded.step == config["step"]
     tensors = state(loaded.model)
