@@ -80,6 +80,21 @@ def test_a_case_of_the_fuzzer_is_a_batch_of_one_surface(tmp_path, monkeypatch):
     assert table[-1].startswith("| all | 25 | 0 | ")
 
 
+def test_phases_have_a_table(tmp_path):
+    journal = piece.Journal(tmp_path / "t.jsonl", 0)
+    journal.add(piece.Outcome("a", 1), 0.1)
+    assert journal.phase_table("kills") == ""
+    for phases in ({"writing": 1, "learning": 2}, {"writing": 1}):
+        journal.add(piece.Outcome("run", sum(phases.values()), phases=phases), 0.1)
+    for known in (journal, piece.Journal(tmp_path / "t.jsonl", 0)):
+        assert known.phase_table("kills").splitlines() == [
+            "| surface | phase | kills |",
+            "|---|---|---:|",
+            "| run | learning | 2 |",
+            "| run | writing | 2 |",
+        ]
+
+
 @pytest.mark.slow
 def test_a_test_that_fails_is_counted_by_name(tmp_path):
     (tmp_path / "test_t.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -125,13 +126,46 @@ def test_a_service_that_is_ended_under_load_loses_nothing(tmp_path, how):
     outcome = surface.case(random.Random(0))
     assert (outcome.surface, outcome.tries, outcome.wrong) == (f"service, {how.name}", 1, ())
     # requests that were accepted and not answered are found, also an exit code and an unexpected status
-    load = SimpleNamespace(answers=[(200, b""), (500, b""), (0, b"")])
+    load = SimpleNamespace(answers=[(200, b""), (500, b""), (0, b""), (503, b"")])
     surface.accepted.write_bytes(b"xx")
-    assert surface._ended_in_order(forks.Ending(1, 0.0, "why"), load) == [
+    ending = forks.Ending(1, 0.0, "why", "Traceback: why")
+    assert surface._unexpected(ending, load) == [
         "status 500 of an answer: why",
-        "exit code 1: why",
-        "2 requests were accepted, and 1 answered",
+        "a traceback on stderr: Traceback: why",
     ]
+    assert surface._ended_in_order(ending, load) == ["exit code 1: why", "2 requests were accepted, and 1 answered"]
+
+
+def test_whole_answers_are_compared():
+    answer = {"id": "a", "created": 1, "texts": [{"text": "what", "score": -1.25}], "remarks": []}
+    assert service.same(answer, {**answer, "id": "b", "created": 2, "texts": [{"text": "what", "score": -1.2504}]})
+    for change in (
+        {"texts": [{"text": "what", "score": -1.3}]},
+        {"texts": [{"text": "what"}]},
+        {"texts": []},
+        {"remarks": ["cut"]},
+        {"remarks": None},
+        {"more": 1},
+    ):
+        assert not service.same(answer, {**answer, **change}) and not service.same({**answer, **change}, answer)
+
+
+def test_more_than_one_line_on_stderr_is_wrong_unless_it_is_usual():
+    assert forks.complaints("") == forks.complaints("error: stopped\n") == []
+    assert forks.complaints("note\nerror: stopped\n", "note\n") == []
+    assert forks.complaints("note\nerror: stopped\n") == ["2 lines on stderr: note / error: stopped"]
+    assert forks.complaints("Traceback\n", "Traceback\n") == ["a traceback on stderr: Traceback"]
+
+
+def test_what_a_writer_prints_and_leaves_is_found(tmp_path):
+    def careless(folder):
+        print("one\ntwo", file=sys.stderr)
+        (folder / "a.txt").touch()
+        Path(tempfile.gettempdir(), "deep").mkdir(exist_ok=True)
+        Path(tempfile.gettempdir(), "deep/a").touch()
+
+    _, wrong = cases(writers.Writer("text", careless), tmp_path, 4)
+    assert {"2 lines on stderr: one / two", "deep/a is left over among temporary files"} <= wrong
 
 
 @pytest.mark.parametrize(

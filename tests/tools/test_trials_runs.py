@@ -1,7 +1,13 @@
 """The trial of kills, runs: their recipes are valid, the phase of a run is known, and a loss is found."""
 
+import multiprocessing
+import os
 import random
+import re
+import sys
+import tempfile
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -52,6 +58,31 @@ def test_the_phase_follows_from_the_files(tmp_path):
     assert set(runs.PHASES) >= set(phases[1:])
 
 
+def test_the_phase_of_steps_side_by_side_follows_from_the_files(tmp_path):
+    phases = [runs.phase_side_by_side(tmp_path)]
+    for file in (
+        "caption/log.jsonl",
+        "apart/log.jsonl",
+        "caption/weights.safetensors",
+        "apart/weights.safetensors",
+        "caption/generations.jsonl",
+        "caption/scores.json",
+        "apart/generations.jsonl",
+        "apart/scores.json",
+        "both/log.jsonl",
+        "both/weights.safetensors",
+        "both/generations.jsonl",
+        "both/scores.json",
+    ):
+        path = tmp_path / runs.PLACE / "steps" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        phases.append(runs.phase_side_by_side(tmp_path))
+    single, double, begin, writing, scoring, report = runs.SIDE_BY_SIDE_PHASES
+    expected = [single, double, single, writing, scoring, writing, scoring, begin, single, writing, scoring, report]
+    assert phases == ["starting", *expected]
+
+
 def test_a_run_that_resumes_with_other_results_is_found(tmp_path):
     """The result has a letter for every attempt."""
     text = tmp_path / "text"
@@ -66,19 +97,76 @@ def test_a_run_that_resumes_with_other_results_is_found(tmp_path):
         while not (process.folder / "result.txt").exists():
             time.sleep(0.001)
         process.kill()
-        return True, ""
+        return True
 
     surface = runs.Runs("run", "", work, kill, tmp_path / "surface")
     outcome = surface.case(random.Random(0))
     assert (outcome.surface, outcome.tries, outcome.wrong) == ("run", runs.KILLS, ("result.txt differs",))
+    assert outcome.phases == {"starting": runs.KILLS}
 
 
 def test_a_process_that_outlives_its_run_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(forks, "survivors", lambda folder: [1, 2])
+    surface = runs.Runs("run", "", lambda: time.sleep(0.05), killed_at_once, tmp_path / "surface")
+    assert surface.case(random.Random(0)).wrong == ("2 processes are left over",) * runs.KILLS
+
+
+def killed_at_once(process, draw, seconds):
+    process.kill()
+    return True
+
+
+def test_a_traceback_of_a_process_that_outlives_its_run_is_found(tmp_path):
+    """It is printed after the run has been killed. What an undisturbed run prints is right."""
+
+    def work():
+        print("a note", file=sys.stderr)
+        parent = os.getpid()
+        if not os.fork():
+            begun.write_text(str(parent))
+            time.sleep(0.1)
+            if os.getppid() != parent:
+                print("Traceback (most recent call last):\nEOFError", file=sys.stderr)
+            os._exit(0)
+        os.wait()
 
     def kill(process, draw, seconds):
-        process.kill()
-        return True, ""
+        while begun.read_text() != str(process.pid):
+            time.sleep(0.001)
+        return killed_at_once(process, draw, seconds)
 
-    surface = runs.Runs("run", "", lambda: time.sleep(0.05), kill, tmp_path / "surface")
-    assert surface.case(random.Random(0)).wrong == ("2 processes are left over",) * runs.KILLS
+    begun = tmp_path / "begun"
+    surface = runs.Runs("run", "", work, kill, tmp_path / "surface")
+    text = "a traceback on stderr: a note\nTraceback (most recent call last):\nEOFError"
+    assert surface.case(random.Random(0)).wrong == (f"killed while starting: {text}",) * runs.KILLS
+
+
+def test_temporary_files_of_a_run_are_found(tmp_path):
+    def work():
+        time.sleep(0.02)
+        Path(tempfile.mkdtemp(prefix="pymp-"), "listener").touch()
+
+    surface = runs.Runs("run", "", work, killed_at_once, tmp_path / "surface")
+    wrong = surface.case(random.Random(0)).wrong
+    assert wrong and all(re.fullmatch(r"pymp-\w+/listener is left over among temporary files", text) for text in wrong)
+
+
+def print_and_leave():
+    print("Traceback (most recent call last):\nEOFError", file=sys.stderr)
+    Path(tempfile.gettempdir(), "left").touch()
+
+
+def test_what_the_processes_of_a_run_print_and_leave_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "import_all", list)
+    server = runs.ForkServer(tmp_path)
+    assert server.complaints() == []
+    process = multiprocessing.get_context("forkserver").Process(target=print_and_leave)
+    process.start()
+    process.join()
+    left = "left is left over among temporary files"
+    assert server.complaints() == [
+        "a process of the run prints: Traceback (most recent call last):\nEOFError",
+        left,
+    ]
+    assert server.complaints() == [left] and "TMPDIR" not in os.environ
+    forkserver._forkserver._stop()  # later tests have one that prints elsewhere

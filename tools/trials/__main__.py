@@ -33,7 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
             piece.run(module, journal, count, options.minutes, Path(folder), lambda text: print(text, flush=True))
     except KeyboardInterrupt:
         print("stopped; the same command goes on")
-    print(f"\n{journal.table(module.TRIES)}")
+    for table in (journal.table(module.TRIES), journal.phase_table(module.TRIES)):
+        print(f"\n{table}" if table else "")
     for text in journal.wrong:
         print(f"wrong: {text}")
     return int(bool(journal.wrong))

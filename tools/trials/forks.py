@@ -25,11 +25,13 @@ FAILED, MISTAKE = 1, 2  # exit status: of an error that mmgen reports, and of an
 
 @dataclass(frozen=True)
 class Ending:
-    """How work ended. `status`: as of `os.waitstatus_to_exitcode`; `output`: what it printed."""
+    """How work ended. `status`: as of `os.waitstatus_to_exitcode`; `output`: what it printed; `errors`: the part of it
+    on stderr."""
 
     status: int
     seconds: float
     output: str
+    errors: str = ""
 
     @property
     def killed(self) -> bool:
@@ -37,13 +39,15 @@ class Ending:
 
 
 class Fork:
-    """A process that does `work` in `folder`, with the output in `<folder>.log` and temporary files in `<folder>.tmp`.
+    """A process that does `work` in `folder`, with the output in `<folder>.log`, what it and the processes that it
+    starts print on stderr in `<folder>.err`, and temporary files in `<folder>.tmp`.
 
     kill_before  the process kills itself before this call of the file system, counted from 1; 0: it does not
     """
 
     def __init__(self, work: Callable[[], object], folder: Path, kill_before: int = 0) -> None:
         self.folder, self.log, self.temporary = folder, Path(f"{folder}.log"), Path(f"{folder}.tmp")
+        self.errors = Path(f"{folder}.err")
         self.temporary.mkdir(exist_ok=True)
         reading, writing = os.pipe()
         self.pid = os.fork()
@@ -73,16 +77,20 @@ class Fork:
             time.sleep(0.0005)
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         seconds = time.monotonic() - self.began
-        return Ending(MISTAKE if note else status, seconds, self.log.read_text(errors="replace") + note)
+        output, errors = (file.read_text(errors="replace") for file in (self.log, self.errors))
+        return Ending(MISTAKE if note else status, seconds, output + errors + note, errors)
+
+    def complaints(self, usual: str) -> list[str]:
+        """As `complaints`, of all that was printed on stderr, also by processes that have outlived this one."""
+        return complaints(self.errors.read_text(errors="replace"), usual)
 
     def _work(self, work: Callable[[], object], writing: int, kill_before: int) -> None:
         """The process. It ends without what this process has still to do, such as to delete folders."""
         status = MISTAKE
         try:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a trial that is killed leaves no process either
-            log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
+            for descriptor, file in ((1, self.log), (2, self.errors)):
+                os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND), descriptor)
             sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
             tempfile.tempdir = str(self.temporary)
             os.chdir(self.folder)
@@ -123,6 +131,15 @@ class _Killer:
 
     def _concerns(self, path: str) -> bool:
         return path.startswith(f"{self.folder}/") or not path.startswith("/")
+
+
+def complaints(errors: str, usual: str = "") -> list[str]:
+    """What is wrong in a text on stderr: a traceback, or more than the line of an error. `usual`: what undisturbed work
+    prints."""
+    if "Traceback" in errors:
+        return [f"a traceback on stderr: {errors[-600:].strip()}"]
+    lines = [line for line in errors.splitlines() if line and line not in usual.splitlines()]
+    return [f"{len(lines)} lines on stderr: {' / '.join(lines)[:600]}"] if len(lines) > 1 else []
 
 
 def run(work: Callable[[], object], folder: Path) -> Ending:

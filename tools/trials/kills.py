@@ -33,9 +33,9 @@ SHARES = {  # of the cases; the sum does not matter
     "merged answers": 5,
     "merged stores": 5,
     "index of stores": 4,
-    "run": 1,
-    "run, steps side by side": 1,
-    "child, steps side by side": 1,
+    "run": 3,
+    "run, steps side by side": 6,
+    "child, steps side by side": 5,
     "service, SIGKILL": 5,
     "service, SIGTERM": 5,
 }
@@ -78,8 +78,10 @@ def surfaces(folder: Path) -> dict[str, Callable[[Path], Surface]]:
 
     return writing | {
         "run": partial(runs.whole_runs, "run"),
-        "run, steps side by side": partial(runs.side_by_side_runs, "run, steps side by side", runs.kill_parent),
-        "child, steps side by side": partial(runs.side_by_side_runs, "child, steps side by side", runs.kill_child),
+        "run, steps side by side": partial(runs.side_by_side_runs, "run, steps side by side", runs.kill_parent, False),
+        "child, steps side by side": partial(
+            runs.side_by_side_runs, "child, steps side by side", runs.kill_child, True
+        ),
         "service, SIGKILL": partial(serving, signal.SIGKILL),
         "service, SIGTERM": partial(serving, signal.SIGTERM),
     }

@@ -21,12 +21,14 @@ class Outcome:
     tries    how often: kills, starts, inputs
     wrong    what went wrong, a line each; empty if nothing did
     parts    further counts, which the table adds up
+    phases   how many of the tries hit which phase of the work
     """
 
     surface: str
     tries: int
     wrong: tuple[str, ...] = ()
     parts: Mapping[str, int] = field(default_factory=dict)
+    phases: Mapping[str, int] = field(default_factory=dict)
 
 
 Case = Callable[[int], Outcome]  # runs the case with this number
@@ -56,6 +58,7 @@ class Row:
     seconds: float = 0.0
     slowest: float = 0.0
     parts: Counter[str] = field(default_factory=Counter)
+    phases: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
@@ -93,6 +96,7 @@ class Journal:
             "tries": outcome.tries,
             "wrong": outcome.wrong,
             "parts": outcome.parts,
+            "phases": outcome.phases,
             "seconds": round(seconds, 3),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -107,6 +111,7 @@ class Journal:
         row.wrong += len(line["wrong"])
         row.seconds += line["seconds"]
         row.parts.update(line.get("parts", {}))
+        row.phases.update(line.get("phases", {}))
         row.slowest = max(row.slowest, line["seconds"])
         self.wrong += [f"{line['surface']}, case {line['case']}: {text}" for text in line["wrong"]]
         self.next = max(self.next, line["case"] + 1)
@@ -128,6 +133,15 @@ class Journal:
             parts = "".join(f" {row.parts[part]:,} |" for part in total.parts)
             lines.append(f"| {name} | {row.tries:,} | {row.wrong} | {row.seconds:.0f} | {row.slowest:.1f} |{parts}")
         return "\n".join(lines)
+
+    def phase_table(self, tries: str) -> str:
+        """How many tries hit which phase, as a Markdown table; empty without phases."""
+        lines = [
+            f"| {name} | {phase} | {count:,} |"
+            for name, row in sorted(self.rows.items())
+            for phase, count in sorted(row.phases.items())
+        ]
+        return "\n".join([f"| surface | phase | {tries} |", "|---|---|---:|", *lines]) if lines else ""
 
 
 def run(

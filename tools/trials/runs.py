@@ -16,8 +16,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -63,8 +64,8 @@ inputs = ["caption"]
 train = ["backbone"]
 objectives = ["generator", "words"]
 data = [
-    { type = "scenes", train_size = 40, val_size = 4, test_size = 8 },
-    { type = "scene_stories", train_size = 12, val_size = 2, share = 0.5, objectives = ["words"] },
+    { type = "scenes", train_size = 20, val_size = 4, test_size = 8 },
+    { type = "scene_stories", train_size = 6, val_size = 2, share = 0.5, objectives = ["words"] },
 ]
 [steps.both]
 inputs = ["image", "caption"]
@@ -72,7 +73,7 @@ train = ["image", "backbone"]
 start = "caption"
 [data]
 type = "scenes"
-train_size = 40
+train_size = 20
 val_size = 4
 test_size = 8
 [decoding]
@@ -90,15 +91,23 @@ SIDE_BY_SIDE = toys.recipe(
         "apart": {"inputs": ["caption"], "train": ["backbone"]},
     },
     data={"train_size": 16, "val_size": 2, "test_size": 4},
-    metrics=None,
 )
 PLACE = Path("runs/kills/default/seed-0")
 STEPS = ("caption", "both")
+SIDE_BY_SIDE_STEPS = ("caption", "both", "apart")
 PHASES = (
     "extracting",
     "putting features together",
     "learning",
     "writing a checkpoint",
+    "beginning a step",
+    "writing",
+    "scoring",
+    "drawing the report",
+)
+SIDE_BY_SIDE_PHASES = (
+    "one step trains",
+    "two steps train",
     "beginning a step",
     "writing",
     "scoring",
@@ -115,7 +124,7 @@ def run_here() -> None:
 
 
 def phase(folder: Path) -> str:
-    """The current phase of a run, from the files in its folder."""
+    """The current phase of a run of `RECIPE`, from the files in its folder."""
     place = folder / PLACE
     stores = list(place.parent.glob("features/*.h5"))
     if any(place.parent.glob("features/.*.assembling")):
@@ -125,51 +134,92 @@ def phase(folder: Path) -> str:
     if any(place.glob("steps/*/.*.safetensors.*.partial")):
         return "writing a checkpoint"
     for step in STEPS:
-        files = {file.name for file in (place / "steps" / step).glob("*")}
+        files = _files(place, step)
         if "weights.safetensors" not in files:
             return "learning" if files else "beginning a step"
-        if "generations.jsonl" not in files:
-            return "writing"
-        if "scores.json" not in files:
-            return "scoring"
+        if what := _unevaluated(files):
+            return what
     return "drawing the report"
 
 
-class Runs:
-    """The surface of work that runs a recipe. `kill`: (process, draw, seconds of the work) kills it, and returns what
-    went wrong."""
+def phase_side_by_side(folder: Path) -> str:
+    """The current phase of a run of `SIDE_BY_SIDE`, from the files in its folder."""
+    files = [_files(folder / PLACE, step) for step in SIDE_BY_SIDE_STEPS]
+    if not any(files):
+        return "starting"
+    if training := sum(bool(names) and "weights.safetensors" not in names for names in files):
+        return "one step trains" if training == 1 else "two steps train"
+    for names in files:
+        if names and (what := _unevaluated(names)):
+            return what
+    return "drawing the report" if all(files) else "beginning a step"
 
-    def __init__(self, name: str, recipe: str, work: Callable[[], object], kill: Kill, folder: Path) -> None:
-        self.name, self.recipe, self.work, self.kill = name, recipe, work, kill
+
+def _files(place: Path, step: str) -> set[str]:
+    return {file.name for file in (place / "steps" / step).glob("*")}
+
+
+def _unevaluated(files: Collection[str]) -> str:
+    """What a trained step still lacks."""
+    return "writing" if "generations.jsonl" not in files else "scoring" if "scores.json" not in files else ""
+
+
+class Runs:
+    """The surface of work that runs a recipe.
+
+    kill    (process, draw, seconds of the work) kills it, and returns whether it did
+    phase   the phase of the run in a folder
+    server  the fork server of the processes that a run starts, if it starts any
+    """
+
+    def __init__(
+        self,
+        name: str,
+        recipe: str,
+        work: Callable[[], object],
+        kill: Kill,
+        folder: Path,
+        phase: Callable[[Path], str] = phase,
+        server: ForkServer | None = None,
+    ) -> None:
+        self.name, self.recipe, self.work, self.kill, self.phase, self.server = name, recipe, work, kill, phase, server
         self.undisturbed, self.place = folder / "undisturbed", folder / "case"
         ending = forks.run(work, self._begin(self.undisturbed))
-        if ending.status:
+        if ending.status or "Traceback" in ending.errors:
             raise SystemExit(f"error: {name}: the undisturbed run failed: {ending.output}")
-        self.seconds = ending.seconds
+        self.seconds, self.usual = ending.seconds, ending.errors
 
     def case(self, draw: random.Random) -> Outcome:
         """Kill one run again and again, then let it end."""
         self._begin(self.place)
-        kills, wrong = 0, list[str]()
+        phases, wrong = Counter[str](), list[str]()
         for _ in range(KILLS):
             process = forks.Fork(self.work, self.place)
-            killed, message = self.kill(process, draw, self.seconds)
+            killed = self.kill(process, draw, self.seconds)
+            hit = self.phase(self.place)
             ending = process.wait()
-            wrong += [message] if message else []
             wrong += [f"{len(rest)} processes are left over"] if (rest := forks.survivors(self.place)) else []
-            if not killed and not kills:  # the whole work, while the machine was busy with less
+            wrong += [f"killed while {hit}: {text}" for text in self._complaints(process)]
+            if not killed and not phases:  # the whole work, while the machine was busy with less
                 self.seconds = min(self.seconds, ending.seconds)
-            kills += killed
+            phases.update([hit] if killed else [])
             if not killed or not ending.status:
                 break
             if not ending.killed and CHILD_KILLED not in ending.output:
                 wrong.append(f"a killed run ends with {ending.status}: {ending.output[-300:].strip()}")
-        ending = forks.run(self.work, self.place)
+        process = forks.Fork(self.work, self.place)
+        ending = process.wait()
+        wrong += self._complaints(process)
         if ending.status:
             wrong.append(f"the run does not resume: {ending.output[-300:].strip()}")
         else:
             wrong += folders.differences(self.undisturbed, self.place, IGNORED)
-        return Outcome(self.name, kills, tuple(wrong))
+        wrong += [f"{name} is left over among temporary files" for name in folders.files(process.temporary)]
+        return Outcome(self.name, phases.total(), tuple(wrong), phases=phases)
+
+    def _complaints(self, process: forks.Fork) -> list[str]:
+        """What is wrong in all that the run and the processes it started have printed on stderr."""
+        return process.complaints(self.usual) + (self.server.complaints() if self.server else [])
 
     def _begin(self, folder: Path) -> Path:
         for path in (folder, Path(f"{folder}.tmp")):
@@ -179,27 +229,28 @@ class Runs:
         return folder
 
 
-Kill = Callable[[forks.Fork, random.Random, float], tuple[bool, str]]
+Kill = Callable[[forks.Fork, random.Random, float], bool]
 
 
-def kill_at_random(process: forks.Fork, draw: random.Random, seconds: float) -> tuple[bool, str]:
-    """Kill a run at a random moment of its time, or shortly after the beginning of a phase, since short phases would
-    hardly be hit."""
-    aim = draw.choice([None, *PHASES])
-    if aim:
-        while not process.ended() and phase(process.folder) != aim:
-            time.sleep(0.0002)
-    _sleep(process, 10 ** draw.uniform(-4, -1) if aim else draw.uniform(0, seconds))
-    return _kill(process, process.pid), ""
+def kill_whole(process: forks.Fork, draw: random.Random, seconds: float) -> bool:
+    """Kill a run."""
+    _wait(process, draw, seconds, PHASES, phase)
+    return _kill(process, process.pid)
 
 
-def kill_child(process: forks.Fork, draw: random.Random, seconds: float) -> tuple[bool, str]:
-    """Kill a process that trains a step for the run, some time after the first of them has begun."""
+def kill_parent(process: forks.Fork, draw: random.Random, seconds: float) -> bool:
+    """Kill a run whose steps train side by side."""
+    _wait(process, draw, seconds, SIDE_BY_SIDE_PHASES, phase_side_by_side)
+    return _kill(process, process.pid)
+
+
+def kill_child(process: forks.Fork, draw: random.Random, seconds: float) -> bool:
+    """Kill a process that trains a step for the run, after the first of them has begun."""
     while not process.ended() and not children(process):
         time.sleep(0.002)
-    _sleep(process, draw.uniform(0, seconds / 2))
+    _wait(process, draw, seconds / 2, SIDE_BY_SIDE_PHASES[:3], phase_side_by_side)
     alive = children(process)
-    return bool(alive) and _kill(process, draw.choice(alive)), ""
+    return bool(alive) and _kill(process, draw.choice(alive))
 
 
 def children(process: forks.Fork) -> list[int]:
@@ -207,9 +258,16 @@ def children(process: forks.Fork) -> list[int]:
     return [pid for pid in forks.processes_in(process.folder) if pid != process.pid]
 
 
-def kill_parent(process: forks.Fork, draw: random.Random, seconds: float) -> tuple[bool, str]:
-    _sleep(process, draw.uniform(0, seconds))
-    return _kill(process, process.pid), ""
+def _wait(
+    process: forks.Fork, draw: random.Random, seconds: float, phases: Sequence[str], current: Callable[[Path], str]
+) -> None:
+    """Wait until a random moment of these seconds, or until shortly after the beginning of a phase, since short phases
+    would hardly be hit."""
+    aim = draw.choice([None, *phases])
+    if aim:
+        while not process.ended() and current(process.folder) != aim:
+            time.sleep(0.0002)
+    _sleep(process, 10 ** draw.uniform(-4, -1) if aim else draw.uniform(0, seconds))
 
 
 def _sleep(process: forks.Fork, seconds: float) -> None:
@@ -228,30 +286,76 @@ def _kill(process: forks.Fork, pid: int) -> bool:
     return False
 
 
-def run_side_by_side() -> None:
+class ForkServer:
+    """The process from which all runs' processes are forked, with what they need imported. What they print goes to a
+    file, their temporary files into a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.printed, self.temporary = folder / "server.err", folder / "server.tmp"
+        self.temporary.mkdir()
+        self.printed.touch()
+        server = forkserver._forkserver  # type: ignore[attr-defined]
+        server._stop()  # one that prints elsewhere
+        multiprocessing.get_context("forkserver").set_forkserver_preload(import_all())
+        with self._streams():
+            forkserver.ensure_running()
+
+    @contextmanager
+    def _streams(self) -> Iterator[None]:
+        """In the block, programs that are started print to the file and have the folder for temporary files."""
+        file = os.open(self.printed, os.O_WRONLY | os.O_APPEND)
+        before = os.dup(1), os.dup(2), os.environ.get("TMPDIR")
+        for descriptor in (1, 2):
+            os.dup2(file, descriptor)
+        os.environ["TMPDIR"] = str(self.temporary)
+        try:
+            yield
+        finally:
+            for descriptor in (1, 2):
+                os.dup2(before[descriptor - 1], descriptor)
+                os.close(before[descriptor - 1])
+            os.close(file)
+            del os.environ["TMPDIR"]
+            os.environ |= {"TMPDIR": before[2]} if before[2] is not None else {}
+
+    def complaints(self) -> list[str]:
+        """What is wrong since the last call: any text, since the run reports errors; files left over."""
+        text = self.printed.read_text(errors="replace").strip()
+        os.truncate(self.printed, 0)
+        wrong = [f"a process of the run prints: {text[-600:]}"] if text else []
+        return wrong + [f"{name} is left over among temporary files" for name in folders.files(self.temporary)]
+
+
+@functools.cache
+def fork_server(folder: Path) -> ForkServer:
+    return ForkServer(folder)
+
+
+def run_side_by_side(page: bool) -> None:
     """The run, in a fork. Its processes come from the fork server of the process that it was forked from: to start
-    another server would take seconds."""
+    another server would take seconds. `page`: whether the page is drawn."""
 
     def running() -> None:
         pass
 
     server = forkserver._forkserver  # type: ignore[attr-defined]
     server.ensure_running = forkserver.ensure_running = running
-    mmgen.report.try_page = lambda *_: None
+    if not page:
+        mmgen.report.try_page = lambda *_: None
     run_here()
 
 
-def side_by_side_runs(name: str, kill: Kill, folder: Path) -> Runs:
-    """The surface of runs whose steps train side by side. All have one fork server, with what their processes need."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(import_all())
-    forkserver.ensure_running()
-    return Runs(name, SIDE_BY_SIDE, run_side_by_side, kill, folder)
+def side_by_side_runs(name: str, kill: Kill, page: bool, folder: Path) -> Runs:
+    """The surface of runs whose steps train side by side. `page`: with metrics and the page."""
+    recipe = SIDE_BY_SIDE if page else SIDE_BY_SIDE.partition("[metrics")[0]
+    work = functools.partial(run_side_by_side, page)
+    return Runs(name, recipe, work, kill, folder, phase_side_by_side, fork_server(folder.parent))
 
 
 def whole_runs(name: str, folder: Path) -> Runs:
     """The surface of runs with everything in them."""
     import_all()
-    return Runs(name, RECIPE, run_here, kill_at_random, folder)
+    return Runs(name, RECIPE, run_here, kill_whole, folder)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import os
 import random
 import shutil
@@ -30,6 +31,8 @@ CLIENTS = 3
 MOST = 0.3  # seconds under load
 BODY = json.dumps({"inputs": {"image": served.encoded(), "caption": "a dog"}}).encode()
 REFUSED = (0, 503)  # what a request may get while the service ends: no answer, or this status
+VARYING = ("id", "created", "seconds")  # keys of an answer that name it, or say when it was given
+ROUNDING = 1e-3  # numbers may differ as much, since other requests share a batch
 
 
 class Load:
@@ -70,9 +73,16 @@ def ask(connection: http.client.HTTPConnection) -> tuple[int, bytes]:
         return 0, b""
 
 
-def texts(content: bytes) -> list[str]:
-    """The texts of an answer. Scores may differ by rounding, since other requests share a batch."""
-    return [text["text"] for text in json.loads(content)["texts"]]
+def same(left: object, right: object) -> bool:
+    """Whether two answers are the same but for what varies, and for rounding."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys = {*left, *right}.difference(VARYING)
+        return all(key in left and key in right and same(left[key], right[key]) for key in keys)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=ROUNDING)
+    return type(left) is type(right) and left == right
 
 
 class Serving:
@@ -87,7 +97,7 @@ class Serving:
         with listen("127.0.0.1", 0) as listening:
             self.port = listening.getsockname()[1]
         with self._running() as service:
-            self.expected = texts(self._ask()[1])
+            self.expected = json.loads(self._ask()[1])
             service.kill(signal.SIGTERM)
             if (ending := service.wait()).status:
                 raise SystemExit(f"error: the undisturbed service failed: {ending.output}")
@@ -99,20 +109,21 @@ class Serving:
             time.sleep(draw.uniform(0, MOST))
             service.kill(self.how)
             ending = service.wait()
-        wrong += self._left_over()
-        if self.how == signal.SIGKILL:
-            wrong += self._started_again()
-        else:
-            wrong += self._ended_in_order(ending, load)
+        wrong += self._left_over() + self._unexpected(ending, load)
+        wrong += self._started_again() if self.how == signal.SIGKILL else self._ended_in_order(ending, load)
         answers = [content for status, content in load.answers if status == 200]
         wrong += [f"{number} answers are others" for number in [sum(map(self._differs, answers))] if number]
         return Outcome(self.name, 1, tuple(wrong))
 
-    def _ended_in_order(self, ending: forks.Ending, load: Load) -> list[str]:
-        statuses = [status for status, _ in load.answers]
+    def _unexpected(self, ending: forks.Ending, load: Load) -> list[str]:
+        """Statuses that no answer may have, and errors that the service has printed."""
         log = ending.output[-300:].strip()
-        wrong = [f"status {status} of an answer: {log}" for status in statuses if status not in (200, *REFUSED)]
-        if ending.status or "Traceback" in ending.output:
+        wrong = [f"status {status} of an answer: {log}" for status, _ in load.answers if status not in (200, *REFUSED)]
+        return wrong + forks.complaints(ending.errors)
+
+    def _ended_in_order(self, ending: forks.Ending, load: Load) -> list[str]:
+        statuses, wrong = [status for status, _ in load.answers], list[str]()
+        if ending.status:
             wrong.append(f"exit code {ending.status}: {ending.output[-300:].strip()}")
         if (accepted := self.accepted.stat().st_size) != statuses.count(200):
             wrong.append(f"{accepted} requests were accepted, and {statuses.count(200)} answered")
@@ -125,7 +136,7 @@ class Serving:
             ending = service.wait()
         if status != 200 or self._differs(content) or ending.status:
             return [f"started again, it answers {status} {content!r:.100}, and ends with {ending.status}"]
-        return self._left_over()
+        return self._left_over() + forks.complaints(ending.errors)
 
     def _left_over(self) -> list[str]:
         """Files, processes and the port that an ended service still has."""
@@ -138,7 +149,7 @@ class Serving:
         return wrong
 
     def _differs(self, content: bytes) -> bool:
-        return texts(content) != self.expected
+        return not same(json.loads(content), self.expected)
 
     @contextmanager
     def _running(self) -> Iterator[forks.Fork]:

@@ -87,6 +87,7 @@ class Writing:
                 ending = forks.run_and_kill(work, self.place, draw.uniform(0, self.seconds))
             else:
                 ending = forks.Fork(work, self.place, kill_before=draw.randint(1, self.calls)).wait()
+            wrong += forks.complaints(ending.errors)
             if not ending.killed:
                 self.seconds = min(self.seconds, ending.seconds)
                 wrong += _error(ending)
@@ -94,8 +95,9 @@ class Writing:
             kills += 1
             wrong += folders.incomplete(self.before, self.after, self.place, self.writer.replaces)
         ending = forks.run(work, self.place)
+        wrong += forks.complaints(ending.errors)
         wrong += _error(ending) or folders.differences(self.after, self.place)
-        wrong += [f"{path.name} is left over among temporary files" for path in Path(f"{self.place}.tmp").iterdir()]
+        wrong += [f"{name} is left over among temporary files" for name in folders.files(Path(f"{self.place}.tmp"))]
         return Outcome(self.name, kills, tuple(wrong))
 
     def _begin(self, folder: Path) -> Path:
