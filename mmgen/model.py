@@ -37,6 +37,7 @@ from .registry import Qualified, built, part_calls
 from .sequence import Part, Prefix, lay_out, packed, segment_problem, sharing_problem, terms_problem, types_of, unmet
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
+EMBEDDERS = "embedders."  # before the input's name, in the names of its parameters
 Gradients = Mapping[str, Mapping[str, Tensor]]  # objective -> name of a feature -> (B, ...)
 
 

@@ -50,7 +50,7 @@ def texts_to_avoid(example: Example) -> list[str]:
 
 
 def with_prompts_parted(example: Example, halves: Sequence[Example]) -> list[Example]:
-    """The halves of an example, each with the prompts of its own targets."""
+    """The halves of an example, each with the prompts of its targets."""
     prompts, parted = prompts_of(example), []
     for half in halves:
         labels = {**half.labels, PROMPT: prompts[: len(half.targets)]} if prompts else half.labels

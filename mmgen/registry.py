@@ -16,10 +16,10 @@ import re
 import traceback
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pluggy
 
@@ -27,9 +27,10 @@ from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
 from .discovery.loading import BrokenPlugin, Source, calling, load, reason
 from .discovery.version import version_problem
-from .errors import MmgenError, PluginError, did_you_mean
+from .errors import DataError, MmgenError, PluginError, did_you_mean
 
 Built = TypeVar("Built")
+Form = TypeVar("Form", bound="Format")
 SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
@@ -182,6 +183,28 @@ def conflict(parts: list[Part]) -> str:
         places = " and ".join(dict.fromkeys(part.place for part in parts))
         return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); provide it once"
     return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
+
+
+class Format(Protocol):
+    """What parts offer under a name for the option --as."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Form]]) -> tuple[Part, Form]:
+    """The format of this name, and a part that offers the format. `kind`: its kind in messages. Raises DataError for an
+    unknown name, and PluginError for a name of several formats; parts that inherit a format from one class agree."""
+    by_name: dict[str, dict[type, tuple[Part, Form]]] = {}
+    for part, form in offers:
+        by_name.setdefault(form.name, {})[type(form)] = part, form
+    if name not in by_name:
+        available = ", ".join(sorted(by_name)) or "none; install the package of a task"
+        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, by_name)}; available: {available}")
+    matches = [*by_name[name].values()]
+    if len(matches) > 1:
+        raise PluginError(f"--as {name}: {conflict([replace(part, kind=kind, name=name) for part, _ in matches])}")
+    return matches[0]
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_hooks())

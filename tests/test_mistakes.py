@@ -29,7 +29,7 @@ from kit.broken import (
     metric,
 )
 from kit.broken import Counted as CountedMetric
-from kit.thirdparty import plugin
+from kit.thirdparty import AUDIO, plugin
 from kit.toys import mmgen_here, recipe
 from torch import nn
 
@@ -356,17 +356,6 @@ class GivesADict(CountedMetric):
         return {"hits": 1.0}
 
 
-EMBEDDER = """
-    from typing import Literal
-    import mmgen
-    class Audio(mmgen.EmbedderConfig):
-        "Sounds."
-        type: Literal["audio"] = "audio"
-        def build(self, backbone): ...
-    @mmgen.hookimpl
-    def register_embedders():
-        return [Audio]
-"""
 OTHER = {
     "1 a width too many": (lambda: built_with(TooWide), "states have width 13, but input_size of the backbone is 12"),
     "1b axes swapped": (lambda: built_with(SwapsAxes), "input 'caption' (SwapsAxes): states"),
@@ -379,11 +368,11 @@ OTHER = {
         "has 3 slots alone and 6 in a batch; mask the padding",
     ),
     "5 a hook misspelt": (
-        lambda: registered(EMBEDDER.replace("register_embedders", "register_embeders")),
+        lambda: registered(AUDIO.replace("register_embedders", "register_embeders")),
         "unknown hook 'register_embeders'; did you mean 'register_embedders'?",
     ),
     "5b the decorator forgotten": (
-        lambda: registered(EMBEDDER.replace("@mmgen.hookimpl", "")),
+        lambda: registered(AUDIO.replace("@mmgen.hookimpl", "")),
         "register_embedders is not decorated with @mmgen.hookimpl",
     ),
     "7 a reader draws": (
@@ -414,11 +403,11 @@ OTHER = {
         "give every example of all splits its own id",
     ),
     "14 no Literal": (
-        lambda: registered(EMBEDDER.replace('Literal["audio"]', "str")),
+        lambda: registered(AUDIO.replace('Literal["audio"]', "str")),
         'needs one fixed name; write  type: Literal["audio"] = "audio"',
     ),
     "15 a newer contract": (
-        lambda: registered(EMBEDDER + "\n    MMGEN_API = 4"),
+        lambda: registered(AUDIO + "\n    MMGEN_API = 4"),
         "requires version 4 of the plugin contract",
     ),
     "16 a module misspelt in build": (
@@ -445,11 +434,11 @@ def test_a_mistake_of_another_part_is_caught_in_words(name):
 
 CLASSES = {  # mistake -> code of a package, and words of `mmgen plugins` or `mmgen check`
     "6b a key without an annotation": (
-        EMBEDDER.replace("def build", "width = 3\n        def build"),
+        AUDIO.replace("def build", "width = 3\n        def build"),
         "A non-annotated attribute was detected: `width = 3`",
     ),
     "4 the name of another part": (
-        EMBEDDER.replace('"audio"', '"text"'),
+        AUDIO.replace('"audio"', '"text"'),
         "two plugins provide the embedder 'text': mmgen-audio 0.3 and mmgen-framework",
     ),
 }
@@ -464,7 +453,7 @@ def test_a_mistake_of_a_package_is_reported_when_plugins_are_listed(name, site, 
 
 
 def test_a_key_without_a_default_is_reported_with_its_line(site, tmp_path):
-    site("mmgen-audio", "mmgen_audio", EMBEDDER.replace("def build", "width: int\n        def build"))
+    site("mmgen-audio", "mmgen_audio", AUDIO.replace("def build", "width: int\n        def build"))
     (tmp_path / "toy.toml").write_text(recipe(inputs={"caption": {"type": "audio"}}))
     done = mmgen_here(tmp_path, "check", "toy.toml")
     assert done.returncode == 1 and done.stderr.startswith("error: toy.toml:7: inputs.caption.width: is missing")
@@ -503,7 +492,7 @@ def test_a_command_that_raises_is_named_and_the_traceback_waits(site, tmp_path, 
 @pytest.mark.parametrize(
     ("kind", "code", "words"),
     [
-        ("EmbedderSuite", "import torch\n" + textwrap.dedent(EMBEDDER), "imports torch"),
+        ("EmbedderSuite", "import torch\n" + textwrap.dedent(AUDIO), "imports torch"),
         ("CommandSuite", COMMAND.replace("IMPORT", "import torch"), "building the command 'Count' imports torch"),
     ],
     ids=["3 torch at the top", "n15 a command that imports torch"],

@@ -8,24 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from kit.thirdparty import plugin
+from kit.thirdparty import AUDIO, plugin
 from kit.toys import RECIPE, mmgen_here
 
 import mmgen
 from mmgen.errors import PluginError
-from mmgen.registry import Source, collect
-
-AUDIO = """
-    from typing import Literal
-    import mmgen
-    class Audio(mmgen.EmbedderConfig):
-        "Sounds."
-        type: Literal["audio"] = "audio"
-        def build(self, backbone): ...
-    @mmgen.hookimpl
-    def register_embedders():
-        return [Audio]
-"""
+from mmgen.registry import Source, collect, find_format
 
 
 def broken(code: str) -> str:
@@ -270,6 +258,24 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
         "mmgen-boxes 0.3 and mmgen-framework "
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
+
+
+class Csv:
+    name = "csv"
+
+
+class RivalCsv:
+    name = "csv"
+
+
+def test_a_format_of_two_plugins_is_refused_unless_one_inherits_it():
+    ours, theirs = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")]).parts
+    assert isinstance(find_format("format", "csv", [(ours, Csv()), (theirs, Csv())])[1], Csv)
+    with pytest.raises(PluginError) as error:
+        find_format("format", "csv", [(ours, Csv()), (theirs, RivalCsv())])
+    assert str(error.value) == (
+        "--as csv: two plugins provide the format 'csv': mmgen-audio 0.3 and mmgen-other 1.0; uninstall one of them"
+    )
 
 
 def test_a_plugin_cannot_quietly_take_over_a_name(site):

@@ -22,6 +22,7 @@ import h5py
 import numpy as np
 import pytest
 from kit.pictures import png
+from kit.refusals import copied_run, refusal
 from mmgen_humaneval.answers import read as judged
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from mmgen_tasks.pickles import read_pickle
@@ -29,7 +30,7 @@ from mmgen_vl.flickr30k_files import read_annotation
 from PIL import Image
 
 from mmgen import scoring
-from mmgen.errors import DataError, MmgenError, RecipeError, RunError
+from mmgen.errors import DataError, RecipeError, RunError
 from mmgen.features.extract import extract
 from mmgen.features.images import FORMATS, SUFFIXES, open_image
 from mmgen.features.picture_sources import folder_pictures
@@ -93,14 +94,6 @@ class Bomb:
 
     def __reduce__(self):
         return (Path.touch, (self.mark,))
-
-
-def refused(act, *arguments) -> str:
-    """The one-line error message."""
-    with pytest.raises(MmgenError) as error:
-        act(*arguments)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def calls(path: Path):
@@ -174,12 +167,12 @@ def test_pickles_in_arrays_and_indexes_are_not_opened(tmp_path):
     folder.mkdir()
     np.save(folder / "1.npy", np.array([Bomb(mark)], object), allow_pickle=True)
     np.savez(folder / "2.npz", x=np.array([Bomb(mark)], object))
-    message = refused(extract, NpzFolder().build(), folder, tmp_path / "s.h5")
+    message = refusal(extract, NpzFolder().build(), folder, tmp_path / "s.h5")
     assert "no image could be processed" in message
     (tmp_path / "index.pkl").write_bytes(pickle.dumps(Bomb(mark)))
-    assert "a pickle could run any program" in refused(LxmertH5(index=tmp_path / "index.pkl").build)
+    assert "a pickle could run any program" in refusal(LxmertH5(index=tmp_path / "index.pkl").build)
     (tmp_path / "index.json").write_bytes(pickle.dumps(Bomb(mark)))
-    assert f"{tmp_path}/index.json: not UTF-8" in refused(LxmertH5(index=tmp_path / "index.json").build)
+    assert f"{tmp_path}/index.json: not UTF-8" in refusal(LxmertH5(index=tmp_path / "index.json").build)
     assert not mark.exists()
     pickle.loads(pickle.dumps(Bomb(mark)))
     assert mark.exists()  # the bomb is one
@@ -187,15 +180,13 @@ def test_pickles_in_arrays_and_indexes_are_not_opened(tmp_path):
 
 def test_a_pickle_for_weights_is_not_opened(tmp_path):
     (tmp_path / "weights.safetensors").write_bytes(pickle.dumps(Bomb(tmp_path / "mark")))
-    assert f"{tmp_path}/weights.safetensors: damaged" in refused(read_tensors, tmp_path / "weights.safetensors")
+    assert f"{tmp_path}/weights.safetensors: damaged" in refusal(read_tensors, tmp_path / "weights.safetensors")
     assert not (tmp_path / "mark").exists()
 
 
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    """A copy of a small run's folder."""
-    shutil.copytree(folders.runs() / "runs", tmp_path / "runs")
-    return tmp_path / "runs/toy/default/seed-0"
+    return copied_run(tmp_path)
 
 
 def store(path: Path) -> Path:
@@ -260,9 +251,9 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
         del file[name]
         spoil(file, name)
     if kind == "store":
-        message = refused(FeatureStore, path)
+        message = refusal(FeatureStore, path)
     else:
-        message = refused(extract, LxmertH5(index=tmp_path / "index.json").build(), path, tmp_path / "s.h5")
+        message = refusal(extract, LxmertH5(index=tmp_path / "index.json").build(), path, tmp_path / "s.h5")
     assert message.startswith(f"{path}: ") and f"'{name}' {reason}" in message
 
 
@@ -273,7 +264,7 @@ def write_png(path: Path, *claims) -> Path:
 
 @pytest.mark.parametrize("size", [(100_000, 100_000), (12_000, 12_000), (1, 2**31 - 1)])
 def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_name(tmp_path, size):
-    message = refused(open_image, write_png(tmp_path / "bomb.png", *size))
+    message = refusal(open_image, write_png(tmp_path / "bomb.png", *size))
     assert re.match(
         rf"{tmp_path}/bomb.png: not a readable image: Image size \({size[0] * size[1]} pixels\) exceeds limit",
         message,
@@ -283,7 +274,7 @@ def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_nam
 def test_texts_and_profiles_that_unpack_without_end_are_refused_by_name(tmp_path):
     bomb = b"x\0\0" + zlib.compress(bytes(16 << 20))
     picture = write_png(tmp_path / "text.png", 4, 4, (b"zTXt", bomb))
-    assert refused(open_image, picture).startswith(f"{tmp_path}/text.png: ")
+    assert refusal(open_image, picture).startswith(f"{tmp_path}/text.png: ")
 
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(/tmp) print\nshowpage\n%%EOF\n"
@@ -297,7 +288,7 @@ def test_postscript_that_calls_itself_a_photo_starts_no_program(tmp_path, monkey
     monkeypatch.setenv("PATH", str(ghostscript.parent), prepend=os.pathsep)
     monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # Pillow looks for it once
     (tmp_path / "holiday.jpg").write_bytes(EPS)
-    assert refused(open_image, tmp_path / "holiday.jpg") == (
+    assert refusal(open_image, tmp_path / "holiday.jpg") == (
         f"{tmp_path}/holiday.jpg: not a readable image: expected one of BMP, GIF, JPEG, PNG, TIFF, WEBP; convert "
         "the file to one of these formats"
     )
@@ -341,14 +332,14 @@ def test_npz_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, s
     ):
         member.write(header(shape))
         member.write(bytes(zeros))
-    message = refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    message = refusal(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
     assert f"{tmp_path}/a/1.npz: {reason}" in message
 
 
 def test_npy_headers_that_claim_more_than_there_is_are_refused(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a/1.npy").write_bytes(header((10**10, 4)) + bytes(96))
-    assert f"{tmp_path}/a/1.npy: mmap length is greater than file size" in refused(
+    assert f"{tmp_path}/a/1.npy: mmap length is greater than file size" in refusal(
         extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5"
     )
 
@@ -357,7 +348,7 @@ def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("mmgen_regions.tsv.LONGEST_LINE", 1 << 16)
     with gzip.open(tmp_path / "f.tsv.gz", "wb") as file:
         file.write(b"1\t" + bytes(1 << 20))
-    message = refused(extract, BottomUpTsv().build(), tmp_path / "f.tsv.gz", tmp_path / "s.h5")
+    message = refusal(extract, BottomUpTsv().build(), tmp_path / "f.tsv.gz", tmp_path / "s.h5")
     assert message == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; give a TSV file of features"
 
 
@@ -367,7 +358,7 @@ def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read)
     monkeypatch.setattr("mmgen.files.PIECE", 1 << 16)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b"[" + b" " * (8 << 20) + b"]"))
     tracemalloc.start()
-    message = refused(read, tmp_path / "bomb.json.gz")
+    message = refusal(read, tmp_path / "bomb.json.gz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert message.startswith(f"{tmp_path}/bomb.json.gz: over 1 MB of text") and peak < 3 << 20
@@ -432,7 +423,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / name).symlink_to("pipe")
     with unstuck(tmp_path / "pipe"):
-        message = refused(READERS[name], tmp_path / name)
+        message = refusal(READERS[name], tmp_path / name)
     assert str(tmp_path / name) in message and "not a regular file, but a pipe, socket or device" in message
 
 
@@ -452,7 +443,7 @@ def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
     (folder / "b.png").symlink_to("a.png")
     os.mkfifo(folder / "c.png")
     with unstuck(folder / "c.png"):
-        messages = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
+        messages = [refusal(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
     assert messages == [f"{folder}/c.png: not a readable image: not a regular file, but a pipe, socket or device"]
     assert open_image(folder / "b.png").size == (8, 8)
 

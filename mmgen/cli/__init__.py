@@ -144,6 +144,8 @@ def _stop_signals_as_ctrl_c() -> Iterator[None]:
         if not stop_requested.is_set():
             raise
         raise Stopped from error  # a library that is being imported may turn the stop into an error of the library
+    if stop_requested.is_set():
+        raise Stopped  # a library has dropped the stop
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

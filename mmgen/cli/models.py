@@ -29,8 +29,10 @@ def export(where: str, folder: Path, step: str | None, half: bool, without_extra
     """Write one step of the run (or export) WHERE into FOLDER, with everything that it needs: weights, tokenizer,
     feature network, settings and a model card. `mmgen generate`, `mmgen predict` and `mmgen.load` take the folder."""
     quiet()
+    from ..inference.hub import check_folder, find_folder
+
+    check_folder(where)
     from ..inference.export import export as write_export
-    from ..inference.hub import find_folder
     from ..inference.load import open_model
     from ..inference.model_card import model_card
 
@@ -73,7 +75,9 @@ def push(folder: Path, where: str, private: bool, revision: str | None, yes: boo
 def info(where: str) -> None:
     """Print what the model WHERE is: a run, an export or hf:user/name."""
     quiet()
+    from ..inference.hub import check_folder, find_folder
+
+    check_folder(where)
     from ..inference.describe import describe
-    from ..inference.hub import find_folder
 
     tell(describe(find_folder(where)))

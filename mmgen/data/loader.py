@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
 from typing import TypeVar
 
 import torch
@@ -22,13 +25,13 @@ class MicroBatches(torch.utils.data.Dataset):
 
     def __init__(
         self,
-        pools: Sequence[DataStream],
+        streams: Sequence[DataStream],
         plan: Plan,
         start: int = 0,
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self.pools, self.plan, self.start = pools, plan, start
+        self.streams, self.plan, self.start = streams, plan, start
         self.places = [
             (update, micro)
             for update in range(start, len(plan))
@@ -40,10 +43,10 @@ class MicroBatches(torch.utils.data.Dataset):
 
     def __getitem__(self, place: int) -> tuple[int, int, Batch | MmgenError]:
         update, micro = self.places[place]
-        visits = self.plan.updates[update][micro]
-        pool = self.pools[visits[0].source]
+        samples = self.plan.updates[update][micro]
+        stream = self.streams[samples[0].source]
         try:
-            return update, micro, pool.batch([(pool.examples[visit.index], visit.epoch) for visit in visits])
+            return update, micro, stream.batch([(stream.examples[sample.index], sample.epoch) for sample in samples])
         except MmgenError as error:
             return update, micro, error
 
@@ -59,7 +62,14 @@ def updates(
 ) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
     """(update, its micro-batches with their numbers) for one process, to the end of the plan. Raises the readers'
     MmgenError, with the same message for any number of workers."""
-    loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
+    loader = DataLoader(
+        micro_batches,
+        batch_size=None,
+        num_workers=workers,
+        pin_memory=pin,
+        persistent_workers=False,
+        worker_init_fn=end_quietly,
+    )
     current = micro_batches.start
     gathered: list[tuple[int, Batch]] = []
     for update, micro, batch in loader:
@@ -71,6 +81,22 @@ def updates(
         gathered.append((micro, batch))
     if gathered:
         yield current, gathered
+
+
+def end_quietly(worker: int) -> None:
+    """In a worker: a broken connection is not printed as a traceback if the process that loads has been killed. The
+    system closes the connections of a killed process before it gives its children another parent."""
+    parent, report = os.getppid(), sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        until = time.monotonic() + 1
+        while issubclass(kind, ConnectionError | EOFError) and time.monotonic() < until:
+            if os.getppid() != parent:
+                return
+            time.sleep(0.01)
+        report(kind, error, trace)
+
+    sys.excepthook = hook
 
 
 def time_batches(batches: Iterable[T], waits: list[float]) -> Iterator[T]:

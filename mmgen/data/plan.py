@@ -119,7 +119,7 @@ class Updates(Sequence[Update]):
 
 @dataclass(frozen=True)
 class Plan:
-    """The examples of every optimiser update of a step: `updates[u]` lists micro-batches, each a list of visits to one
+    """The examples of every optimiser update of a step: `updates[u]` lists micro-batches, each a list of samples of one
     source.
 
     Every epoch draws the order of the examples, and an update has `batch_size` pairs (one input and one question) or a
@@ -140,13 +140,13 @@ class Plan:
     cut: int = 0
 
     @classmethod
-    def make(cls, pools: Sequence[DataStream], options: PlanOptions) -> Plan:
+    def make(cls, streams: Sequence[DataStream], options: PlanOptions) -> Plan:
         """Builds a plan. Examples of similar length share a micro-batch, for less padding. A micro-batch of long
         examples has fewer of them, so that it does not have more slots than usual."""
-        total_share = sum(pool.source.share for pool in pools)
+        total_share = sum(stream.source.share for stream in streams)
         first, *rest = [
-            _Visits(pool, number, options, options.batch_size * pool.source.share / total_share)
-            for number, pool in enumerate(pools)
+            _Samples(stream, number, options, options.batch_size * stream.source.share / total_share)
+            for number, stream in enumerate(streams)
         ]
         groups: list[array[int]] = []
         ends = []
@@ -159,16 +159,16 @@ class Plan:
         groups, ends[-1] = groups[: len(groups) - cut], len(groups) - cut
         parts = [(first, groups)]
         pairs = [*map(first.pairs, groups)]
-        for visits in rest:
-            required_pairs = [count * visits.limit / first.limit for count in pairs]
-            spread = _spread_over_updates(visits, required_pairs, options.length_bucket)
-            parts.append((visits, [*map(_as_array, spread)]))
+        for samples in rest:
+            required_pairs = [count * samples.limit / first.limit for count in pairs]
+            spread = _spread_over_updates(samples, required_pairs, options.length_bucket)
+            parts.append((samples, [*map(_as_array, spread)]))
         updates = Updates.empty()
         for number in range(len(groups)):
-            for visits, of_updates in parts:
-                for micro_batch in visits.cut_micro_batches(of_updates[number]):
-                    updates.add_micro_batch(micro_batch, visits.number, visits.count)
-            updates.close(sum(visits.pairs(of_updates[number]) for visits, of_updates in parts))
+            for samples, of_updates in parts:
+                for micro_batch in samples.cut_micro_batches(of_updates[number]):
+                    updates.add_micro_batch(micro_batch, samples.number, samples.count)
+            updates.close(sum(samples.pairs(of_updates[number]) for samples, of_updates in parts))
         return cls(options.seed, options.step, updates, tuple(ends), cut)
 
     def __len__(self) -> int:
@@ -194,20 +194,20 @@ def _as_array(samples: Sequence[int]) -> array[int]:
     return array("Q", samples)
 
 
-class _Visits:
-    """The visits to one source: their order, and the pairs and slots of each. A visit is one integer, epoch * count +
+class _Samples:
+    """The samples of one source: their order, and the pairs and slots of each. A sample is one integer, epoch * count +
     index.
 
     count  examples of the source
     limit  pairs of the source in an update
     """
 
-    def __init__(self, pool: DataStream, number: int, options: PlanOptions, limit: float) -> None:
-        if not len(pool.source.examples):
+    def __init__(self, stream: DataStream, number: int, options: PlanOptions, limit: float) -> None:
+        if not len(stream.source.examples):
             raise DataError("the split has no examples to train on")
-        self.pool, self.number, self.options, self.limit = pool, number, options, limit
+        self.stream, self.number, self.options, self.limit = stream, number, options, limit
         sized = options.length_bucket > 1 or options.micro_batch_size < limit
-        self.measures = pool.source.measures or Measures.of(pool.source.examples, pool.collate, sized)
+        self.measures = stream.source.measures or Measures.of(stream.source.examples, stream.collate, sized)
         self.sized, self.count = sized, len(self.measures)
         self._slots = lru_cache(max(2, CACHED_LENGTHS // self.count))(self._slots_of)
         self._mean = lru_cache(2)(self._mean_slots)
@@ -240,8 +240,8 @@ class _Visits:
     def _examples_by_file(self) -> dict[int, array[int]]:
         """The examples of each file."""
         files: dict[int, array[int]] = {}
-        for index, example in enumerate(self.pool.source.examples):
-            files.setdefault(self.pool.collate.file_of(example), array("I")).append(index)
+        for index, example in enumerate(self.stream.source.examples):
+            files.setdefault(self.stream.collate.file_of(example), array("I")).append(index)
         return files
 
     def endless(self) -> Iterator[int]:
@@ -251,12 +251,12 @@ class _Visits:
         for epoch in itertools.count():
             yield from self.order(epoch, self.draw("order", epoch))
 
-    def pairs(self, visits: Sequence[int]) -> int:
+    def pairs(self, samples: Sequence[int]) -> int:
         pairs, count = self.measures.pairs, self.count
-        return sum([pairs[visit % count] for visit in visits])
+        return sum([pairs[sample % count] for sample in samples])
 
-    def slots(self, visit: int) -> float:
-        return self._slots(visit // self.count)[visit % self.count]
+    def slots(self, sample: int) -> float:
+        return self._slots(sample // self.count)[sample % self.count]
 
     @cached_property
     def _total_pairs(self) -> int:
@@ -269,9 +269,9 @@ class _Visits:
             return array("d", [1.0]) * self.count
         if self.measures.complete:
             return self.measures.slots_in(epoch, place)
-        collate = self.pool.collate
-        resolved = (place.resolve(example, epoch) for example in self.pool.source.examples)
-        tails = collate.tails(self.pool.source.examples)
+        collate = self.stream.collate
+        resolved = (place.resolve(example, epoch) for example in self.stream.source.examples)
+        tails = collate.tails(self.stream.source.examples)
         return array("d", [collate.prefix(example) + tail for example, tail in zip(resolved, tails, strict=True)])
 
     def _mean_slots(self, epoch: int) -> float:
@@ -279,77 +279,77 @@ class _Visits:
         return SLACK * self.options.micro_batch_size * sum(self._slots(epoch)) / max(1, self._total_pairs)
 
     def cut_micro_batches(self, group: Sequence[int]) -> list[list[int]]:
-        """Cuts an update's visits into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
+        """Cuts an update's samples into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
         slots exceed a budget."""
         budget, max_pairs = math.inf, self.options.micro_batch_size
         if group and max_pairs < self.limit:
             budget = self._mean(group[0] // self.count)
         micro_batches: list[list[int]] = []
         slots_left, pairs_left = 0.0, 0
-        for slots, visit in sorted(zip(map(self.slots, group), group, strict=True)):
+        for slots, sample in sorted(zip(map(self.slots, group), group, strict=True)):
             if pairs_left <= 0 or slots > slots_left:
                 micro_batches.append([])
                 slots_left, pairs_left = budget, max_pairs
-            micro_batches[-1].append(visit)
-            slots_left, pairs_left = slots_left - slots, pairs_left - self.measures.pairs[visit % self.count]
+            micro_batches[-1].append(sample)
+            slots_left, pairs_left = slots_left - slots, pairs_left - self.measures.pairs[sample % self.count]
         return micro_batches
 
 
-def _cut_at_limit(order: Sequence[int], visits: _Visits) -> list[list[int]]:
+def _cut_at_limit(order: Sequence[int], samples: _Samples) -> list[list[int]]:
     """Cuts `order` into groups that end once their pairs reach the limit."""
     groups: list[list[int]] = []
     group: list[int] = []
-    count, pairs, examples = 0, visits.measures.pairs, visits.count
-    for visit in order:
-        group.append(visit)
-        count += pairs[visit % examples]
-        if count >= visits.limit:
+    count, pairs, examples = 0, samples.measures.pairs, samples.count
+    for sample in order:
+        group.append(sample)
+        count += pairs[sample % examples]
+        if count >= samples.limit:
             groups.append(group)
             group, count = [], 0
     return groups + ([group] if group else [])
 
 
-def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[list[int]]:
+def _bucket_by_length(samples: _Samples, epoch: int, length_bucket: int) -> list[list[int]]:
     """Cuts an epoch into updates. Every `length_bucket` updates (at most a quarter of all, so that epochs differ)
     redistribute their examples by length; rows of equal length keep their order. The remainder goes to the next
     updates."""
-    draw = visits.draw("order", epoch)
-    groups = _cut_at_limit(visits.order(epoch, draw), visits)
+    draw = samples.draw("order", epoch)
+    groups = _cut_at_limit(samples.order(epoch, draw), samples)
     length_bucket = min(length_bucket, len(groups) // 4)
     if length_bucket < 2:
         return groups
     bucketed: list[list[int]] = []
     remaining: list[int] = []
     for first in range(0, len(groups), length_bucket):
-        remaining += [visit for group in groups[first : first + length_bucket] for visit in group]
-        cut = _cut_at_limit(sorted(remaining, key=visits.slots), visits)
-        carry_over = first + length_bucket < len(groups) and visits.pairs(cut[-1]) < visits.limit
+        remaining += [sample for group in groups[first : first + length_bucket] for sample in group]
+        cut = _cut_at_limit(sorted(remaining, key=samples.slots), samples)
+        carry_over = first + length_bucket < len(groups) and samples.pairs(cut[-1]) < samples.limit
         remaining = cut.pop() if carry_over else []
-        if visits.options.shuffle_files is not None:  # updates stay near their files
+        if samples.options.shuffle_files is not None:  # updates stay near their files
             draw.shuffle(cut)
         bucketed += cut
-    if visits.options.shuffle_files is None:
+    if samples.options.shuffle_files is None:
         draw.shuffle(bucketed)
     return bucketed
 
 
-def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[int]]:
+def _spread_over_updates(samples: _Samples, required_pairs: Sequence[float], length_bucket: int) -> list[list[int]]:
     """Cuts a source that repeats without end into its part of every update, with the required number of pairs. Every
     `length_bucket` updates redistribute these parts by length."""
-    groups = _deal_into_groups(visits.endless(), visits, required_pairs)
+    groups = _deal_into_groups(samples.endless(), samples, required_pairs)
     length_bucket = min(length_bucket, len(groups) // 4)
     for first in range(0, len(groups), length_bucket) if length_bucket > 1 else ():
         places = [*range(first, min(first + length_bucket, len(groups)))]
-        remaining = iter(sorted((visit for place in places for visit in groups[place]), key=visits.slots))
-        visits.draw("shared", first).shuffle(places)
-        cut = _deal_into_groups(remaining, visits, [required_pairs[place] for place in places])
+        remaining = iter(sorted((sample for place in places for sample in groups[place]), key=samples.slots))
+        samples.draw("shared", first).shuffle(places)
+        cut = _deal_into_groups(remaining, samples, [required_pairs[place] for place in places])
         cut[-1] += remaining
         for place, group in zip(places, cut, strict=True):
             groups[place] = group
     return groups
 
 
-def _deal_into_groups(order: Iterator[int], visits: _Visits, required_pairs: Sequence[float]) -> list[list[int]]:
+def _deal_into_groups(order: Iterator[int], samples: _Samples, required_pairs: Sequence[float]) -> list[list[int]]:
     """Cuts `order` into one group per number of `required_pairs`. A group ends once the pairs of all groups so far
     reach the sum required so far."""
     groups: list[list[int]] = []
@@ -357,7 +357,7 @@ def _deal_into_groups(order: Iterator[int], visits: _Visits, required_pairs: Seq
     for required in required_pairs:
         required_so_far += required
         groups.append([])
-        while taken < required_so_far - 1e-6 and (visit := next(order, None)) is not None:
-            groups[-1].append(visit)
-            taken += visits.measures.pairs[visit % visits.count]
+        while taken < required_so_far - 1e-6 and (sample := next(order, None)) is not None:
+            groups[-1].append(sample)
+            taken += samples.measures.pairs[sample % samples.count]
     return groups

@@ -1,6 +1,7 @@
 """The index of a store in many files: written once, mapped into memory; finds the file and rows of any image.
 
-The index is a file beside the stores: a line of JSON, padded to a multiple of 64 bytes, and three arrays:
+The index is a file beside the stores: a line with a checksum of all that follows it and with JSON, padded to a
+multiple of 64 bytes, and three arrays:
 
     keys   (n,)  UTF-8 of `width` bytes: the images, in the order of the files and in each as they were written
     ends   (n,)  int64: where the rows of an image end in its file
@@ -14,12 +15,13 @@ from __future__ import annotations
 import bisect
 import json
 import re
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import DataError
+from ..errors import DataError, regular
 from ..files import write_atomically
 from .multi_file import MultiFileStore, check_match, files_of
 from .store import IN_MEMORY, FeatureStore
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
     from ..parts import Record
 
-MAGIC = b"mmgen index 1 "
+MAGIC = b"mmgen index 2 "
+CHECKSUM = len(MAGIC) + 9  # first byte behind the checksum, 8 digits and a blank
 ALIGNED = 64
 LONGEST_LINE = 64 << 20
 OPEN = 128  # files at a time
@@ -79,18 +82,30 @@ def write_index(path: Path) -> int:
         "class_names": class_names,
         "fingerprint": first.fingerprint,
     }
-    line = MAGIC + json.dumps(header).encode()
-    line += b" " * (-(len(line) + 1) % ALIGNED) + b"\n"
+    line = json.dumps(header).encode()
+    line += b" " * (-(CHECKSUM + len(line) + 1) % ALIGNED) + b"\n"
 
     def write(partial: Path) -> None:
-        with partial.open("wb") as out:
-            out.write(line)
+        with partial.open("w+b") as out:
+            out.write(bytes(CHECKSUM) + line)
             for array in (all_keys, np.concatenate(ends).astype(np.int64), order):
                 out.write(array.tobytes())
                 out.write(bytes(-out.tell() % ALIGNED))
+            checksum = _checksum(out)
+            out.seek(0)
+            out.write(MAGIC + checksum + b" ")
 
     write_atomically(index_path(path), write)
     return len(all_keys)
+
+
+def _checksum(file: BinaryIO) -> bytes:
+    """CRC-32 of everything behind the place of the checksum, as 8 digits."""
+    file.seek(CHECKSUM)
+    total = 0
+    while piece := file.read(1 << 20):
+        total = zlib.crc32(piece, total)
+    return b"%08x" % total
 
 
 def _size_and_time(file: Path) -> tuple[int, int]:
@@ -118,12 +133,12 @@ class IndexedStore(MultiFileStore):
         self.path, self.window = path, window
         self._file = index_path(path)
         self._open_files: OrderedDict[int, IndexedFile] = OrderedDict()
-        with self._file.open("rb") as file:
-            line = file.readline(LONGEST_LINE)
         try:
-            if not line.startswith(MAGIC):
-                raise ValueError
-            header = json.loads(line.removeprefix(MAGIC))
+            with regular(self._file).open("rb") as file:
+                line = file.readline(LONGEST_LINE)
+                if not line.startswith(MAGIC) or line[len(MAGIC) : CHECKSUM - 1] != _checksum(file):
+                    raise ValueError
+            header = json.loads(line[CHECKSUM:])
             folder = path if path.is_dir() else path.parent
             self.files: Sequence[Path] = [folder / name for name, _, _ in header["files"]]
             self._states = [(size, time) for _, size, time in header["files"]]
@@ -134,7 +149,9 @@ class IndexedStore(MultiFileStore):
             self._class_names = tuple(map(str, header["class_names"]))
             self._keys, self._ends, self._order = self._map_arrays(len(line), self._starts[-1], int(header["key"]))
         except (ValueError, LookupError, TypeError, OSError, RecursionError):
-            raise DataError(f"{self._file}: damaged; write it again with `mmgen features index {path}`") from None
+            raise DataError(
+                f"{self._file}: damaged, or of an older version; write it again with `mmgen features index {path}`"
+            ) from None
         if self.files != files_of(path) or self._states != [_size_and_time(file) for file in self.files]:
             raise self._outdated_error()
 

@@ -49,6 +49,9 @@ def write_merged(path: Path, store: MultiFileStore, progress: Progress) -> None:
     ):
         for part in store.stores:
             for record in part.records():
-                writer.add(record)
+                try:
+                    writer.add(record)
+                except DataError as error:
+                    raise DataError(f"{part.path}: {error}; extract this shard again") from None
                 advance(1)
         writer.finish()

@@ -39,7 +39,7 @@ class FolderPictures:
 
 def folder_pictures(folder: str | Path, shard: Shard | None = None) -> Iterable[Picture]:
     """All images of a folder and its subfolders, or those of a shard, not yet opened: a list, or for more than
-    `images.LISTED` of them an iterable. Raises DataError if there are no images, or if two have the same key."""
+    `images.LISTED` of them an iterable. Raises DataError for a folder without images, or with two of the same key."""
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")

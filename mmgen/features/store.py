@@ -159,7 +159,7 @@ class FeatureStore:
             rows = {name: dataset[first:last] for name, dataset in self._row_arrays().items()}
         except OSError as error:
             raise DataError(
-                f"{self.path}: image '{key}' cannot be read: {_first_line(error)}; the file is damaged; create it again"
+                f"{self.path}: image '{key}' cannot be read: {_show_error(error)}; the file is damaged; create it again"
             ) from None
         boxes, scores, name_ids = (rows.get(name) for name in PER_REGION)
         return Record(
@@ -236,7 +236,7 @@ class FeatureStore:
             self._handles = {name: self._file[name] for name in self._dataset_names}
             self._memory = None
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-            raise DataError(f"{self.path}: not a feature store, or damaged: {_first_line(error)}") from None
+            raise DataError(f"{self.path}: not a feature store, or damaged: {_show_error(error)}") from None
 
     def _read_index(self) -> None:
         """Read the keys, and where the rows of each image end. Raises ValueError."""
@@ -307,6 +307,6 @@ def _has_nan(values: np.ndarray) -> bool:
     return bool((values != values).any())  # NaN
 
 
-def _first_line(error: Exception) -> str:
+def _show_error(error: Exception) -> str:
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     return str(text).strip().partition("\n")[0]

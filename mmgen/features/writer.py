@@ -36,7 +36,7 @@ def remove_leftovers(path: Path) -> None:
     if any(Path(f"{path}.{kind}").exists() for kind in ("partial", "lock")):
         with contextlib.closing(FeatureStore(path)) as store:
             fingerprint, dtype = store.fingerprint, store.describe()["dtype"]
-        # a folder that may only be read is no reason to end a run that only reads
+        # a run that only reads goes on where the folder cannot be written
         with contextlib.suppress(DataError, RunError, OSError), StoreWriter(path, fingerprint, dtype):
             pass
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
+from huggingface_hub import save_torch_state_dict
+from torch import Tensor
 
 from .. import API_VERSION, __version__
 from ..configs import BackboneConfig, FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
 from ..features.licenses import hub_license
 from ..files import clear_killed, write_folder, write_json
+from ..model import EMBEDDERS, Model
 from ..parts import Embedder, Extractor
 from ..recipe.tables import GENERATOR, parts_in
 from ..registry import installed
@@ -27,8 +32,8 @@ from ..storage.exports import (
     WEIGHTS,
     is_export,
     without_local_paths,
-    write_weights,
 )
+from ..storage.weights import state
 
 if TYPE_CHECKING:
     from .predictor import Predictor
@@ -63,11 +68,11 @@ def export(
         model, config = predictor.model, _config_table(predictor, extractor)
         (partial / BACKBONE).mkdir()
         model.backbone.save(partial / BACKBONE)
-        written = {f"embedders.{name}.": name in config["inputs"] for name in model.embedders}
+        written = {f"{EMBEDDERS}{name}.": name in config["inputs"] for name in model.embedders}
         pooled = any(predictor.recipe.objectives[name].pools for name in config["objectives"])
         written["backbone.pooler."] = pooled
         written |= {f"objectives.{name}.": name in config["objectives"] for name in model.objectives}
-        config["encoder_prefix"] = write_weights(model, written, partial, half)
+        config["encoder_prefix"] = _write_weights(model, written, partial, half)
         config["dtype"] = "bfloat16" if half else "float32"
         if config["objectives"] and predictor.model.vocabularies:
             saved = {name: list(classes) for name, classes in predictor.model.vocabularies.items()}
@@ -132,6 +137,45 @@ def _config_table(predictor: Predictor, extractor: bool) -> dict[str, Any]:
             **_backbone_license(exported.backbone),
         },
     }
+
+
+def _write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:
+    """Write the weights of a model: the encoder's into `backbone/`, for the library that it comes from, and all others
+    into `model.safetensors`. Returns the prefix of the encoder's weights in the model's names.
+
+    names  prefix of weights -> whether to write them
+    half   write floating-point weights as bfloat16
+    """
+    tensors = {
+        name: tensor
+        for name, tensor in state(model).items()
+        if next((written for prefix, written in names.items() if name.startswith(prefix)), True)
+    }
+    encoder = model.backbone.library_weights()
+    name_of = {id(tensor): name for name, tensor in tensors.items()}
+    prefixes = {
+        name_of[id(tensor)].removesuffix(name)
+        for name, tensor in encoder.items()
+        if id(tensor) in name_of and name_of[id(tensor)].endswith(name)
+    }
+    prefix = prefixes.pop() if len(prefixes) == 1 else ""
+    if prefix:
+        tensors = {
+            name: tensor
+            for name, tensor in tensors.items()
+            if not name.startswith(prefix) or encoder.get(name.removeprefix(prefix)) is not tensor
+        }
+        _save_sharded(encoder, folder / BACKBONE, half)
+    _save_sharded(tensors, folder, half)
+    return prefix
+
+
+def _save_sharded(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> None:
+    on_cpu = {
+        name: tensor.detach().cpu().to(torch.bfloat16 if half and tensor.is_floating_point() else tensor.dtype).clone()
+        for name, tensor in tensors.items()
+    }
+    save_torch_state_dict(on_cpu, folder, metadata={"format": "pt"})
 
 
 def _backbone_license(config: BackboneConfig) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RunError, UnavailableError
+from ..storage import recipe_file
 from ..storage.exports import BACKBONE, CARD, CONFIG, EXAMPLES, EXTRACTORS, SHARD, VOCABULARIES, is_export
 
 HUB = "hf:"
@@ -61,6 +62,12 @@ def find_folder(
             f"{text}: no such folder; for a model on the Hugging Face Hub write hf:{text}, for a folder ./{text}"
         )
     return path
+
+
+def check_folder(where: str) -> None:
+    """Raises RunError for a folder that does not exist, before torch is imported. Names of the hub are not checked."""
+    if not where.startswith(HUB) and not (folder := find_folder(where)).exists():
+        raise recipe_file.missing(folder)
 
 
 def _download(name: HubName, token: str | bool | None, cache_dir: str | Path | None, local_files_only: bool) -> Path:

@@ -27,7 +27,7 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
 from .hub import find_folder
 from .load_export import load_export
-from .predictor import Predictor, check_count
+from .predictor import Predictor
 from .query import Query
 from .query_names import StepNames, describe_steps, quote_name
 
@@ -225,15 +225,14 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
 def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
     """The decoding options: `Predictor.decoding(n)`, or, if `sets` override keys of decoding, the run's options with
     these overrides. Raises DataError and RecipeError."""
-    if n is not None:
-        check_count(n)
     keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
     try:
         return predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
     except DataError as error:
-        if n is None:
+        key, _, reason = str(error).partition(": ")
+        if n is None or key != "num_return_sequences":
             raise
-        raise RecipeError(f"--n {n}: {str(error).removeprefix('num_return_sequences: ')}") from None
+        raise RecipeError(f"--n {n}: {reason}") from None
 
 
 def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | None:

@@ -162,7 +162,7 @@ class Predictor:
         elif beside := [*(["n"] if n is not None else []), *chosen]:
             raise DataError(f"options replaces {' and '.join(beside)}; give one or the other")
         else:
-            options = self._checked_options(options)
+            options = self._check_options(options)
         return self._answer_call(query, values, options, batch_size)
 
     @overload
@@ -383,27 +383,30 @@ class Predictor:
         class lists (`DecodingConfig.for_texts`). `chosen`: options by name, over those of the recipe. Raises
         DataError."""
         if n is not None:
-            check_count(n)
+            _check_count(n)
+            if "num_return_sequences" in (chosen or ()):
+                raise DataError("n and num_return_sequences both set the number of texts; give one or the other")
         generator, options = self.recipe.generator, self.recipe.decoding
         if generator is None:  # the step predicts, and decoding has no effect
             return options
-        several = {} if n is None else {"num_return_sequences": n}
-        if n not in (None, 1) and not {*several} <= {*type(options).model_fields}:
-            raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
+        writes_one = DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
+        counted = "num_return_sequences" in type(options).model_fields
+        if n not in (None, 1) and not counted:
+            raise writes_one
         if not chosen:
             fitting = (texts for texts in options.for_texts(n or 1) if not generator.option_errors(texts))
             if (first := next(fitting, None)) is None:
-                raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
+                raise writes_one
             return first
-        several = {name: value for name, value in several.items() if name in type(options).model_fields}
+        several = {"num_return_sequences": n} if counted and n is not None else {}
         try:
             options = type(options)(**{**dict(options), **chosen, **several})
         except ValidationError as error:
             place, text = describe_mistake(type(options), error.errors()[0])
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
-        return self._checked_options(options)
+        return self._check_options(options)
 
-    def _checked_options(self, options: DecodingConfig) -> DecodingConfig:
+    def _check_options(self, options: DecodingConfig) -> DecodingConfig:
         """The options. Raises DataError for those of another class, for those that the generator refuses, and for too
         many texts."""
         generator, options_class = self.recipe.generator, type(self.recipe.decoding)
@@ -468,7 +471,7 @@ class Predictor:
         return values
 
 
-def check_count(n: object) -> None:
+def _check_count(n: object) -> None:
     """Raises DataError unless `n` is a number of texts that a query may ask for."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise DataError("n must be a positive integer")

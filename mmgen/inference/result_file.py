@@ -9,13 +9,13 @@ from typing import Any
 
 from ..configs import MetricConfig
 from ..data.datasets import build_split
-from ..errors import DataError, RunError, did_you_mean
+from ..errors import DataError, RunError
 from ..progress import Progress
 from ..reading.results import ResultFiles
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
-from ..registry import Registry, installed
+from ..registry import Registry, find_format, installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
 from .export_with_data import DataSource, predictions_of, with_data
@@ -43,10 +43,12 @@ def result_file(
     judge, files = _find_format(form, registry)
     recipe = folder.recipe(registry)
     data_settings = [setting for setting in sets if _is_data_setting(setting)]
+    steps = steps or [_last_step(folder, recipe, judge, form)]
+    _check_used(recipe, steps, data_settings)
     data_recipe = with_settings(recipe, data_settings, registry) if data_settings else recipe
     values: dict[str, Any] = {}
     predicted_examples: dict[str, Example] = {}
-    for step in steps or [_last_step(folder, recipe, judge, form)]:
+    for step in steps:
         if step in recipe.steps and (reason := mismatch(data_recipe, step, judge, form)):
             raise RunError(f"{path}: {reason}; choose another step with --step")
         run = load_run(path, step, sets=[setting for setting in sets if setting not in data_settings])
@@ -74,15 +76,16 @@ def result_file_of_export(
 
 
 def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], ResultFiles]:
-    """The metric with this result format, and the format. Raises DataError for an unknown format."""
-    formats: dict[str, tuple[type[MetricConfig], ResultFiles]] = {}
-    for part in registry.of_kind("metric"):
-        if issubclass(part.config, MetricConfig) and (files := part.config.result_files()):
-            formats[files.name] = part.config, files
-    if form not in formats:
-        available = ", ".join(sorted(formats)) or "none; install the package of a task"
-        raise DataError(f"--as {form}: unknown result format{did_you_mean(form, formats)}; available: {available}")
-    return formats[form]
+    """The metric with this result format, and the format. Raises DataError for an unknown format, PluginError if two
+    plugins have one."""
+    formats = [
+        (part, files)
+        for part in registry.of_kind("metric")
+        if issubclass(part.config, MetricConfig) and (files := part.config.result_files())
+    ]
+    part, files = find_format("result format", form, formats)
+    assert issubclass(part.config, MetricConfig)
+    return part.config, files
 
 
 def _is_data_setting(setting: str) -> bool:
@@ -93,6 +96,16 @@ def _is_data_setting(setting: str) -> bool:
         isinstance(settings, dict) and set(settings) <= {"data"} for settings in steps.values()
     )
     return set(table) <= {"data", "steps"} and only_data
+
+
+def _check_used(recipe: Recipe, steps: Sequence[str], settings: Sequence[str]) -> None:
+    """Raises DataError for a setting of the recipe's data if all steps are scored on their own data."""
+    all_have_data = all(step in recipe.steps and recipe.scored_data(step) for step in steps)
+    for setting in settings:
+        if all_have_data and "data" in setting_table(setting)[0]:
+            raise DataError(
+                f"--set {setting}: step '{steps[0]}' is scored on its own data; write --set steps.{steps[0]}.{setting}"
+            )
 
 
 def _last_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> str:

@@ -105,7 +105,7 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < first["queries"]:
                 raise DataError(f"{file}:{place}: has no number of a query; run again with --shard {shard}")
             if number in answers:
-                raise DataError(f"{file}:{place}: query {number} ('{line.get('id')}') is answered twice; run it again")
+                raise DataError(f"{file}:{place}: query {number} ({line.get('id')!r}) is answered twice; run it again")
             answers[number] = line
     if lacking := first["queries"] - len(answers):
         missing = (number for number in range(first["queries"]) if number not in answers)

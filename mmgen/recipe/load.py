@@ -114,12 +114,12 @@ def resolve(
     recipe = check.top({**values, **({"data": data} if data else {}), **built})
     check.check_references(built)
     if check.problems:
-        raise RecipeError("\n".join(sorted(check.problems, key=_line_number)))
+        raise RecipeError("\n".join(sorted(check.problems, key=_place_of_problem)))
     assert recipe is not None  # it is None only with a problem
     return recipe
 
 
-def _line_number(problem: str) -> tuple[str, int]:
+def _place_of_problem(problem: str) -> tuple[str, int]:
     """The file and line of a problem, by which problems are sorted."""
     file, _, rest = problem.partition(":")
     number = rest.partition(":")[0]

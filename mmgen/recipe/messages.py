@@ -37,7 +37,7 @@ def describe_mistake(
     cls: type[Config], mistake: Mapping[str, Any], more_keys: Iterable[str] = (), keys: str = ""
 ) -> tuple[tuple[str, ...], str]:
     """The key that a pydantic error is about, within a config's table, and the message about its value. `more_keys`:
-    keys of the table besides the config's. `keys`: what is said of a key that resembles no other."""
+    keys of the table besides the config's. `keys`: the end of the message about a key that resembles none of these."""
     key = tuple(str(name) for name in mistake["loc"])
     kind = mistake["type"]
     if kind == "extra_forbidden":

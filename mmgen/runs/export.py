@@ -10,14 +10,14 @@ from typing import Any
 
 from ..configs import DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..data.part_checks import Examples
-from ..errors import DataError, MmgenError, RunError, did_you_mean
+from ..errors import DataError, MmgenError, RunError
 from ..features.stores import open_store
 from ..files import image_key, write_folder
 from ..parts import FailedImage, Picture, Record
 from ..progress import Progress
 from ..reading.export import Exported, ExportedPicture, Exporter
 from ..recipe.tables import Recipe
-from ..registry import Registry
+from ..registry import Registry, find_format
 
 PLAIN = re.compile(r"[\w@][\w.@ +-]*")  # keys of pictures that may name files
 
@@ -33,23 +33,20 @@ class Summary:
 
 
 def find_exporter(name: str, registry: Registry) -> Exporter:
-    """The exporter of a format. Raises MmgenError for an unknown format."""
-    exporters = {
-        form.name: form
+    """The exporter of a format. Raises DataError for an unknown format, PluginError if two plugins have one."""
+    exporters = [
+        (part, form)
         for part in registry.of_kind("dataset")
         if issubclass(part.config, DatasetConfig)
         for form in part.config.exporters()
-    }
-    if name not in exporters:
-        known = ", ".join(sorted(exporters)) or "none"
-        raise MmgenError(f"--as {name}: unknown format{did_you_mean(name, exporters)}; available: {known}")
-    return exporters[name]
+    ]
+    return find_format("format", name, exporters)[1]
 
 
 def find_feature_format(recipe: Recipe, registry: Registry) -> type[ExtractorConfig] | None:
     """The extractor whose format the recipe's features can be exported in, the first by name; None for a recipe
     without an input of stored features. Raises MmgenError if no plugin has such a format."""
-    if _feature_source(recipe) is None:
+    if _find_feature_source(recipe) is None:
         return None
     for part in registry.of_kind("extractor"):
         if issubclass(part.config, ExtractorConfig) and part.config.exported_as:
@@ -109,7 +106,7 @@ def _write_splits(
         )
     data = form.write(Exported(splits, dataset.vocabularies(), pictures), folder)
     sizes = {key: (picture.width, picture.height) for key, picture in pictures.items()}
-    source = _feature_source(recipe)
+    source = _find_feature_source(recipe)
     feature_count = 0
     if features and source:
         shown_pictures = (picture for picture in dataset.pictures() if picture.key in shown_keys)
@@ -137,7 +134,7 @@ def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) ->
     return saved
 
 
-def _feature_source(recipe: Recipe) -> FeaturesConfig | None:
+def _find_feature_source(recipe: Recipe) -> FeaturesConfig | None:
     return next((config for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
 
 

@@ -209,7 +209,11 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
 
     tables = report.write_tables(recipe, folder, datasets)
     if not tables:
-        progress.say("no table and no page yet, because no step is finished")
+        progress.say(
+            "no table and no page yet, because no step with scores is finished"
+            if any(step.evaluate for step in recipe.steps.values())
+            else "no table and no page, because every step has evaluate = false; losses are in steps/STEP/log.jsonl"
+        )
         return []
     shown = [seed_table or table for table, seed_table in tables]
     report.try_page(recipe, folder, datasets, shown, load, progress)

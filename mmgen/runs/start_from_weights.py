@@ -22,7 +22,7 @@ from ..errors import DataError, MmgenError, PluginError, RunError
 from ..features.fingerprints import same
 from ..files import file_digest, read_table, write_json
 from ..inference.hub import find_folder
-from ..model import Model
+from ..model import EMBEDDERS, Model
 from ..parts import Part
 from ..progress import Progress
 from ..recipe.layers import Layered
@@ -189,7 +189,7 @@ def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
         if name in model.inputs:
             embedder_class = type(recipe.inputs[name])
             parts.append(
-                StepPart(f"input '{name}'", "embedder", embedder_class, f"embedders.{name}.", model.embedders[name])
+                StepPart(f"input '{name}'", "embedder", embedder_class, f"{EMBEDDERS}{name}.", model.embedders[name])
             )
     for name in settings.objectives:
         if name == GENERATOR:

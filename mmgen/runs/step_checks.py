@@ -10,7 +10,7 @@ from ..data.datasets import Datasets
 from ..data.part_checks import check_reads
 from ..data.seeds import resolve
 from ..errors import DataError
-from ..model import Model
+from ..model import EMBEDDERS, Model
 from ..parts import Reader
 from ..recipe.tables import Recipe
 from ..tensors import Example
@@ -66,7 +66,7 @@ def check_training_patterns(name: str, recipe: Recipe, model: Model) -> None:
     for key in ("freeze", "learning_rates"):
         patterns = getattr(training, key)
         place = () if patterns == getattr(recipe.training, key) else ("steps", name)
-        checked = [p for p in patterns if not (lacks_inputs and p.startswith(("*", "?", "[", "embedders.")))]
+        checked = [p for p in patterns if not (lacks_inputs and p.startswith(("*", "?", "[", EMBEDDERS)))]
         check_patterns(model, checked, (*place, "training", key))
 
 

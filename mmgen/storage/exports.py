@@ -1,4 +1,4 @@
-"""The files of an export, written and read: config.json, vocabularies, weights and their shapes; no local paths.
+"""The files of an export, read: config.json, vocabularies, weights and their shapes; no local paths.
 
 config.json          the step, its parts' configs, decoding, plugins, licences
 model.safetensors    weights, in shards with an index over 5 GB
@@ -13,16 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from huggingface_hub import save_torch_state_dict
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
 from ..files import check_table, open_tensors, read_table
-from ..model import Model
-from .weights import state
+
+if TYPE_CHECKING:  # a folder that is missing or of another kind is refused before torch is imported
+    from torch import Tensor
 
 FORMAT_VERSION = 1
 CONFIG, VOCABULARIES, CARD = "config.json", "vocabularies.json", "README.md"
@@ -88,45 +85,6 @@ def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:
     if not all(isinstance(classes, list) for classes in saved.values()):
         raise RunError(f"{path}: damaged: 'vocabularies' must be lists; {COMPLETE}")
     return {name: tuple(map(str, classes)) for name, classes in saved.items()}
-
-
-def write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:
-    """Write the weights of a model: the encoder's into `backbone/`, for the library that it comes from, and all others
-    into `model.safetensors`. Returns the prefix of the encoder's weights in the model's names.
-
-    names  prefix of weights -> whether to write them
-    half   write floating-point weights as bfloat16
-    """
-    tensors = {
-        name: tensor
-        for name, tensor in state(model).items()
-        if next((written for prefix, written in names.items() if name.startswith(prefix)), True)
-    }
-    encoder = model.backbone.library_weights()
-    name_of = {id(tensor): name for name, tensor in tensors.items()}
-    prefixes = {
-        name_of[id(tensor)].removesuffix(name)
-        for name, tensor in encoder.items()
-        if id(tensor) in name_of and name_of[id(tensor)].endswith(name)
-    }
-    prefix = prefixes.pop() if len(prefixes) == 1 else ""
-    if prefix:
-        tensors = {
-            name: tensor
-            for name, tensor in tensors.items()
-            if not name.startswith(prefix) or encoder.get(name.removeprefix(prefix)) is not tensor
-        }
-        _save_sharded(encoder, folder / BACKBONE, half)
-    _save_sharded(tensors, folder, half)
-    return prefix
-
-
-def _save_sharded(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> None:
-    on_cpu = {
-        name: tensor.detach().cpu().to(torch.bfloat16 if half and tensor.is_floating_point() else tensor.dtype).clone()
-        for name, tensor in tensors.items()
-    }
-    save_torch_state_dict(on_cpu, folder, metadata={"format": "pt"})
 
 
 def read_weights(folder: Path, prefix: str) -> dict[str, Tensor]:

@@ -24,14 +24,14 @@ WORTH_KEEPING = 100_000  # samples of a plan, at least
 MADE_FROM = "made from"
 
 
-def make_plan(folder: Path, pools: Sequence[DataStream], options: PlanOptions, writes: bool) -> Plan:
+def make_plan(folder: Path, streams: Sequence[DataStream], options: PlanOptions, writes: bool) -> Plan:
     """`Plan.make`, or the plan that an earlier start made from the same sizes and options and left in the step's
     folder. `writes`: whether this process writes the file of a large plan."""
-    if any(pool.source.stream for pool in pools):
+    if any(stream.source.stream for stream in streams):
         return stream_plan(options)
-    made_from, path = _made_from(pools, options), folder / NAME
+    made_from, path = _made_from(streams, options), folder / NAME
     if made_from is None:
-        return Plan.make(pools, options)
+        return Plan.make(streams, options)
     with contextlib.suppress(RunError, LookupError, ValueError):  # no file, or a damaged one
         tensors, about = read_tensors(path)
         if about.get(MADE_FROM) == made_from:
@@ -41,7 +41,7 @@ def make_plan(folder: Path, pools: Sequence[DataStream], options: PlanOptions, w
             return Plan(
                 options.seed, options.step, Updates(**columns), tuple(json.loads(about["epochs"])), int(about["cut"])
             )
-    created = Plan.make(pools, options)
+    created = Plan.make(streams, options)
     if writes and isinstance(created.updates, Updates) and len(created.updates.indices) >= WORTH_KEEPING:
         columns = {name: getattr(created.updates, name) for name in Updates.KINDS}
         tensors = {name: torch.frombuffer(column, dtype=torch.uint8) for name, column in columns.items()}
@@ -57,18 +57,18 @@ def _parse_column(kind: str, content: bytes) -> array[int]:
     return column
 
 
-def _made_from(pools: Sequence[DataStream], options: PlanOptions) -> str | None:
+def _made_from(streams: Sequence[DataStream], options: PlanOptions) -> str | None:
     """A digest of all that a plan follows from: options, sizes of examples, and code. None if the sizes are not known,
     or not all of them."""
     if options.shuffle_files is not None:  # the files of the features are not among the sizes
         return None
     code = [file_digest(Path(module.__file__ or "")) for module in (example_sizes, plan, seeds)]
     digest = hashlib.sha256(repr((code, options)).encode())
-    for pool in pools:
-        sizes = pool.source.measures
+    for stream in streams:
+        sizes = stream.source.measures
         if sizes is None or not sizes.complete:
             return None
-        digest.update(repr((pool.source.share, sizes.table())).encode())
+        digest.update(repr((stream.source.share, sizes.table())).encode())
         for name in example_sizes.COLUMNS:
             column = getattr(sizes, name)
             digest.update(f"{name} {len(column)} ".encode())

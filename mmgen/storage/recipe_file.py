@@ -6,9 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..errors import RunError
 from ..registry import Registry
 
 STARTED = "started_in"  # the key; a path from the run's folder
+
+
+def missing(folder: Path) -> RunError:
+    """The error for a folder without a recipe.json."""
+    return RunError(f"{folder}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)")
 
 
 def started_in(folder: Path) -> str:

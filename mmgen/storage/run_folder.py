@@ -28,18 +28,13 @@ from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from . import plan_file, recipe_file, start_weights
 from .environment import environment, providers
+from .exports import is_export
 
 log = logging.getLogger("mmgen")
 
 
 LOCK = ".lock"
 NOT_TRAINED = ("decoding", "metrics", "probes")  # tables that weights do not depend on
-
-
-def _is_export(path: Path) -> bool:
-    from .exports import is_export  # imports torch, which a command that only reads a run's files does not need
-
-    return is_export(path)
 
 
 class RunFolder:
@@ -128,14 +123,12 @@ class RunFolder:
         needs them. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
-            if (self.path / "config.json").exists() and _is_export(self.path):
+            if (self.path / "config.json").exists() and is_export(self.path):
                 raise RunError(
                     f"{self.path}: an export, which has no data; `mmgen score`, `mmgen probe` and `mmgen predict --as` "
                     "take it with --data RECIPE; for anything else name a run folder"
                 )
-            raise RunError(
-                f"{self.path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
-            )
+            raise recipe_file.missing(self.path)
         saved = read_json(path)
         base = Path()
         if isinstance(saved, dict):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from ..errors import RunError
-from ..model import Model
+from ..model import EMBEDDERS, Model
 from ..recipe.tables import Recipe
 from .run_folder import RunFolder
 from .weights import load_state, read_tensors, state
@@ -34,7 +34,7 @@ def load_step(
     initial = state(model) if built is None else built
     read = inputs_of(recipe, [step])
     trained = {name for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].objectives}
-    parts = {f"embedders.{name}.": name in read for name in recipe.inputs}
+    parts = {f"{EMBEDDERS}{name}.": name in read for name in recipe.inputs}
     parts |= {f"objectives.{name}.": name in trained for name in recipe.objectives}
     for prefix, needed in parts.items():
         in_file, in_model = (any(key.startswith(prefix) for key in part) for part in (tensors, initial))

@@ -49,8 +49,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     file, even if only one bit has changed."""
     with open_tensors(path, "has this step been run?") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        about = dict(json.loads((file.metadata() or {}).get(ABOUT, "{}")))
-    if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
+        saved = (file.metadata() or {}).get(ABOUT)
+        about = dict(json.loads(saved or "{}"))
+    if saved is not None and about.pop(CHECKSUM, None) != checksum(tensors, about):
         raise RunError(f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again")
     return tensors, about
 

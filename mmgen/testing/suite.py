@@ -59,7 +59,7 @@ class Suite(Generic[Tried]):
         config = self.config()
         name = type(config).__name__
         values, source = json.loads(config.model_dump_json()), f"JSON of a {name} in a run folder"
-        restored = part_from(type(config), config.type, (), _registry_of(config), values=values, source=source)
+        restored = part_from(type(config), config.type, (), _make_registry(config), values=values, source=source)
         changed = [field for field in type(config).model_fields if getattr(restored, field) != getattr(config, field)]
         assert restored == config, (
             f"{name} changes when read from the JSON of a run folder ({', '.join(changed) or 'no equality'}); "
@@ -98,7 +98,7 @@ class Suite(Generic[Tried]):
         assert described, f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`"
 
 
-def _registry_of(config: PartConfig) -> Registry:
+def _make_registry(config: PartConfig) -> Registry:
     """A registry of a config and the parts in it, which need not be installed."""
     source = Source("suite", "suite", "")
     parts = {

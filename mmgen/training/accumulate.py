@@ -51,15 +51,15 @@ class Means:
 
 @dataclass(frozen=True)
 class Material:
-    """The training data of a step: `plan` says which of the pools' examples an update takes."""
+    """The training data of a step: `plan` says which of the streams' examples an update takes."""
 
     plan: Plan
-    pools: Sequence[DataStream]
+    streams: Sequence[DataStream]
 
     @property
     def cells(self) -> list[Cell]:
         """All losses of all sources."""
-        return [(number, name) for number, pool in enumerate(self.pools) for name in pool.collate.losses]
+        return [(number, name) for number, stream in enumerate(self.streams) for name in stream.collate.losses]
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -73,10 +73,10 @@ class Material:
     def cut(self, number: int, micro: int, times: int) -> list[list[tuple[Example, int]]]:
         """The examples of an update's micro-batch, each with its epoch, halved `times` times. A single example is split
         by its questions; a single pair is not split."""
-        pool = self.pools[self.source(number, micro)]
-        pieces = [[(pool.examples[visit.index], visit.epoch) for visit in self.plan.updates[number][micro]]]
+        stream = self.streams[self.source(number, micro)]
+        pieces = [[(stream.examples[sample.index], sample.epoch) for sample in self.plan.updates[number][micro]]]
         for _ in range(times):
-            pieces = [half for piece in pieces for half in halves(piece, pool.cut_in_two)]
+            pieces = [half for piece in pieces for half in halves(piece, stream.cut_in_two)]
         return pieces
 
     def pieces(self, number: int, micro: int, full_batch: Batch, times: int) -> Iterator[Piece]:
@@ -84,9 +84,9 @@ class Material:
         if not times:
             yield (micro,), full_batch
             return
-        pool = self.pools[self.source(number, micro)]
-        for piece, visited in enumerate(self.cut(number, micro, times)):
-            yield (micro, piece, times), pool.batch(visited)
+        stream = self.streams[self.source(number, micro)]
+        for piece, examples in enumerate(self.cut(number, micro, times)):
+            yield (micro, piece, times), stream.batch(examples)
 
     def passes(self, number: int, times: int, world: int) -> int:
         """The largest number of forward passes that a process makes in an update."""
@@ -156,7 +156,7 @@ class Accumulator:
         counts_by_loss, sums_by_cell = _by_name(counts), dict(zip(counts, sums, strict=True))
         by_source: dict[str, dict[str, float]] = {}
         for (number, name), total in sums_by_cell.items():
-            of_source = by_source.setdefault(self.material.pools[number].source.name, {})
+            of_source = by_source.setdefault(self.material.streams[number].source.name, {})
             of_source[name] = total / counts[number, name]
         return Means(
             loss, {name: total / counts_by_loss[name] for name, total in _by_name(sums_by_cell).items()}, by_source

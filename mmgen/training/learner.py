@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import RunError
-from ..model import Gradients, Model
+from ..model import EMBEDDERS, Gradients, Model
 from ..objectives import BatchObjective
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..parts import Backbone
@@ -124,7 +124,7 @@ class Learner:
             "epoch": self.plan.epoch(number),
             "loss": means.loss,
             **({"losses": means.by_loss} if len(self.material.losses) > 1 else {}),
-            **({"sources": means.by_source} if len(self.material.pools) > 1 else {}),
+            **({"sources": means.by_source} if len(self.material.streams) > 1 else {}),
             **rates(self.optimizer),
             **clipped,
         }
@@ -193,7 +193,7 @@ class Learner:
 
     def _trained_state(self) -> dict[str, Tensor]:
         step = self.context.step
-        parts = ["backbone." if part == "backbone" else f"embedders.{part}." for part in step.train]
+        parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in step.train]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
         return {name: tensor for name, tensor in self._named_tensors().items() if name.startswith((*parts, *heads))}
 

@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 
 from ..data.plan import Plan
 from ..errors import DataError, RunError, did_you_mean
-from ..model import Model
+from ..model import EMBEDDERS, Model
 from ..recipe.tables import Step
 from ..recipe.training import Training
 from .bert_adam import BertAdam
@@ -74,7 +74,7 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     groups: dict[tuple[tuple[str, str], float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((*_peak_rate(name, training), decay), []).append(parameter)
+        groups.setdefault((*_choose_peak_rate(name, training), decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
         raise RunError(f"a step that trains {', '.join(step.train)} has no trainable parameters{left}")
@@ -89,13 +89,13 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
 
 
-def _peak_rate(name: str, training: Training) -> tuple[tuple[str, str], float]:
+def _choose_peak_rate(name: str, training: Training) -> tuple[tuple[str, str], float]:
     """The highest learning rate of a parameter, after its place in the log: a key, and a pattern if the rate is that of
     the longest pattern that matches the name."""
     if matching := [pattern for pattern in training.learning_rates if fnmatchcase(name, pattern)]:
         pattern = max(matching, key=lambda pattern: (len(pattern), pattern))
         return ("learning_rates", pattern), training.learning_rates[pattern]
-    if training.input_learning_rate is not None and name.startswith("embedders."):
+    if training.input_learning_rate is not None and name.startswith(EMBEDDERS):
         return ("input_lr", ""), training.input_learning_rate
     return ("lr", ""), training.learning_rate
 

@@ -63,7 +63,7 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
     """The training data of a step, in the order and the batches of its seed and settings."""
     training, step = context.step.training, context.step
     place = RngKey(context.seed, context.name)
-    pools = [
+    streams = [
         DataStream(
             source,
             Collator(
@@ -76,9 +76,9 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         )
         for source in sources
     ]
-    for pool in pools:
-        if pool.source.stream:  # so that an objective that cannot train on a stream says so now
-            pool.batch([(example, 0) for example in pool.source.examples[:16]])
+    for stream in streams:
+        if stream.source.stream:  # so that an objective that cannot train on a stream says so now
+            stream.batch([(example, 0) for example in stream.source.examples[:16]])
     options = PlanOptions(
         seed=context.seed,
         step=context.name,
@@ -90,9 +90,9 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         shuffle_files=training.shuffle_files,
     )
     if training.shuffle_files is not None:
-        for reader in [reader for pool in pools for reader in pool.collate.readers.values()]:
+        for reader in [reader for stream in streams for reader in stream.collate.readers.values()]:
             reader.read_in_order(training.shuffle_files)
-    return Material(make_plan(context.folder, pools, options, context.accelerator.is_main_process), pools)
+    return Material(make_plan(context.folder, streams, options, context.accelerator.is_main_process), streams)
 
 
 def _warn_of_processes(context: StepContext, plan: Plan) -> None:
@@ -113,7 +113,7 @@ def _warn_of_processes(context: StepContext, plan: Plan) -> None:
 def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
     """Run the remaining updates. Returns a message about padding and waiting."""
     plan, cursor = learner.plan, learner.cursor
-    validation = any(pool.source.validation for pool in learner.material.pools)
+    validation = any(stream.source.validation for stream in learner.material.streams)
     before = plan.pairs(end=cursor.done)
     name = learner.context.name
     with learner.context.progress.task(f"{name}: training", plan.pairs(), "pairs", before) as advance:
@@ -147,7 +147,7 @@ def _waste_summary(learner: Learner, waiting: float) -> str:
 def _load_updates(learner: Learner) -> Iterator[Any]:
     accelerator, material = learner.accelerator, learner.material
     micro_batches = MicroBatches(
-        material.pools,
+        material.streams,
         material.plan,
         start=learner.cursor.done,
         rank=accelerator.process_index,
@@ -160,7 +160,7 @@ def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
     """Add the summary of an epoch to the last record of the log."""
     record, events, name = learner.cursor.last, learner.context.events, learner.context.name
     record |= summarise_clipping(learner.cursor.records)
-    if any(pool.source.validation for pool in learner.material.pools):
+    if any(stream.source.validation for stream in learner.material.streams):
         if learner.stopping:
             learner.save()
             raise KeyboardInterrupt

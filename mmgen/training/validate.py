@@ -31,22 +31,22 @@ Result = TypeVar("Result")
 def validate(learner: Learner) -> dict[str, Any]:
     """For the log: the loss over all validation examples, each of its parts a mean over all of them; with several
     sources, also the loss of each source. The examples are divided among processes."""
-    model, pools = learner.model, learner.material.pools
+    model, streams = learner.model, learner.material.streams
     total, scores = in_eval_mode(
         model,
         lambda _: (
-            torch.stack([_total_loss(learner, pool) for pool in pools]),
+            torch.stack([_total_loss(learner, stream) for stream in streams]),
             _validation_scores(learner),
         ),  # (sources, 2, losses)
     )
     all_reduce_sum(learner.accelerator, [total])
     losses = {"validation_loss": _mean_loss(total.sum(0)), **({"validation_scores": scores} if scores else {})}
-    if len(pools) == 1:
+    if len(streams) == 1:
         return losses
     by_source = {
-        pool.source.name: source_total
-        for pool, source_total in zip(pools, total, strict=True)
-        if pool.source.validation
+        stream.source.name: source_total
+        for stream, source_total in zip(streams, total, strict=True)
+        if stream.source.validation
     }
     return {**losses, "validation_losses": {name: _mean_loss(source_total) for name, source_total in by_source.items()}}
 
@@ -80,24 +80,24 @@ def _mean_loss(total: Tensor) -> float:
     return sum(total / count for total, count in zip(*total.tolist(), strict=True) if count)
 
 
-def _total_loss(learner: Learner, pool: DataStream) -> Tensor:
+def _total_loss(learner: Learner, stream: DataStream) -> Tensor:
     """(2, losses) the weighted sum of every loss over this process's examples of a source, and its counts."""
     accelerator = learner.accelerator
     batch_size = (
         min(32, learner.training.micro_batch_size or 32) if learner.sharded else 32
     )  # a batch that cannot be split must fit
-    examples = pool.source.validation
+    examples = stream.source.validation
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, len(learner.material.losses), dtype=torch.float64, device=accelerator.device)
     if learner.whole_batch is not None:
-        total += _total_compared(learner, pool, learner.whole_batch)
-        if learner.whole_batch.objectives >= {*pool.collate.targets}:
+        total += _total_compared(learner, stream, learner.whole_batch)
+        if learner.whole_batch.objectives >= {*stream.collate.targets}:
             return total
     retry = learner.context.retry(
-        "validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=pool.collate.halves
+        "validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=stream.collate.halves
     )
-    measure = partial(_measure_losses, learner, pool)
-    for indices in by_length(pool.collate.slots(ours), batch_size):
+    measure = partial(_measure_losses, learner, stream)
+    for indices in by_length(stream.collate.slots(ours), batch_size):
         for _, loss in retry.over([ours[index] for index in indices], measure):
             total += loss
     if learner.sharded:  # all processes make as many passes as the first one, which has the most
@@ -107,11 +107,11 @@ def _total_loss(learner: Learner, pool: DataStream) -> Tensor:
     return total
 
 
-def _measure_losses(learner: Learner, pool: DataStream, examples: Sequence[Example]) -> Tensor:
+def _measure_losses(learner: Learner, stream: DataStream, examples: Sequence[Example]) -> Tensor:
     """(2, losses) of some examples. Raises RunError if a sharded model runs out of memory, since the other processes
     wait in the middle of a pass."""
     compared = learner.whole_batch.objectives if learner.whole_batch is not None else set()
-    batch = pool.collate(examples).to(learner.accelerator.device)
+    batch = stream.collate(examples).to(learner.accelerator.device)
     batch = replace(batch, targets={name: targets for name, targets in batch.targets.items() if name not in compared})
     try:
         loss = learner.loss(batch)
@@ -131,7 +131,7 @@ def _as_row(
     return torch.stack([torch.stack(weighted), none.new_tensor([counts.get(name, 0) for name in names])])
 
 
-def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch) -> Tensor:
+def _total_compared(learner: Learner, stream: DataStream, whole_batch: WholeBatch) -> Tensor:
     """(2, losses) of objectives that compare rows, over groups of `batch_size` pairs in the order of the data, divided
     among processes."""
     accelerator = learner.accelerator
@@ -139,7 +139,7 @@ def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch)
     retry = learner.context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept")
 
     def read(examples: Sequence[Example]) -> Batch:
-        batch = pool.collate(examples).to(accelerator.device)
+        batch = stream.collate(examples).to(accelerator.device)
         comparing = {name: targets for name, targets in batch.targets.items() if name in whole_batch.objectives}
         return replace(batch, targets=comparing)
 
@@ -148,7 +148,7 @@ def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch)
         by_name = whole_batch.features(batch).items()
         return batch.counts, [Rows((0, name), (), values) for name, values in by_name]
 
-    for number, group in enumerate(_group_by_pairs(pool, learner.training.batch_size)):
+    for number, group in enumerate(_group_by_pairs(stream, learner.training.batch_size)):
         if number % accelerator.num_processes != accelerator.process_index:
             continue
         counts, rows = Counter[str](), list[Rows]()
@@ -163,13 +163,13 @@ def _total_compared(learner: Learner, pool: DataStream, whole_batch: WholeBatch)
     return total
 
 
-def _group_by_pairs(pool: DataStream, batch_size: int) -> Iterator[list[Example]]:
+def _group_by_pairs(stream: DataStream, batch_size: int) -> Iterator[list[Example]]:
     """The validation examples in groups that end once their pairs reach `batch_size`."""
     group: list[Example] = []
     pairs = 0
-    for example in pool.source.validation:
+    for example in stream.source.validation:
         group.append(example)
-        pairs += pool.collate.pairs(example)
+        pairs += stream.collate.pairs(example)
         if pairs >= batch_size:
             yield group
             group, pairs = [], 0

@@ -51,22 +51,29 @@ def notes(settings: dict, unit: str) -> list[str]:
     """Lines that explain the table's numbers."""
     shape = settings["shape"]
     lines = [
-        f"{shape['layers']} layers, {shape['width']} wide, {shape['vocabulary']:,} words; prefix of "
+        f"{_count(shape['layers'], 'layer')}, {shape['width']} wide, {shape['vocabulary']:,} words; prefix of "
         f"{2 + shape['regions'] + shape['caption']} slots; "
-        f"{settings['tokens']} tokens per text, including the end token; batches of {settings['batch']} images; "
+        f"{settings['tokens']} tokens per text, including the end token; batches of "
+        f"{_count(settings['batch'], 'image')}; "
         f"{settings['precision']}{', compiled' if settings['compile'] else ''}",
-        f"{settings['accelerator'] or settings['processor']}, {settings['threads']} "
-        f"thread{'s' * (settings['threads'] != 1)}; torch {settings['torch']}, transformers {settings['transformers']}",
-        f"ms {unit}: median of {settings['rounds']} rounds, systems in turn; spread: (slowest - fastest) / median",
+        f"{settings['accelerator'] or settings['processor']}, {_count(settings['threads'], 'thread')}; torch "
+        f"{settings['torch']}, transformers {settings['transformers']}",
+        f"ms {unit}: median of {_count(settings['rounds'], 'round')}, systems in turn; "
+        "spread: (slowest - fastest) / median",
         f"times ours: median of the ratios of each round; counted: ratio of multiply-adds; * more than {NOTABLE:.0%} "
         "apart",
     ]
     if NAIVE in settings["systems"]:
         lines.append(
-            f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, scaled to one "
-            "question"
+            f"{NAIVE}: measured on {_count(min(NAIVE_IMAGES, settings['batch']), 'image')} with one question each, "
+            "scaled to one question"
         )
     return lines
+
+
+def _count(number: int, noun: str) -> str:
+    """`1 layer`, `12 layers`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def plain(results: Sequence[Result], settings: dict, unit: str) -> str:

@@ -15,6 +15,7 @@ from mmgen.errors import DataError
 from mmgen.files import refuse_overwriting
 from mmgen.progress import tell
 
+OBJECTS, ATTRIBUTES = "objects_vocab.txt", "attributes_vocab.txt"
 KEYS = {  # setting -> where config.yaml has it
     "pixel_mean": ("model", "pixel_mean"),
     "pixel_std": ("model", "pixel_std"),
@@ -55,14 +56,14 @@ def frcnn(folder: Path, out: Path) -> None:
     tensors = {name: published[name].clone() for name in published}
     about = {
         "settings": settings(folder / "config.yaml"),
-        "classes": _read_vocabulary(folder / "objects_vocab.txt"),
-        "attributes": _read_vocabulary(folder / "attributes_vocab.txt"),
+        "classes": _read_vocabulary(folder / OBJECTS),
+        "attributes": _read_vocabulary(folder / ATTRIBUTES),
     }
     network = network_of(tensors, about, folder)
-    count = network.roi_heads["box_predictor"]["cls_score"].out_features - 1
-    if about["classes"] and len(about["classes"]) != count:
-        names = folder / "objects_vocab.txt"
-        raise DataError(f"{names}: has {len(about['classes'])} names, but the network has {count} classes")
+    predictor = network.roi_heads["box_predictor"]
+    for kind, file, head in (("classes", OBJECTS, "cls_score"), ("attributes", ATTRIBUTES, "attr_score")):
+        if head in predictor and about[kind] and len(about[kind]) != (count := predictor[head].out_features - 1):
+            raise DataError(f"{folder / file}: has {len(about[kind])} names, but the network has {count} {kind}")
     write(out, tensors, {**about, "settings": asdict(network.settings)})
     tell(f"{out}: {len(tensors)} tensors")
 
@@ -71,9 +72,11 @@ def settings(path: Path) -> dict[str, Any]:
     """The settings in a published config.yaml; those that it lacks have their defaults. Raises DataError."""
     import yaml  # type: ignore[import-untyped]
 
+    from .network import MEANINGS, settings_of
+
     try:
         tables = _with_lower_keys(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or "not valid YAML"
         raise DataError(f"{path}: {reason}; use the config.yaml beside the published weights") from None
     values: dict[str, Any] = {}
@@ -85,6 +88,11 @@ def settings(path: Path) -> dict[str, Any]:
             values[name] = value
     if isinstance(values.get("overlaps"), float):
         values["overlaps"] = [values["overlaps"]]
+    if isinstance(wrong := settings_of(values), str):
+        key, value = ".".join(KEYS[wrong]).upper(), f"{values[wrong]!r:.60}"
+        raise DataError(
+            f"{path}: {key} must be {MEANINGS[wrong]}, but is {value}; use the config.yaml beside the published weights"
+        )
     return values
 
 
@@ -101,4 +109,9 @@ def _read_vocabulary(path: Path) -> list[str]:
     """The first name of every line ("stop sign,stopsign"); empty without the file."""
     if not path.is_file():
         return []
-    return [line.split(",")[0].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise DataError(f"{path}: {reason}; use the file of bottom-up-attention") from None
+    return [line.split(",")[0].strip() for line in lines if line.strip()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,17 @@ import numpy as np
 import torch
 from mmgen_vl.cnn import digest, extract_records, precision, with_license
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
 from mmgen.features.licenses import UNKNOWN, licenses
-from mmgen.files import open_tensors
+from mmgen.files import open_tensors, write_atomically
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import VisualGenome
-from .network import FasterRcnn, Settings
+from .network import MEANINGS, STRIDE, FasterRcnn, Settings, settings_of
 
 FILE = "visual_genome.safetensors"  # in an export
 TOP = 10  # classes of a region that are kept
@@ -79,10 +80,11 @@ class VisualGenomeRegions(Extractor):
 
 
 def resized(image: Image.Image, settings: Settings) -> torch.Tensor:
-    """Pixels (3, h, w), blue first, normalised: the shorter side has `min_size`, the longer at most `max_size`."""
+    """Pixels (3, h, w), blue first, normalised: the shorter side has `min_size`, the longer at most `max_size`; neither
+    is shorter than the stride of the maps."""
     scale = settings.min_size / min(image.size)
     scale = min(scale, settings.max_size / max(image.size))
-    width, height = (int(side * scale + 0.5) for side in image.size)
+    width, height = (max(int(side * scale + 0.5), STRIDE) for side in image.size)
     pixels = torch.from_numpy(np.array(image)).flip(2).permute(2, 0, 1).float()
     pixels = functional.interpolate(pixels.unsqueeze(0), (height, width), mode="bilinear", align_corners=False)[0]
     mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (settings.pixel_mean, settings.pixel_std))
@@ -93,20 +95,22 @@ def load(path: Path) -> tuple[FasterRcnn, dict[str, Any]]:
     """The network of a converted file in eval mode, and what the file says besides. Raises DataError."""
     again = "convert the published files again with `mmgen frcnn`"
     with open_tensors(path, "convert the published files with `mmgen frcnn`", again, DataError) as file:
-        about = json.loads((file.metadata() or {})["about"])
+        metadata = dict(file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata.get("crc32") != _checksum(tensors, metadata["about"]):
+            raise ValueError("checksum mismatch")
+        about = json.loads(metadata["about"])
     return network_of(tensors, about, path), about
 
 
 def network_of(tensors: dict[str, torch.Tensor], about: dict[str, Any], path: Path) -> FasterRcnn:
     """The network of tensors by the published names. Raises DataError for tensors that do not fit."""
     known = {field.name for field in fields(Settings)}
-    settings = {name: value for name, value in about["settings"].items() if name in known}
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
-    }
+    settings = settings_of({name: value for name, value in about["settings"].items() if name in known})
+    if isinstance(settings, str):
+        raise DataError(f"{path}: setting '{settings}' must be {MEANINGS[settings]}; convert the published files again")
     try:
-        network = FasterRcnn({name: tensor.shape for name, tensor in tensors.items()}, Settings(**values))
+        network = FasterRcnn({name: tensor.shape for name, tensor in tensors.items()}, settings)
         network.load_state_dict(tensors)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -116,4 +120,15 @@ def network_of(tensors: dict[str, torch.Tensor], about: dict[str, Any], path: Pa
 
 def write(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
     """Write a converted file, which `load` reads."""
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"about": json.dumps(about)})
+    tensors, text = {name: tensor.contiguous() for name, tensor in tensors.items()}, json.dumps(about)
+    content = save(tensors, {"about": text, "crc32": _checksum(tensors, text)})
+    write_atomically(path, lambda partial: partial.write_bytes(content))
+
+
+def _checksum(tensors: Mapping[str, torch.Tensor], about: str) -> str:
+    """CRC-32 over names, shapes, values and the text."""
+    total = zlib.crc32(about.encode())
+    for name, tensor in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
+        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, total)
+    return f"{total:08x}"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.ops import clip_boxes_to_image, nms, roi_pool
@@ -20,26 +21,55 @@ STRIDE = 16  # of the maps of the stage res4, in pixels
 HEAD = ("conv", "objectness_logits", "anchor_deltas")
 LARGEST_SCALE = math.log(1000 / 16)  # of a box's width or height, by which a proposal changes
 
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
+Side = Annotated[int, Field(ge=1, le=4000)]
+MEANINGS = {
+    "pixel_mean": "three numbers",
+    "pixel_std": "three numbers above 0",
+    "box_weights": "four numbers above 0",
+    "overlaps": "one or more numbers from 0 to 1",
+    "proposal_overlap": "a number from 0 to 1",
+    "anchor_offset": "a number",
+    "pooled": "a whole number from 1 to 64",
+    **dict.fromkeys(("min_size", "max_size"), "a whole number from 1 to 4000"),
+    **dict.fromkeys(("proposals_before", "proposals", "min_regions"), "a whole number from 1 to 100000"),
+    **dict.fromkeys(("caffe_maxpool", "stride_in_1x1", "halved"), "true or false"),
+}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class Settings:
     """What does not follow from the weights; defaults are those of the published config.yaml."""
 
-    pixel_mean: tuple[float, ...] = (102.9801, 115.9465, 122.7717)  # blue, green, red
-    pixel_std: tuple[float, ...] = (1.0, 1.0, 1.0)
-    min_size: int = 800  # shorter side of the picture, in pixels
-    max_size: int = 1333
+    pixel_mean: tuple[Number, Number, Number] = (102.9801, 115.9465, 122.7717)  # blue, green, red
+    pixel_std: tuple[Scale, Scale, Scale] = (1.0, 1.0, 1.0)
+    min_size: Side = 800  # shorter side of the picture, in pixels
+    max_size: Side = 1333
     caffe_maxpool: bool = True
     stride_in_1x1: bool = True
-    anchor_offset: float = 0.0
-    proposals_before: int = 6000  # before suppression
-    proposals: int = 300
-    proposal_overlap: float = 0.7
-    overlaps: tuple[float, ...] = (0.5, 0.6, 0.7)  # for the final boxes; the first that leaves enough counts
-    pooled: int = 14
-    box_weights: tuple[float, ...] = (10.0, 10.0, 5.0, 5.0)
+    anchor_offset: Number = 0.0
+    proposals_before: Count = 6000  # before suppression
+    proposals: Count = 300
+    proposal_overlap: Share = 0.7
+    overlaps: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.5, 0.6, 0.7)  # the first that leaves enough counts
+    pooled: Annotated[int, Field(ge=1, le=64)] = 14
+    box_weights: tuple[Scale, Scale, Scale, Scale] = (10.0, 10.0, 5.0, 5.0)
     halved: bool = False  # whether the last stage halves its maps, in place of dilation
-    min_regions: int = 36
+    min_regions: Count = 36
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings | str:
+    """The settings with these values, as JSON has them; the name of a wrong one."""
+    settings: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+    try:
+        return Settings(**settings)
+    except ValidationError as error:
+        return str(error.errors()[0]["loc"][0])
 
 
 class Detections(NamedTuple):

@@ -110,15 +110,15 @@ def write_tsv(path: Path, records: Iterable[Record], sizes: Mapping[str, tuple[i
                 "image_w": width,
                 "image_h": height,
                 "num_boxes": len(boxes),
-                "boxes": _encode(boxes),
-                "features": _encode(record.features),
+                "boxes": _to_base64(boxes),
+                "features": _to_base64(record.features),
             }
             file.write("\t".join(str(values[name]) for name in COLUMNS[6]) + "\n")
             count += 1
     return count
 
 
-def _encode(values: np.ndarray) -> str:
+def _to_base64(values: np.ndarray) -> str:
     return base64.b64encode(np.asarray(values, FLOATS).tobytes()).decode("ascii")
 
 

@@ -68,6 +68,9 @@ def serve(where: str, token_file: Path | None, window: float, **options: Any) ->
         )
     token = read_token(token_file)
     quiet()
+    from mmgen.inference.hub import check_folder
+
+    check_folder(where)
     from .server import Options, run
 
     logging.basicConfig(format="%(message)s")

@@ -1,4 +1,4 @@
-"""Refusals: requests that are not answered, with their status, and what a client is told of an error."""
+"""Refusals: requests that are not answered, with their status, and the text of an error for clients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Refusal(Exception):
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """What a client is told of an error. Errors of the program show nothing of its insides."""
+    """The text of an error for clients. Errors of the program show nothing of its insides."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, CancelledError):  # what was accepted was not answered before the service's end

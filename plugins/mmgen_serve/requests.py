@@ -31,7 +31,7 @@ from .refusals import Refusal
 DATA_URL = re.compile(r"data:[\w/+.-]*;base64,", re.IGNORECASE)
 PICTURE = "picture"
 LARGEST_SEED = 2**63 - 1
-ADVICE = 'add "{name}" to "inputs"'
+ADVICE = 'add "{name}" to "inputs", or a field "{name}" to a form'
 Body = TypeVar("Body", bound=Config)
 
 

@@ -63,6 +63,12 @@ def test_the_limit_of_texts_is_that_of_python(tmp_path, writing, sets):
     assert "1 to 100" in CliRunner().invoke(generate, ["--help"]).stdout
 
 
+def test_two_numbers_of_texts_are_refused(writing):
+    with pytest.raises(DataError) as error:
+        search_options(writing, 3, ["decoding.num_return_sequences=1"])
+    assert str(error.value) == "n and num_return_sequences both set the number of texts; give one or the other"
+
+
 def test_an_override_has_the_limit_too(writing):
     decoding = Decoding(do_sample=True, num_return_sequences=300)
     writing.recipe = writing.recipe.model_copy(update={"decoding": decoding})

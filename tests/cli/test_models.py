@@ -1,7 +1,10 @@
 """`mmgen export`, `mmgen push` and `mmgen info`."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from kit import toys
 
 STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes" / "seed-0"
@@ -19,6 +22,24 @@ def test_folders_without_a_model(tmp_path):
         1,
         "error: nowhere: not an export; write one with `mmgen export RUN FOLDER`\n",
     )
+
+
+@pytest.mark.slow
+def test_a_folder_that_does_not_exist_is_refused_before_torch_starts(tmp_path):
+    commands = [
+        ["info", "nowhere"],
+        ["export", "nowhere", "out"],
+        ["push", "nowhere", "hf:me/toy"],
+        ["serve", "nowhere"],
+    ]
+    script = f"""
+import sys
+from click.testing import CliRunner
+from mmgen.cli import main
+print(*[CliRunner().invoke(main, command).exit_code for command in {commands}], "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "1 1 1 1 False\n", done.stderr
 
 
 def test_a_run_is_described(tmp_path):

@@ -1,5 +1,6 @@
 """Ctrl-C, a scheduler's SIGTERM, an unwritable output: every command ends with one line, and says how to resume."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -99,6 +100,19 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
         1,
         "error: stopped; run the same command again to resume from the last checkpoint\n",
     )
+
+
+def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monkeypatch):
+    def load(*_):
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+        return SimpleNamespace(callbacks={}), {}
+
+    (tmp_path / "x.toml").write_text("")
+    monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
+    monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
+    stopped = CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")])
+    assert (stopped.exit_code, stopped.stderr) == (1, "error: stopped\n")
 
 
 def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):

@@ -1,11 +1,16 @@
 """The loader: independent of workers and processes."""
 
+import multiprocessing
+import os
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from kit import toys
 
+from mmgen.data import loader
 from mmgen.data.collate import Collator
 from mmgen.data.loader import MicroBatches, share, updates
 from mmgen.data.plan import Plan, PlanOptions
@@ -15,18 +20,18 @@ from mmgen.errors import DataError
 
 def plan(examples):
     options = PlanOptions(seed=0, step="s", epochs=2, batch_size=8, micro_batch_size=3)
-    return Plan.make(pools(toys.model(), examples), options)
+    return Plan.make(streams(toys.model(), examples), options)
 
 
-def pools(model, examples):
+def streams(model, examples):
     return [DataStream(Source(examples), Collator(model, ["caption"]))]
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_loader_workers_change_nothing(workers):
     model, examples = toys.model(), toys.examples(20)
-    loaded = list(updates(MicroBatches(pools(model, examples), plan(examples)), workers=workers))
-    expected = list(updates(MicroBatches(pools(model, examples), plan(examples))))
+    loaded = list(updates(MicroBatches(streams(model, examples), plan(examples)), workers=workers))
+    expected = list(updates(MicroBatches(streams(model, examples), plan(examples))))
     assert [number for number, _ in loaded] == list(range(len(plan(examples))))
     for (_, micros), (_, expected_micros) in zip(loaded, expected, strict=True):
         for (place, batch), (expected_place, expected_batch) in zip(micros, expected_micros, strict=True):
@@ -40,9 +45,9 @@ def test_loader_workers_change_nothing(workers):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_error_of_a_worker_is_the_readers_own_line(workers):
     model, examples = toys.model(), toys.examples(20)
-    worker_pools = pools(model, [replace(examples[0], inputs={}), *examples[1:]])
+    worker_streams = streams(model, [replace(examples[0], inputs={}), *examples[1:]])
     with pytest.raises(DataError) as error:
-        list(updates(MicroBatches(worker_pools, plan(examples)), workers=workers))
+        list(updates(MicroBatches(worker_streams, plan(examples)), workers=workers))
     assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
 
 
@@ -56,8 +61,36 @@ def test_processes_share_every_update_out_completely():
 
 def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
     model, examples = toys.model(), toys.examples(20)
-    all_updates = list(updates(MicroBatches(pools(model, examples), plan(examples))))
-    late = list(updates(MicroBatches(pools(model, examples), plan(examples), start=3)))
+    all_updates = list(updates(MicroBatches(streams(model, examples), plan(examples))))
+    late = list(updates(MicroBatches(streams(model, examples), plan(examples), start=3)))
     assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
         (n, [b.ids for _, b in micros]) for n, micros in all_updates[3:]
     ]
+
+
+def test_a_worker_of_a_killed_process_prints_no_broken_connection(monkeypatch):
+    """The connection breaks before the worker has another parent. Other errors, and those of a living process, are
+    printed."""
+    parents, printed = iter([7, 7, 7, 1]), []
+    monkeypatch.setattr(os, "getppid", lambda: next(parents, 7))
+    clock = iter(range(100))
+    monkeypatch.setattr(loader, "time", SimpleNamespace(sleep=lambda _: None, monotonic=lambda: next(clock) / 10))
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: printed.append(kind))
+    loader.end_quietly(0)
+    sys.excepthook(ConnectionResetError, ConnectionResetError(), None)
+    assert printed == []
+    for kind in (EOFError, ValueError):
+        sys.excepthook(kind, kind(), None)
+    assert printed == [EOFError, ValueError]
+
+
+def test_workers_have_it(monkeypatch):
+    """torch calls it in every worker before the first batch."""
+    called = multiprocessing.get_context("fork").Value("i", 0)
+
+    def init(worker):
+        called.value += 1
+
+    monkeypatch.setattr(loader, "end_quietly", init)
+    model, examples = toys.model(), toys.examples(6)
+    assert list(updates(MicroBatches(streams(model, examples), plan(examples)), workers=1)) and called.value == 1

@@ -39,18 +39,18 @@ def mixed(sources, lengths=None, **changes):
     return Plan.make([DataStream(source, lengths or Alike()) for source in sources], PlanOptions(**shape))
 
 
-def pools(model, examples):
+def streams(model, examples):
     return [DataStream(Source(examples), Collator(model, ["caption"]))]
 
 
-def visits(plan):
-    return [[visit for micro in update for visit in micro] for update in plan.updates]
+def samples(plan):
+    return [[sample for micro in update for sample in micro] for update in plan.updates]
 
 
 def test_every_example_is_visited_once_an_epoch():
     examples = toys.examples(30)
     new_plan = plan(examples)
-    assert Counter((v.index, v.epoch) for update in visits(new_plan) for v in update) == Counter(
+    assert Counter((v.index, v.epoch) for update in samples(new_plan) for v in update) == Counter(
         {(i, e): 1 for i in range(30) for e in range(2)}
     )
     assert len(new_plan) == new_plan.epochs[-1]
@@ -58,8 +58,8 @@ def test_every_example_is_visited_once_an_epoch():
 
 def test_an_update_takes_examples_until_its_pairs_are_reached():
     examples = toys.examples(40)
-    for update in visits(plan(examples))[:-1]:
-        pairs = [len(examples[visit.index].targets) for visit in update]
+    for update in samples(plan(examples))[:-1]:
+        pairs = [len(examples[sample.index].targets) for sample in update]
         assert sum(pairs) - max(pairs) < 8
 
 
@@ -68,7 +68,7 @@ def test_the_order_depends_on_seed_step_and_epoch_only():
     assert plan(examples) == plan(examples)
     assert plan(examples).updates != plan(examples, seed=1).updates
     assert plan(examples).updates != plan(examples, step="t").updates
-    first, second = visits(plan(examples))[0], visits(plan(examples))[plan(examples).epochs[0]]
+    first, second = samples(plan(examples))[0], samples(plan(examples))[plan(examples).epochs[0]]
     assert [v.index for v in first] != [v.index for v in second]
 
 
@@ -77,7 +77,7 @@ def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length(
     new_plan = plan(examples, epochs=5, batch_size=16)
     assert len(set(b - a for a, b in zip((0, *new_plan.epochs), new_plan.epochs, strict=False))) > 1
     for epoch, (first, last) in enumerate(zip((0, *new_plan.epochs), new_plan.epochs, strict=False)):
-        assert {visit.epoch for update in visits(new_plan)[first:last] for visit in update} == {epoch}
+        assert {sample.epoch for update in samples(new_plan)[first:last] for sample in update} == {epoch}
         assert new_plan.epoch(first) == epoch and epoch < new_plan.epoch(last - 1) < epoch + 1
 
 
@@ -97,7 +97,7 @@ def test_a_plan_of_updates_begins_like_one_of_epochs(number):
 def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
     example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
     new_plan = plan([example], epochs=30)
-    drawn = [new_plan.place.resolve(example, update[0].epoch).inputs["caption"] for update in visits(new_plan)]
+    drawn = [new_plan.place.resolve(example, update[0].epoch).inputs["caption"] for update in samples(new_plan)]
     assert set(drawn) == {"one", "two", "three"}
     assert resolve(example).inputs == {"caption": "one", "image": "key"}
 
@@ -128,7 +128,7 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
         return Collator(toys.model(max_tokens=30), inputs)
 
     (update,) = plan(examples, **sizes, lengths=slots("caption")).updates
-    assert [[visit.index % 2 for visit in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
+    assert [[sample.index % 2 for sample in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
     (unread,) = plan(examples, **sizes, lengths=slots()).updates
     assert [len(micro) for micro in unread] == [4] * 4
 
@@ -140,24 +140,24 @@ def test_buckets_redistribute_by_length_and_keep_every_example():
         plan(examples, epochs=3, batch_size=16, micro_batch_size=16, length_bucket=length_bucket, lengths=collator)
         for length_bucket in (1, 4)
     )
-    assert Counter((v.index, v.epoch) for update in visits(bucketed) for v in update) == Counter(
+    assert Counter((v.index, v.epoch) for update in samples(bucketed) for v in update) == Counter(
         {(i, e): 1 for i in range(150) for e in range(3)}
     )
-    pairs = [sum(len(examples[v.index].targets) for v in update) for update in visits(bucketed)]
+    pairs = [sum(len(examples[v.index].targets) for v in update) for update in samples(bucketed)]
     assert sum(count < 16 for count in pairs) <= 3 and max(pairs) < 16 + 4, "whole updates, but for one an epoch"
 
     def padding(new_plan):
         rows = [
             collator.slots([new_plan.place.resolve(examples[v.index], v.epoch) for v in update])
-            for update in visits(new_plan)
+            for update in samples(new_plan)
         ]
         return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
 
     assert padding(bucketed) < 0.5 * padding(plain)
-    sizes = [len(update) for update in visits(bucketed)]
+    sizes = [len(update) for update in samples(bucketed)]
     assert sizes != sorted(sizes) and sizes != sorted(sizes, reverse=True), "in an order that is drawn"
     epochs = [
-        {frozenset(v.index for v in update) for update in visits(bucketed)[first:last]}
+        {frozenset(v.index for v in update) for update in samples(bucketed)[first:last]}
         for first, last in itertools.pairwise([0, *bucketed.epochs])
     ]
     assert len(epochs[0] & epochs[1]) < 3, "every epoch redistributes"
@@ -175,7 +175,7 @@ def test_rows_of_one_length_stay_as_they_are_drawn():
         length_bucket=10,
         lengths=Collator(toys.model(), ["caption"]),
     )
-    spread = [max(v.index for v in update) - min(v.index for v in update) for update in visits(new_plan)]
+    spread = [max(v.index for v in update) - min(v.index for v in update) for update in samples(new_plan)]
     assert min(spread) > 200
 
 
@@ -184,10 +184,10 @@ def test_buckets_keep_every_example_of_any_length():
         Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)
     ]
     new_plan = plan(examples, epochs=2, length_bucket=5, lengths=Collator(toys.model(), ["caption"]))
-    assert Counter((v.index, v.epoch) for update in visits(new_plan) for v in update) == Counter(
+    assert Counter((v.index, v.epoch) for update in samples(new_plan) for v in update) == Counter(
         {(i, e): 1 for i in range(200) for e in range(2)}
     )
-    assert all(visits(new_plan))
+    assert all(samples(new_plan))
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
@@ -228,8 +228,8 @@ def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_ba
     sources = [Source(singles("a", 50), share=2), Source(singles("b", 30), share=1)]
     lengths = Collator(toys.model(), ["caption"])
     new_plan = mixed(sources, lengths, epochs=3, length_bucket=length_bucket, micro_batch_size=micro_batch_size)
-    assert all(len({visit.source for visit in micro}) == 1 for update in new_plan.updates for micro in update)
-    counts = [Counter(visit.source for visit in update) for update in visits(new_plan)]
+    assert all(len({sample.source for sample in micro}) == 1 for update in new_plan.updates for micro in update)
+    counts = [Counter(sample.source for sample in update) for update in samples(new_plan)]
     assert Counter(count[0] for count in counts) == {6: 24, 2: 3}  # one update an epoch has what is left of the first
     assert all(abs(count[1] - count[0] / 2) <= 1 for count in counts)
     assert abs(sum(count[1] for count in counts) - 3 * 50 / 2) <= 1
@@ -238,9 +238,9 @@ def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_ba
 def test_an_epoch_is_one_pass_over_the_first_source_and_the_others_go_round():
     sources = [Source(singles("a", 40)), Source(singles("b", 7))]
     new_plan = mixed(sources, epochs=2, batch_size=20)
-    order = [visit for update in visits(new_plan) for visit in update]
+    order = [sample for update in samples(new_plan) for sample in update]
     assert Counter((v.index, v.epoch) for v in order if not v.source) == {(i, e): 1 for i in range(40) for e in (0, 1)}
-    passes = [visit.epoch for visit in order if visit.source]
+    passes = [sample.epoch for sample in order if sample.source]
     assert Counter(passes) == {**dict.fromkeys(range(11), 7), 11: 3} and sorted(passes) == passes
     assert new_plan.epochs == (4, 8) and new_plan.epoch(2) == 0.5
     assert new_plan == mixed(sources, epochs=2, batch_size=20) != mixed(sources, epochs=2, batch_size=20, seed=1)
@@ -249,7 +249,7 @@ def test_an_epoch_is_one_pass_over_the_first_source_and_the_others_go_round():
 def test_one_more_source_changes_nothing_of_the_first():
     examples = toys.examples(60)
     alone, both = plan(examples, batch_size=8), mixed([Source(examples), Source(singles("b", 9))], batch_size=16)
-    assert [[v for v in update if not v.source] for update in visits(both)] == visits(alone)
+    assert [[v for v in update if not v.source] for update in samples(both)] == samples(alone)
 
 
 def test_a_source_without_pairs_is_an_error():
@@ -272,9 +272,9 @@ def test_files_are_read_one_after_another(length_bucket):
     assert new_plan == plan(examples, InFiles(), **options) != plan(examples, InFiles(), **options, seed=1)
     orders = []
     for epoch in range(2):
-        visited = [visit for update in visits(new_plan) for visit in update if visit.epoch == epoch]
-        assert sorted(visit.index for visit in visited) == list(range(30))
-        files = [visit.index % 6 for visit in visited]
+        visited = [sample for update in samples(new_plan) for sample in update if sample.epoch == epoch]
+        assert sorted(sample.index for sample in visited) == list(range(30))
+        files = [sample.index % 6 for sample in visited]
         windows = [set(files[first : first + 10]) for first in range(0, 30, 10)]
         if length_bucket == 1:
             assert [len(window) for window in windows] == [2, 2, 2] and not windows[0] & windows[1]

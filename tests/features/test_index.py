@@ -79,11 +79,15 @@ def test_an_index_that_is_outdated_or_damaged_is_refused(folder):
     write_index(folder)
     path, again = index_path(folder), f"`mmgen features index {folder}`"
     content = path.read_bytes()
-    for damaged in (content[:100], b"something else\n", content.replace(b'"width": 4', b'"width": {'), content[:-200]):
+    turned = [bytearray(content) for _ in range(8)]
+    for number, bits in enumerate(turned):  # in the line, the keys, the ends, and the places in order
+        bits[len(content) * number // 8 + 3] ^= 1
+    shorter = (content[:100], content[:-200])
+    for damaged in (b"", b"something else\n", content.replace(b'"width": 4', b'"width": 5'), *shorter, *turned):
         path.write_bytes(damaged)
         with pytest.raises(DataError) as error:
             open_store(folder)
-        assert str(error.value) == f"{path}: damaged; write it again with {again}"
+        assert str(error.value) == f"{path}: damaged, or of an older version; write it again with {again}"
     path.write_bytes(content)
     os.utime(folder / "part1.h5", (1, 1))
     with pytest.raises(DataError) as error:

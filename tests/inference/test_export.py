@@ -7,13 +7,13 @@ import pickle
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from kit import toys
-from kit.thirdparty import plugin
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -31,7 +31,7 @@ from mmgen.inference.load_export import load_export
 from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
-from mmgen.registry import Registry, collect, installed
+from mmgen.registry import Registry, Source, installed
 from mmgen.tensors import Example
 
 STORED = Path(__file__).resolve().parents[1] / "kept_runs"
@@ -335,26 +335,14 @@ def test_a_plugin_that_is_not_installed(copy):
 
 
 def test_a_part_that_two_plugins_provide(copy):
-    fake = plugin(
-        """
-        from typing import Literal
-        import mmgen
-        class Masked(mmgen.GeneratorConfig):
-            "Writes."
-            type: Literal["masked"] = "masked"
-            def build(self, backbone): ...
-        @mmgen.hookimpl
-        def register_generators():
-            return [Masked]
-        """
-    )
     ours = installed()
-    registry = Registry(ours.parts + collect([fake]).parts, ())
+    masked = ours.get("generator", "masked")
+    registry = Registry((*ours.parts, replace(masked, source=Source("mine", "mmgen-mine", "0.3"))), ())
     with pytest.raises(PluginError) as error:
         load_export(copy, registry)
     assert str(error.value) == (
         f"{copy}/config.json: two plugins provide the generator 'masked': "
-        f"{ours.get('generator', 'masked').source} and mmgen-audio 0.3; uninstall one of them"
+        f"{masked.source} and mmgen-mine 0.3; uninstall one of them"
     )
 
 

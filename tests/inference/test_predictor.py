@@ -43,6 +43,7 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
 TOO_MANY = "num_return_sequences is 300, but must be at most 100"
+TWICE = "n and num_return_sequences both set the number of texts; give one or the other"
 ADVICE = 'add --input caption=VALUE, the field "caption" in a line, or in Python caption=VALUE'
 SURROGATE = "\\ud800.jpg: 'picture' contains a lone surrogate ('\\ud800.jpg'); remove it"
 FINITE = "image: features must be finite and between -1e+15 and 1e+15; extract them again"
@@ -134,6 +135,7 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
             {"caption": "x", "options": Decoding(), "n": 3, "num_beams": 3},
             "options replaces n and num_beams; give one or the other",
         ),
+        (SEEN, {"caption": "x", "n": 2, "num_return_sequences": 3}, TWICE),
         (SEEN, {}, f"this query: 'caption' is missing: step 'both' reads image and caption; {ADVICE}"),
         ("x" * 300, {"caption": "x"}, f"{'x' * 300}: no such file"),
         ("\ud800.jpg", {"caption": "x"}, SURROGATE),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from typing import Literal
 
 import pytest
@@ -12,6 +13,7 @@ from mmgen_tasks.vqa.config import VqaAccuracy
 
 import mmgen
 from mmgen.cli import main
+from mmgen.errors import DataError
 from mmgen.inference.result_file import mismatch, result_file
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
@@ -143,6 +145,15 @@ def test_a_result_file_takes_only_predictions_of_its_own_label(tmp_path):
 def test_another_split_can_be_asked_for(folder, known):
     rows = json.loads(result_file(folder.path, "vqa", ["answers"], "val"))
     assert rows and all(row["question_id"].startswith("val-") for row in rows)
+
+
+def test_settings_of_data_that_no_step_is_scored_on_are_refused(folder, known):
+    message = "--set data.test_size=2: step 'why' is scored on its own data; write --set steps.why.data.test_size=2"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        result_file(folder.path, "vcr", ["why"], sets=["data.test_size=2"])
+    assert len(json.loads(result_file(folder.path, "vqa", ["answers"], sets=["data.test_size=2"]))) < len(
+        json.loads(result_file(folder.path, "vqa", ["answers"]))
+    )
 
 
 def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, known, tmp_path):

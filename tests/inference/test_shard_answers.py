@@ -104,6 +104,8 @@ def test_what_is_wrong_with_shards(predictor, queries, tmp_path):
     lines = texts[1].splitlines(keepends=True)
     assert problem(2, "".join(lines[:-1])).startswith("a.jsonl: 1 of 16 queries have no answer: number ")
     assert "is answered twice; run it again" in problem(2, texts[1] + lines[-1])
+    twice = json.dumps(json.loads(lines[-1]) | {"id": "\n"}) + "\n"
+    assert "('\\n') is answered twice; run it again" in problem(2, texts[1] + twice)  # in one line
     assert problem(2, texts[0]) == "a-2-of-3.jsonl:1: is not the answers of shard 2/3; run again with --shard 2/3"
     header = json.loads(lines[0]) | {"weights": "0"}
     assert problem(2, json.dumps(header) + "\n") == (

@@ -110,6 +110,19 @@ class Environment:
         return forked.run(here + script, *arguments, folder=cwd)
 
 
+AUDIO = """
+    from typing import Literal
+    import mmgen
+    class Audio(mmgen.EmbedderConfig):
+        "Sounds."
+        type: Literal["audio"] = "audio"
+        def build(self, backbone): ...
+    @mmgen.hookimpl
+    def register_embedders():
+        return [Audio]
+"""
+
+
 def plugin(code: str, name: str = "audio", distribution: str = "mmgen-audio", version: str = "0.3"):
     """A plugin as the registry gets it: its source, and a module with this code."""
     module = ModuleType(f"mmgen_{name}")

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from kit import toys
+from kit.training import RecordedProgress
 from mmgen_encoders import Bert
 
 from mmgen.data.datasets import Datasets
@@ -12,7 +13,6 @@ from mmgen.data.example_sizes import Measures
 from mmgen.data.plan import Plan
 from mmgen.data.unread_text import MAX_EXAMPLES, warn_of_unread_text
 from mmgen.errors import DataError
-from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs import data_pass
@@ -131,9 +131,9 @@ def test_a_plan_is_in_a_file_until_its_step_is_done(lazy, tmp_path, monkeypatch,
     def stop(*arguments):
         raise Stop
 
-    def noted(pools, options):
+    def noted(streams, options):
         steps.append(options.step)
-        return make(pools, options)
+        return make(streams, options)
 
     with monkeypatch.context() as patch, pytest.raises(Stop):
         patch.setattr(train, "Learner", stop)
@@ -144,17 +144,9 @@ def test_a_plan_is_in_a_file_until_its_step_is_done(lazy, tmp_path, monkeypatch,
     assert steps == ["second"] and not list(tmp_path.rglob(plan_file.NAME))
 
 
-class Said(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
-
-
 def prepare(recipe, model=None):
     """The preparation of a run's data: the data sets, a model, and the printed lines."""
-    datasets, said, folder = Datasets(recipe), Said(), RunFolder.of(recipe)
+    datasets, said, folder = Datasets(recipe), RecordedProgress(), RunFolder.of(recipe)
     cache = DataCache(folder, said)
     cache.recall_examples(datasets)
     fingerprint = datasets.fingerprint()

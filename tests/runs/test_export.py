@@ -11,10 +11,10 @@ from mmgen_scenes import Scenes
 from mmgen_tasks import SceneAnswers
 
 from mmgen.cli import main
-from mmgen.errors import DataError, MmgenError
+from mmgen.errors import DataError, MmgenError, PluginError
 from mmgen.recipe.load import load
-from mmgen.registry import installed
-from mmgen.runs.export import find_feature_format
+from mmgen.registry import Registry, Source, installed
+from mmgen.runs.export import find_exporter, find_feature_format
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +52,23 @@ def test_features_that_no_plugin_writes_are_refused_before_anything_is_written(t
     with pytest.raises(MmgenError) as error:
         find_feature_format(with_regions, remaining)
     assert str(error.value) == "no installed plugin writes files of features; use --no-features"
+
+
+def test_a_format_of_two_plugins_is_refused():
+    ours = installed().get("dataset", "vqa_answers")
+
+    class Rival(ours.config):
+        @classmethod
+        def exporters(cls):
+            return (type("Rival", (type(super().exporters()[0]),), {})(),)
+
+    rival = replace(ours, name="rival", config=Rival, source=Source("mine", "mmgen-mine", "0.3"))
+    with pytest.raises(
+        PluginError, match="--as vqa2: two plugins provide the format 'vqa2': mmgen-mine 0.3 and mmgen-f"
+    ):
+        find_exporter("vqa2", Registry((ours, rival), ()))
+    inherits = replace(rival, config=type("Inherits", (ours.config,), {}))
+    assert find_exporter("vqa2", Registry((ours, inherits), ())).name == "vqa2"
 
 
 def test_examples_that_a_format_cannot_represent(tmp_path):

@@ -379,47 +379,38 @@ def test_damaged_weights_are_reported(finished_run, tmp_path):
         load_run(tmp_path / "run")
 
 
+GENERATIONS, SCORES = "steps/both/generations.jsonl", "steps/both/scores.json"
+
+
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
         (
-            "steps/both/generations.jsonl",
+            GENERATIONS,
             b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n',
-            'generations.jsonl:1: damaged: 0.tokens.0: must be a whole number, not "1";',
+            ':1: damaged: 0.tokens.0: must be a whole number, not "1";',
         ),
+        (GENERATIONS, b"", ": damaged: the file is empty; delete the file and run again"),
+        (GENERATIONS, b"[]\n", ":1: damaged: the line has no text"),
+        (GENERATIONS, b"\xff\n", ": damaged: 'utf-8' codec can't decode"),
+        (SCORES, b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}', ": damaged: scores must be numbers"),
+        (SCORES, b'{"values": [], "per_example": {}, "notes": []}', ": damaged: 'values' is []"),
         (
-            "steps/both/generations.jsonl",
-            b"",
-            "generations.jsonl: damaged: the file is empty; delete the file and run again",
+            "steps/both/log.jsonl",
+            b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n',
+            ":1: damaged: expected numbers for epoch and loss",
         ),
         (
             "times.json",
             b"[]",
-            "times.json: damaged: expected a JSON object; delete the file, which only records how long steps took",
+            ": damaged: expected a JSON object; delete the file, which only records how long steps took",
         ),
-        ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: the line has no text"),
-        ("steps/both/generations.jsonl", b"\xff\n", "generations.jsonl: damaged: 'utf-8' codec can't decode"),
-        (
-            "steps/both/scores.json",
-            b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}',
-            "scores.json: damaged: scores must be numbers",
-        ),
-        (
-            "steps/both/scores.json",
-            b'{"values": [], "per_example": {}, "notes": []}',
-            "scores.json: damaged: 'values' is []",
-        ),
-        (
-            "steps/both/log.jsonl",
-            b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n',
-            "log.jsonl:1: damaged: expected numbers for epoch and loss",
-        ),
-        ("times.json", b'{"both": "1"}', "times.json: damaged: 'both' is \"1\""),
-        ("environment.json", b"[]", "environment.json: damaged: expected a JSON object"),
-        ("data.json", b'{"fingerprint": 3}', "data.json: damaged: 'fingerprint' is 3"),
+        ("times.json", b'{"both": "1"}', ": damaged: 'both' is \"1\""),
+        ("environment.json", b"[]", ": damaged: expected a JSON object"),
+        ("data.json", b'{"fingerprint": 3}', ": damaged: 'fingerprint' is 3"),
     ],
 )
 def test_damaged_files_of_steps_are_reported_by_name(tmp_path, file, text, message):
     root = copied_run(tmp_path)
     (root / file).write_bytes(text)
-    assert message in refusal(report_on, root, Progress(), 1)
+    assert f"{root / file}{message}" in refusal(report_on, root, Progress(), 1)

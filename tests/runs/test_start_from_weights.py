@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from kit import toys
+from kit.training import RecordedProgress
 from mmgen_encoders import Bert
 from mmgen_encoders.encoder import EncoderBackbone
 from safetensors.torch import load_file, save_file
@@ -53,14 +54,6 @@ SHAPE = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, interme
 LINE = RECIPE.splitlines().index('start = "weights:bert.bin"') + 1
 
 
-class Heard(Progress):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text, *more) -> None:
-        self.lines.append(text)
-
-
 @pytest.fixture(scope="module")
 def published_bert(tmp_path_factory):
     """A recipe, its model, and a BERT for pretraining of its sizes, published in bert.bin."""
@@ -91,7 +84,7 @@ def started(model, start: str = "weights:bert.bin"):
     """The message of a run about its start, and the folder with the saved start."""
     Path("toy.toml").write_text(RECIPE.replace('"weights:bert.bin"', json.dumps(start)))
     recipe, layers = load(Path("toy.toml"), installed())
-    heard, folder = Heard(), RunFolder(Path("run"))
+    heard, folder = RecordedProgress(), RunFolder(Path("run"))
     save_starts(recipe, ["pre", "write"], model, folder, heard, layers)
     return heard.lines, folder
 

@@ -170,6 +170,16 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
     )
 
 
+def test_a_run_whose_steps_are_all_without_scores_says_where_losses_are(place, tmp_path):
+    sets = [f'output="{tmp_path}"', "steps.first.evaluate=false", "steps.second.evaluate=false"]
+    arguments = [word for setting in sets for word in ("--set", setting)]
+    done = CliRunner().invoke(main, ["run", str(place / "toy.toml"), "--step", "warm", *arguments])
+    assert done.exit_code == 0
+    assert done.output.splitlines()[-2] == (
+        "no table and no page, because every step has evaluate = false; losses are in steps/STEP/log.jsonl"
+    )
+
+
 def test_an_input_that_a_later_step_lacks_is_reported_before_training(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
     output = spoilt(place, tmp_path, lines, 'validation_split = ""\nmissing = "keep"\n')
@@ -187,7 +197,7 @@ def test_data_of_a_step_needs_no_test_split_and_its_missing_files_are_reported_w
     assert output.startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
     output = spoilt(place, tmp_path, lines, 'validation_split = ""\n')
     assert (
-        "no table and no page yet, because no step is finished\n" in output
+        "no table and no page yet, because no step with scores is finished\n" in output
         and "report.html was not written" not in output
     )
     run = tmp_path / "runs/toy/default/seed-0"

@@ -21,7 +21,7 @@ def small(monkeypatch):
     monkeypatch.setattr(plan_file, "WORTH_KEEPING", 10)
 
 
-def streams(count=60, share=1.0):
+def make_streams(count=60, share=1.0):
     """Two sources with sizes; one has alternatives."""
     collate = Collator(toys.model(), ["caption"])
     several = [Example(f"b{n}", {"caption": ("a ball", f"the ball is {'red ' * (n % 4)}")}, ("?",)) for n in range(30)]
@@ -37,41 +37,41 @@ def refuse(*arguments):
 
 
 def test_the_plan_of_the_file_is_the_plan_that_was_made(tmp_path, monkeypatch):
-    pools = streams()
-    created = make_plan(tmp_path, pools, OPTIONS, writes=True)
-    assert created == Plan.make(pools, OPTIONS) and created.cut and len(created.updates.micro_ends) > 20
+    streams = make_streams()
+    created = make_plan(tmp_path, streams, OPTIONS, writes=True)
+    assert created == Plan.make(streams, OPTIONS) and created.cut and len(created.updates.micro_ends) > 20
     monkeypatch.setattr(Plan, "make", refuse)
-    read = make_plan(tmp_path, streams(), OPTIONS, writes=True)
+    read = make_plan(tmp_path, make_streams(), OPTIONS, writes=True)
     assert read == created and read.updates[3] == created.updates[3] and read.place == created.place
 
 
 @pytest.mark.parametrize(
-    ("pools", "options"),
-    [(streams(61), OPTIONS), (streams(share=2.0), OPTIONS), (streams(), replace(OPTIONS, seed=8))],
+    ("streams", "options"),
+    [(make_streams(61), OPTIONS), (make_streams(share=2.0), OPTIONS), (make_streams(), replace(OPTIONS, seed=8))],
     ids=["examples", "share", "options"],
 )
-def test_another_plan_is_made_and_replaces_the_file(tmp_path, pools, options, monkeypatch):
-    first = make_plan(tmp_path, streams(), OPTIONS, writes=True)
-    second = make_plan(tmp_path, pools, options, writes=True)
-    assert second == Plan.make(pools, options) != first
+def test_another_plan_is_made_and_replaces_the_file(tmp_path, streams, options, monkeypatch):
+    first = make_plan(tmp_path, make_streams(), OPTIONS, writes=True)
+    second = make_plan(tmp_path, streams, options, writes=True)
+    assert second == Plan.make(streams, options) != first
     monkeypatch.setattr(Plan, "make", refuse)
-    assert make_plan(tmp_path, pools, options, writes=True) == second
+    assert make_plan(tmp_path, streams, options, writes=True) == second
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100])
 def test_a_damaged_file_is_written_again(tmp_path, content):
-    pools = streams()
-    created = make_plan(tmp_path, pools, OPTIONS, writes=True)
+    streams = make_streams()
+    created = make_plan(tmp_path, streams, OPTIONS, writes=True)
     before = (tmp_path / NAME).read_bytes()
     (tmp_path / NAME).write_bytes(content or before[:-1])
-    assert make_plan(tmp_path, pools, OPTIONS, writes=True) == created and (tmp_path / NAME).read_bytes() == before
+    assert make_plan(tmp_path, streams, OPTIONS, writes=True) == created and (tmp_path / NAME).read_bytes() == before
 
 
 def test_small_plans_other_processes_and_unmeasured_examples_write_nothing(tmp_path, monkeypatch):
-    pools = streams()
-    make_plan(tmp_path, pools, OPTIONS, writes=False)
-    unmeasured = [DataStream(replace(pool.source, measures=None), pool.collate) for pool in pools]
-    assert make_plan(tmp_path, unmeasured, OPTIONS, writes=True) == Plan.make(pools, OPTIONS)
+    streams = make_streams()
+    make_plan(tmp_path, streams, OPTIONS, writes=False)
+    unmeasured = [DataStream(replace(stream.source, measures=None), stream.collate) for stream in streams]
+    assert make_plan(tmp_path, unmeasured, OPTIONS, writes=True) == Plan.make(streams, OPTIONS)
     monkeypatch.setattr(plan_file, "WORTH_KEEPING", 10_000)
-    make_plan(tmp_path, pools, OPTIONS, writes=True)
+    make_plan(tmp_path, streams, OPTIONS, writes=True)
     assert not list(tmp_path.iterdir())

@@ -42,7 +42,7 @@ def test_the_logs_rate_is_the_one_that_was_used():
 def test_padding_is_what_the_rows_hold(tmp_path):
     model = toys.model()
     learner = build_learner(model, tmp_path)
-    batch = learner.material.pools[0].batch(learner.material.cut(0, 0, 0)[0])
+    batch = learner.material.streams[0].batch(learner.material.cut(0, 0, 0)[0])
     learner.update(0, [(0, batch)])
     rows, _ = model.rows(batch, batch.tail)
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]

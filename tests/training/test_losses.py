@@ -77,7 +77,7 @@ def written_out(model, material, number):
     total, counts = {}, {}
     for micro in range(len(material.plan.updates[number])):
         for example, which in material.cut(number, micro, 0)[0]:
-            loss = model(material.pools[0].batch([(example, which)]))
+            loss = model(material.streams[0].batch([(example, which)]))
             for name, loss_sum in loss.sums.items():
                 total[name] = total.get(name, 0) + loss_sum
                 counts[name] = counts.get(name, 0) + loss.counts[name]
@@ -100,7 +100,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
     model.zero_grad()
     learning = dict(model.named_parameters())
     accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning, sharded=False)
-    micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
+    micros = [(n, material.streams[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
     _, means, _ = accumulator.gradients(0, micros, bool)
     assert means.by_loss == pytest.approx(losses, abs=1e-5)
     assert means.loss == pytest.approx(sum(losses.values()), abs=1e-5)
@@ -138,7 +138,7 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     context = toys.context(tmp_path, step(num_workers=0))
     learner = Learner(model, context, make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])]))
-    micros = [(0, learner.material.pools[0].batch(learner.material.cut(0, 0, 0)[0]))]
+    micros = [(0, learner.material.streams[0].batch(learner.material.cut(0, 0, 0)[0]))]
     record = learner.update(0, micros)
     assert record["loss"] == 0 and record["losses"] == {}
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
@@ -157,7 +157,7 @@ def test_a_spare_pass_goes_back_through_what_the_update_counts_alone(tmp_path):
 
     accumulator = Accumulator(context, material, Cursor(), loss, {}, sharded=True)
     accumulator.accelerator = SimpleNamespace(num_processes=1, device="cpu", backward=torch.Tensor.backward)
-    spare = 0, material.pools[0].batch(material.cut(0, 0, 0)[0])
+    spare = 0, material.streams[0].batch(material.cut(0, 0, 0)[0])
     accumulator._keep_up(0, spare, 0, {"generator.loss": 4})
     assert counted.grad == 0 and left_out.grad is None
     accumulator._keep_up(0, spare, 0, {})

@@ -81,11 +81,11 @@ def written_out(composed, material, number):
     """The losses of an update by their definition, from single examples, by source; gradients are left on the model."""
     total, count = {}, {}
     for micro in range(len(material.plan.updates[number])):
-        pool = material.pools[material.source(number, micro)]
+        stream = material.streams[material.source(number, micro)]
         for visited in material.cut(number, micro, 0)[0]:
-            loss = composed(pool.batch([visited]))
+            loss = composed(stream.batch([visited]))
             for name, loss_sum in loss.sums.items():
-                for key in ((pool.source.name, name), ("", name)):
+                for key in ((stream.source.name, name), ("", name)):
                     total[key] = total.get(key, 0) + loss_sum
                     count[key] = count.get(key, 0) + loss.counts[name]
     means = {key: total[key] / count[key] for key in total}
@@ -104,7 +104,7 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     accumulator = Accumulator(
         context, material, Cursor(halved=halved), composed, dict(composed.named_parameters()), False
     )
-    ((_, micros), *_) = updates(MicroBatches(material.pools, material.plan))
+    ((_, micros), *_) = updates(MicroBatches(material.streams, material.plan))
     _, means, _ = accumulator.gradients(0, micros, bool)
     losses = {("", name): mean for name, mean in means.by_loss.items()}
     losses |= {
@@ -121,7 +121,7 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
 
 def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path):
     material = make_material(model(), toys.context(tmp_path, step()), sources())
-    for number, micros in updates(MicroBatches(material.pools, material.plan)):
+    for number, micros in updates(MicroBatches(material.streams, material.plan)):
         for micro, batch in micros:
             texts = material.source(number, micro) == 1
             assert [*batch.inputs] == (["caption"] if texts else ["caption", "second"])
@@ -209,7 +209,7 @@ def test_one_text_that_is_too_large_is_named(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_change_nothing(tmp_path, workers):
     material = make_material(model(), toys.context(tmp_path, step()), sources())
-    batches = [[*updates(MicroBatches(material.pools, material.plan), workers=count)] for count in (0, workers)]
+    batches = [[*updates(MicroBatches(material.streams, material.plan), workers=count)] for count in (0, workers)]
     for (number, ours), (their_number, theirs) in zip(*batches, strict=True):
         assert number == their_number and [micro for micro, _ in ours] == [micro for micro, _ in theirs]
         for (_, mine), (_, their) in zip(ours, theirs, strict=True):

@@ -40,16 +40,17 @@ def test_the_gradient_is_that_of_the_whole_batch(tmp_path, objectives):
     chosen = contrast.step(objectives, micro_batch_size=3)
     split = build_learner(contrast.model(), tmp_path, EXAMPLES, chosen)
     unsplit = contrast.model()
-    visits = [visit for micro in split.plan.updates[0] for visit in micro]
-    pool = split.material.pools[0]
-    unsplit(pool.batch([(EXAMPLES[visit.index], visit.epoch) for visit in visits])).mean.backward()
+    samples = [sample for micro in split.plan.updates[0] for sample in micro]
+    stream = split.material.streams[0]
+    unsplit(stream.batch([(EXAMPLES[sample.index], sample.epoch) for sample in samples])).mean.backward()
     gradients = {}
     split._clip_and_step = lambda *_: gradients.update(
         {n: p.grad.clone() for n, p in split.learning.items() if p.grad is not None}
     )
     with pytest.raises(TypeError):  # `_clip_and_step` gives no record here
         split.update(
-            0, [(n, pool.batch([(EXAMPLES[v.index], v.epoch) for v in m])) for n, m in enumerate(split.plan.updates[0])]
+            0,
+            [(n, stream.batch([(EXAMPLES[v.index], v.epoch) for v in m])) for n, m in enumerate(split.plan.updates[0])],
         )
     expected = {n: p.grad for n, p in unsplit.named_parameters() if p.grad is not None}
     assert (
@@ -137,8 +138,8 @@ def test_the_comparison_draws_alike_whatever_micro_batch_was_last(tmp_path):
 
     drawn = []
     learner = build_learner(contrast.model(objective=Drops), tmp_path, EXAMPLES, contrast.step(micro_batch_size=6))
-    pool, update = learner.material.pools[0], learner.plan.updates[0]
-    micros = [(n, pool.batch([(EXAMPLES[v.index], v.epoch) for v in micro])) for n, micro in enumerate(update)]
+    stream, update = learner.material.streams[0], learner.plan.updates[0]
+    micros = [(n, stream.batch([(EXAMPLES[v.index], v.epoch) for v in micro])) for n, micro in enumerate(update)]
     for some in (micros[:1], micros[1:], micros):
         learner.accumulator._compare_whole_batch(0, some, {"views.loss": 16})
     assert len(micros) > 1 and len(set(drawn)) == 1

@@ -17,5 +17,7 @@ def test_a_terminal_shows_the_table_of_markdown_and_the_notes():
     assert rule.startswith("|-------|--------|--------:|") and not empty
     assert {len(line) for line in (header, rule, ours, naive)} == {len(header)}
     markdown = tables.markdown(results, SETTINGS, "per text").splitlines()
+    assert notes[0].startswith("1 layer, 16 wide, 50 words")
+    assert " median of 1 round, " in notes[2] and notes[1].startswith("a processor, 1 thread; torch 2")
     assert " * |" in naive and r" \* |" in markdown[3]  # an asterisk must not begin emphasis
     assert markdown[5:] == [f"- {note}".replace("*", r"\*") for note in notes]

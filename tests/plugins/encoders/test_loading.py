@@ -2,35 +2,24 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from kit.refusals import copied_run, refusal
 from mmgen_encoders import Bert
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from mmgen.errors import DataError, MmgenError, PluginError
+from mmgen.errors import DataError, PluginError
 from mmgen.inference.load import load_run
 from mmgen.testing import TEXTS
-from tools.fuzz import folders
 
 pytestmark = pytest.mark.slow
 
 
-def refused(act, *arguments) -> str:
-    """The one-line error message."""
-    with pytest.raises(MmgenError) as error:
-        act(*arguments)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    """A copy of a small run's folder."""
-    shutil.copytree(folders.runs() / "runs", tmp_path / "runs")
-    return tmp_path / "runs/toy/default/seed-0"
+    return copied_run(tmp_path)
 
 
 def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
@@ -41,31 +30,25 @@ def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
     config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
     load_run(saved)
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
-    assert f"{config}: damaged" in refused(load_run, saved)
-    from mmgen_encoders import Bert
-
-    assert "cannot be loaded" in refused(Bert(weights=str(config.parent)).build)
+    assert f"{config}: damaged" in refusal(load_run, saved)
+    assert "cannot be loaded" in refusal(Bert(weights=str(config.parent)).build)
     assert not (tmp_path / "mark").exists()
 
 
 def test_a_path_where_nothing_is_is_no_hub_name(tmp_path):
-    from mmgen_encoders import Bert
-
     for weights in ("../nothing/backbone", str(tmp_path / "nothing"), "a/b/c"):
         wrong = (
             f"backbone.weights: '{weights}': no such folder; a path in a recipe is relative to the recipe's folder, a "
             "path of --set to the current folder"
         )
-        assert refused(Bert(weights=weights).build) == wrong
+        assert refusal(Bert(weights=weights).build) == wrong
         Bert(weights=weights).check_weights()  # `mmgen check` passes: weights of one profile need not be there
 
 
 def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
     """Sizes that are possible one by one, but not together: in a recipe, and in the folder of `backbone.weights`."""
-    from mmgen_encoders import Bert
-
     why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
-    message = refused(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
+    message = refusal(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
     assert re.fullmatch(
         rf"backbone 'bert': {why}; make backbone.num_hidden_layers or backbone.hidden_size smaller", message
     )
@@ -82,7 +65,7 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(sa
     )
     assert re.search(
         rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)",
-        refused(Bert(weights=str(config.parent)).build),
+        refusal(Bert(weights=str(config.parent)).build),
     )
 
 
@@ -103,20 +86,17 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(sa
 )
 def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected):
     """Of a folder that `backbone.weights` names."""
-    from mmgen_encoders import Bert
-
     folder = saved / "backbone"
     config = json.loads((folder / "config.json").read_text())
     AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
     (folder / "config.json").write_text(json.dumps({**config, key: value}))
-    message = refused(Bert(weights=str(folder)).build)
+    message = refusal(Bert(weights=str(folder)).build)
     assert message.startswith(f"backbone.weights: '{folder}'") and expected in message
 
 
 def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
     """transformers would refuse a row that is not a multiple of them."""
     import torch
-    from mmgen_encoders import Bert
 
     folder = saved / "backbone"
     config = json.loads((folder / "config.json").read_text())

@@ -47,6 +47,13 @@ def test_regions_of_a_picture(extractor):
     assert np.array_equal(again.features, record.features) and second.key == "q"
 
 
+@pytest.mark.parametrize("size", [(400, 1), (1, 400)])
+def test_regions_of_a_picture_that_is_a_line(extractor, size):
+    """Its shorter side would have no pixel."""
+    (record,) = extractor.records([picture(size=size)])
+    assert len(record.features) and np.isfinite(record.features).all() and record.boxes.max() <= 1
+
+
 def test_features_are_the_last_stage_over_each_box_before_it_moves(extractor):
     """The original code pools over the proposals, and reports the moved boxes."""
     network, image = extractor.network, picture().load()

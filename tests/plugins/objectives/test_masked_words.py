@@ -148,7 +148,9 @@ def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path
         accumulator = Accumulator(
             context, material, Cursor(halved=times), composed, dict(composed.named_parameters()), False
         )
-        micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
+        micros = [
+            (n, material.streams[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))
+        ]
         _, means, _ = accumulator.gradients(0, micros, bool)
         results.append((means, {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}))
         composed.zero_grad(set_to_none=True)

@@ -111,7 +111,8 @@ def test_where_each_word_looked(client):
         ({"model": "gpt-4"}, "model: 'gpt-4' does not exist; the model is 'served/both'", "model"),
         (
             {"inputs": {"image": served.encoded()}},
-            "the request: 'caption' is missing: step 'both' reads image and caption; add \"caption\" to \"inputs\"",
+            "the request: 'caption' is missing: step 'both' reads image and caption; add \"caption\" to \"inputs\", "
+            'or a field "caption" to a form',
             "inputs",
         ),
         (

@@ -74,10 +74,10 @@ def test_a_run_on_a_stream_that_was_stopped_resumes_to_the_bit(captions, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "data: archives (train a stream, test 1)" in done.stdout
 
-    def stop(pool, examples):
+    def stop(stream, examples):
         if any(epoch > 19 for _, epoch in examples):  # in the second pass over the archives
             raise KeyboardInterrupt
-        return batch(pool, examples)
+        return batch(stream, examples)
 
     batch = DataStream.batch
     with monkeypatch.context() as patched:

@@ -149,7 +149,7 @@ def learner(model, examples, folder):
 def update(trained):
     """The learner's next update; returns its log record."""
     cursor, material = trained.cursor, trained.material
-    _, micros = next(updates(MicroBatches(material.pools, trained.plan, start=cursor.done)))
+    _, micros = next(updates(MicroBatches(material.streams, trained.plan, start=cursor.done)))
     cursor.records.append(trained.update(cursor.done, micros))
     cursor.done += 1
     return cursor.last, len(micros)

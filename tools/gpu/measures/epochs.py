@@ -97,14 +97,14 @@ def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
     options = PlanOptions(
         0, "both", training.epochs, batch_size=batch, micro_batch_size=batch, length_bucket=training.length_bucket
     )
-    pools = [DataStream(Source(examples), collate)]
-    plan = Plan.make(pools, options)
+    streams = [DataStream(Source(examples), collate)]
+    plan = Plan.make(streams, options)
     questions, began = 0, 0.0
-    for number, _ in updates(MicroBatches(pools, plan), workers=training.num_workers, pin=pin):
+    for number, _ in updates(MicroBatches(streams, plan), workers=training.num_workers, pin=pin):
         if not number:
             began = time.perf_counter()
         elif number < LOADED:
-            questions += sum(len(examples[visit.index].targets) for micro in plan.updates[number] for visit in micro)
+            questions += sum(len(examples[sample.index].targets) for micro in plan.updates[number] for sample in micro)
         else:
             break
     return questions / (time.perf_counter() - began) if questions else None
