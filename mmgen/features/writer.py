@@ -23,6 +23,8 @@ from .store import FORMAT, VERSION, FeatureStore
 from .store_check import check
 
 if TYPE_CHECKING:
+    import h5py
+
     from ..parts import Record
 
 
@@ -211,9 +213,7 @@ class StoreWriter:
         import numpy as np
 
         first = [record for record, _ in zip(self._records_to_store(), range(SAMPLE), strict=False)]
-        with h5py.File(
-            path, "w", libver="v110"
-        ) as file:  # older layouts have no checksums, and libhdf5 may loop on damaged ones
+        with h5py.File(_new_file(path)) as file:
             attributes = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
             file.attrs.update({name: np.bytes_(text) for name, text in attributes.items()}, version=VERSION)
             assert self.width is not None  # there are records
@@ -223,3 +223,14 @@ class StoreWriter:
                 rows.add(record)
                 progress()
             rows.close()
+
+
+def _new_file(path: Path) -> h5py.h5f.FileID:
+    """A new HDF5 file. It has the layout of 1.10, since older ones have no checksums, and libhdf5 may loop on damaged
+    ones; and no time of change, which older h5py writes for the root, so that equal records make equal files."""
+    import h5py
+
+    access, creation = h5py.h5p.create(h5py.h5p.FILE_ACCESS), h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_LATEST)
+    creation.set_obj_track_times(False)
+    return h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fapl=access, fcpl=creation)

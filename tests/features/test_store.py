@@ -201,6 +201,15 @@ def test_every_part_of_a_store_carries_a_checksum(tmp_path):
         }  # texts of unlike length lie where nothing is checked
 
 
+def test_no_part_of_a_store_has_a_time(tmp_path):
+    """Else the same records make other bytes a second later."""
+    fill(tmp_path / "s.h5", [record("a")]).close()
+    with h5py.File(tmp_path / "s.h5") as file:
+        parts = [file["/"], *file.values()]
+        assert len(parts) > 3
+        assert not any(part.id.get_create_plist().get_obj_track_times() for part in parts)
+
+
 @pytest.mark.slow
 def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
     records = [record(str(number), 2, seed=number) for number in range(4)]
