@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from tools.fuzz import Bench, all_surfaces, fuzz, harness, judge
+from tools.fuzz import folder as case_folder
 from tools.fuzz.__main__ import main as fuzz_command
 from tools.fuzz.folder import CaseFolder
 
@@ -97,6 +98,27 @@ def test_a_case_folder_is_whole_again_whatever_a_case_did(tmp_path):
     shutil.rmtree(folder.path / "deep")
     folder.restore()
     assert content() == before
+
+
+@pytest.mark.parametrize("moment", ["at once", "later", "at once, with a slow clock"])
+def test_a_change_that_sets_the_time_back_is_undone(moment, tmp_path, monkeypatch):
+    source = tmp_path / "whole"
+    source.mkdir()
+    (source / "a").write_bytes(b"one")
+    if moment.endswith("clock"):
+        mark = case_folder._mark
+        monkeypatch.setattr(case_folder, "_mark", lambda stat: (*mark(stat)[:3], stat.st_mode))
+    folder = CaseFolder(source, tmp_path / "case")
+    folder.restore()
+    if moment == "later":
+        time.sleep(2 * case_folder.TICK / 1e9)
+        folder.restore()
+        assert not folder._fresh
+    for content in (b"eno", b"two"):
+        (folder.path / "a").write_bytes(content)
+        os.utime(folder.path / "a", ns=(case_folder.UNTOUCHED, case_folder.UNTOUCHED))
+        folder.restore()
+        assert (folder.path / "a").read_bytes() == b"one"
 
 
 def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):
