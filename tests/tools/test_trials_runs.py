@@ -118,13 +118,15 @@ def killed_at_once(process, draw, seconds):
 
 def test_a_traceback_of_a_process_that_outlives_its_run_is_found(tmp_path):
     """It is printed after the run has been killed. What an undisturbed run prints is right."""
+    begun, undisturbed, kills = tmp_path / "begun", tmp_path / "undisturbed", []
 
     def work():
         print("a note", file=sys.stderr)
         parent = os.getpid()
         if not os.fork():
             begun.write_text(str(parent))
-            time.sleep(0.1)
+            while os.getppid() == parent and not undisturbed.exists():
+                time.sleep(0.001)
             if os.getppid() != parent:
                 print("Traceback (most recent call last):\nEOFError", file=sys.stderr)
             os._exit(0)
@@ -133,10 +135,16 @@ def test_a_traceback_of_a_process_that_outlives_its_run_is_found(tmp_path):
     def kill(process, draw, seconds):
         while begun.read_text() != str(process.pid):
             time.sleep(0.001)
-        return killed_at_once(process, draw, seconds)
+        process.kill()
+        kills.append(process.pid)
+        while len(kills) == runs.KILLS and not undisturbed.exists():  # the run after the last kill
+            if process.ended():
+                undisturbed.touch()
+        return True
 
-    begun = tmp_path / "begun"
+    undisturbed.touch()
     surface = runs.Runs("run", "", work, kill, tmp_path / "surface")
+    undisturbed.unlink()
     text = "a traceback on stderr: a note\nTraceback (most recent call last):\nEOFError"
     assert surface.case(random.Random(0)).wrong == (f"killed while starting: {text}",) * runs.KILLS
 
