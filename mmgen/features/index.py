@@ -13,6 +13,7 @@ Files are opened when an image of theirs is read, a few at a time.
 from __future__ import annotations
 
 import bisect
+import itertools
 import json
 import re
 import zlib
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import DataError, regular
 from ..files import write_atomically
+from .fingerprints import same
 from .multi_file import MultiFileStore, check_match, files_of
 from .store import IN_MEMORY, FeatureStore
 
@@ -36,6 +38,7 @@ CHECKSUM = len(MAGIC) + 9  # first byte behind the checksum, 8 digits and a blan
 ALIGNED = 64
 LONGEST_LINE = 64 << 20
 OPEN = 128  # files at a time
+CHECKED = 1 << 20  # keys that are compared at a time
 
 
 def index_path(path: Path) -> Path:
@@ -120,6 +123,17 @@ class IndexedFile(FeatureStore):
     def _read_index(self) -> None:
         pass
 
+    def has_rows(self, keys: np.ndarray, ends: np.ndarray) -> bool:
+        """Whether these are the file's images, and where their rows end."""
+        import numpy as np
+
+        try:
+            same_keys = np.array_equal(self._read_small_dataset("keys", "S"), keys)
+            same_ends = np.array_equal(self._read_small_dataset("ends", "i"), ends)
+        except (OSError, RuntimeError, LookupError, ValueError, TypeError):
+            return False
+        return same_keys and same_ends and self._row_count == (ends[-1] if len(ends) else 0)
+
 
 class IndexedStore(MultiFileStore):
     """Several stores under one index, with the interface of `FeatureStore`. Raises DataError for an index that is
@@ -148,12 +162,36 @@ class IndexedStore(MultiFileStore):
             self._width, self._fingerprint = int(header["width"]), dict(header["fingerprint"])
             self._class_names = tuple(map(str, header["class_names"]))
             self._keys, self._ends, self._order = self._map_arrays(len(line), self._starts[-1], int(header["key"]))
-        except (ValueError, LookupError, TypeError, OSError, RecursionError):
-            raise DataError(
-                f"{self._file}: damaged, or of an older version; write it again with `mmgen features index {path}`"
-            ) from None
+            self._check()
+        except (ValueError, LookupError, TypeError, ArithmeticError, OSError, RecursionError):
+            raise self._damaged_error() from None
         if self.files != files_of(path) or self._states != [_size_and_time(file) for file in self.files]:
             raise self._outdated_error()
+
+    def _check(self) -> None:
+        """Raises ValueError for values that no index has. Whether they are those of a file is seen when it is opened:
+        a checksum says nothing about who has written it."""
+        import numpy as np
+
+        bounds = list(itertools.pairwise(self._starts))
+        if len(bounds) != len(self.files) or self._width < 1 or any(last < first for first, last in bounds):
+            raise ValueError
+        for first, last in bounds:
+            ends = self._ends[first:last]
+            if len(ends) and (ends[0] < 0 or (ends[1:] < ends[:-1]).any()):
+                raise ValueError
+        for first in range(0, len(self), CHECKED):
+            places = np.asarray(self._order[first : first + CHECKED + 1])
+            if places.min() < 0 or places.max() >= len(self):
+                raise ValueError
+            keys = self._keys[places]
+            if (keys[1:] <= keys[:-1]).any():  # each key is there once, so `order` has each place once
+                raise ValueError
+
+    def _damaged_error(self) -> DataError:
+        return DataError(
+            f"{self._file}: damaged, or of an older version; write it again with `mmgen features index {self.path}`"
+        )
 
     def _outdated_error(self) -> DataError:
         return DataError(
@@ -183,7 +221,11 @@ class IndexedStore(MultiFileStore):
         return isinstance(key, str) and self._place_of_key(key) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return (key.decode() for key in self._keys)
+        try:
+            for key in self._keys:
+                yield key.decode()
+        except UnicodeDecodeError:
+            raise self._damaged_error() from None
 
     @property
     def width(self) -> int:
@@ -260,5 +302,16 @@ class IndexedStore(MultiFileStore):
         if _size_and_time(self.files[number]) != self._states[number]:  # written again since the index was opened
             store.close()
             raise self._outdated_error()
+        rows = slice(self._starts[number], self._starts[number + 1])
+        if (
+            store.width != self.width
+            or not same(store.fingerprint, self.fingerprint)
+            or store.class_names not in ((), self.class_names)
+            or not store.has_rows(self._keys[rows], self._ends[rows])
+        ):
+            store.close()
+            raise DataError(
+                f"{self._file}: does not match {store.path}; write it again with `mmgen features index {self.path}`"
+            )
         self._open_files[number] = store
         return store

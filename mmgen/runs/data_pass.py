@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ..data.collate import Collator
 from ..data.datasets import Datasets
@@ -77,6 +78,8 @@ class DataPass:
             return None
         measures, cut = saved
         sources = self.datasets.sources(step)
+        if not isinstance(cut, dict) or not all(name in sources and _are_counts(pair) for name, pair in cut.items()):
+            return None
         for name, source in sources.items():
             head = Measures.of(self.datasets.head(source.examples, VERIFIED), self._collator(source))
             sizes = measures.get(name)
@@ -132,6 +135,10 @@ class DataPass:
                     f"{count} of {total} targets are longer than max_tokens = {self.model.generator.max_tokens} (with "
                     "the end token) and are cut"
                 )
+
+
+def _are_counts(pair: Any) -> bool:
+    return isinstance(pair, list) and [type(number) for number in pair] == [int, int]
 
 
 def _measures_key(source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:

@@ -36,6 +36,7 @@ from .weights import read_tensors, write_tensors
 
 FOLDER = "data"
 MADE_FROM = "made from"
+DAMAGED = "damaged"
 
 
 class DataCache:
@@ -51,7 +52,10 @@ class DataCache:
         identities = datasets.identities()
         if identities is not None:
             path, made_from = self._examples_file(datasets.recipe), _made_from(datasets.recipe, identities)
-            if saved := self._read_file(path, made_from):
+            saved = self._read_file(path, made_from)
+            if saved and "fingerprint" not in saved[1]:
+                self._set_aside(path, DAMAGED)
+            elif saved:
                 datasets.trust(saved[1]["fingerprint"])
 
     def keep_examples(self, datasets: Datasets) -> None:
@@ -68,17 +72,23 @@ class DataCache:
     def recall_sizes(self, recipe: Recipe, step: str, datasets: Datasets) -> tuple[dict[str, Measures], Any] | None:
         """The sizes of the training examples of a step, by source, and the remarks written with them; None if the file
         is missing, out of date or damaged."""
-        saved = self._read_file(self._sizes_file(recipe, step), _made_from(recipe, datasets.fingerprint(), step))
+        path = self._sizes_file(recipe, step)
+        saved = self._read_file(path, _made_from(recipe, datasets.fingerprint(), step))
         if saved is None:
             return None
         tensors, about = saved
-        tables = json.loads(about["sources"])
-        columns = {
-            name: {key.partition(".")[2]: value for key, value in tensors.items() if key.startswith(f"{number}.")}
-            for number, name in enumerate(tables)
-        }
-        measures = {name: Measures.from_columns(columns[name], tables[name]) for name in tables}
-        return measures, json.loads(about["remarks"])
+        try:
+            tables, remarks = json.loads(about["sources"]), json.loads(about["remarks"])
+            if not isinstance(tables, dict):
+                raise ValueError
+            columns = {
+                name: {key.partition(".")[2]: value for key, value in tensors.items() if key.startswith(f"{number}.")}
+                for number, name in enumerate(tables)
+            }
+            return {name: Measures.from_columns(columns[name], tables[name]) for name in tables}, remarks
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError):  # another program has written it
+            self._set_aside(path, DAMAGED)
+            return None
 
     def keep_sizes(
         self, recipe: Recipe, step: str, datasets: Datasets, measures: Mapping[str, Measures], remarks: Any
@@ -114,10 +124,13 @@ class DataCache:
                 return tensors, about
             reason = "the data, files of parts or versions have changed"
         except (RunError, KeyError):
-            reason = "damaged"
+            reason = DAMAGED
+        self._set_aside(path, reason)
+        return None
+
+    def _set_aside(self, path: Path, reason: str) -> None:
         self.progress.say(f"{path}: {reason}; every example is read again")
         self._outdated.add(path)
-        return None
 
     def _write_file(self, path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str], made_from: Any) -> None:
         if path in self._written:

@@ -1,7 +1,9 @@
 """The index of a store in many files: what it finds is what the files have, in any process; an old one is refused."""
 
+import json
 import os
 import pickle
+import zlib
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from kit.stores import FINGERPRINT, assert_same_record, fill, record
 
 from mmgen.cli import main
 from mmgen.errors import DataError
-from mmgen.features.index import IndexedStore, index_path, write_index
+from mmgen.features.index import ALIGNED, CHECKSUM, MAGIC, IndexedStore, index_path, write_index
 from mmgen.features.multi_file import MultiFileStore
 from mmgen.features.stores import open_store
 
@@ -105,6 +107,55 @@ def test_an_index_that_is_outdated_or_damaged_is_refused(folder):
     for _ in range(2):
         with pytest.raises(DataError, match="is older than the files"):
             store.read("d")
+
+
+@pytest.mark.parametrize(
+    "array, place, value",
+    [("ends", 0, -1), ("ends", -1, 1), ("order", 0, -1), ("order", 0, 7), ("order", 0, 1), ("keys", 0, b"zz")],
+)
+def test_values_that_no_index_has_are_refused_in_spite_of_a_right_checksum(folder, array, place, value):
+    write_index(folder)
+    spoilt = IndexedStore(folder)
+    values = {name: getattr(spoilt, f"_{name}").copy() for name in ("keys", "ends", "order")}
+    values[array][place] = value
+    with pytest.raises(DataError, match="damaged, or of an older version"):
+        open_sealed(folder, {}, values)
+
+
+@pytest.mark.parametrize("header", [{"counts": [1, 1, -1, 6]}, {"counts": [7]}, {"width": -1}, {"key": 10**30}])
+def test_impossible_headers_are_refused(folder, header):
+    write_index(folder)
+    with pytest.raises(DataError, match="damaged, or of an older version"):
+        open_sealed(folder, header, {})
+
+
+def test_an_index_of_other_files_is_refused_when_one_is_read(folder):
+    write_index(folder)
+    plain = IndexedStore(folder)
+    ends, keys = plain._ends.copy(), plain._keys.copy()
+    ends[1] += 1
+    keys[1] = b"aa"
+    for header, values in (({"width": 5}, {}), ({"fingerprint": {}}, {}), ({}, {"ends": ends}), ({}, {"keys": keys})):
+        store = open_sealed(folder, header, values)
+        with pytest.raises(DataError, match=r"\.features\.index: does not match .*part0.h5; write it again with"):
+            store.read("b")
+    keys[1] = b"a\xff"
+    with pytest.raises(DataError, match="damaged, or of an older version"):
+        list(open_sealed(folder, {}, {"keys": keys}))
+
+
+def open_sealed(folder, header, arrays):
+    """The store with an index whose values are others, with the checksum of those."""
+    write_index(folder)
+    path, store = index_path(folder), IndexedStore(folder)
+    line = path.read_bytes().partition(b"\n")[0]
+    text = json.dumps({**json.loads(line[CHECKSUM:]), **header}).encode()
+    content = text + b" " * (-(CHECKSUM + len(text) + 1) % ALIGNED) + b"\n"
+    for name in ("keys", "ends", "order"):
+        data = arrays.get(name, getattr(store, f"_{name}")).tobytes()
+        content += data + bytes(-len(data) % ALIGNED)
+    path.write_bytes(MAGIC + b"%08x " % zlib.crc32(content) + content)
+    return open_store(folder)
 
 
 def test_files_that_do_not_belong_together_have_no_index(folder):

@@ -22,6 +22,7 @@ from mmgen.storage import plan_file
 from mmgen.storage.data_cache import DataCache
 from mmgen.storage.model_files import build_model
 from mmgen.storage.run_folder import RunFolder
+from mmgen.storage.weights import read_tensors, write_tensors
 from mmgen.training import train
 
 LAZY = '''
@@ -225,6 +226,18 @@ def test_files_that_are_out_of_date_or_damaged_are_written_again_and_said_so(laz
     damaged = [f"{file}: damaged; every example is read again" for file in files]
     assert [line for line in lines if "every example" in line] == damaged
     assert not any("every example" in line for line in prepare(recipe, model)[-1])
+
+
+@pytest.mark.parametrize("remarks", ["[[1, 2, 3]]", '{"unknown": [1, 2]}', '{"train": 3}', "3"])
+def test_remarks_that_cannot_be_are_as_good_as_missing(remarks, lazy, tmp_path):
+    (tmp_path / "color.txt").write_text("red")
+    recipe = write_recipe(tmp_path, file=str(tmp_path / "color.txt"))
+    first, model, _, lines = prepare(recipe)
+    for file in RunFolder.of(recipe).path.parent.glob("data/sizes-*"):
+        tensors, about = read_tensors(file)
+        write_tensors(file, tensors, {**about, "remarks": remarks.replace("train", next(iter(first.sources("first"))))})
+    second, _, _, later_lines = prepare(recipe, model)
+    assert columns(second) == columns(first) and later_lines == lines
 
 
 def test_sizes_of_another_tokenizer_are_not_used(lazy, tmp_path):

@@ -14,6 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from mmgen.data.example_sizes import Measures
+from mmgen.features.index import IndexedFile, IndexedStore
 from tools.fuzz import Bench, all_surfaces, fuzz, harness, judge
 from tools.fuzz import folder as case_folder
 from tools.fuzz.__main__ import main as fuzz_command
@@ -119,6 +121,13 @@ def test_a_change_that_sets_the_time_back_is_undone(moment, tmp_path, monkeypatc
         os.utime(folder.path / "a", ns=(case_folder.UNTOUCHED, case_folder.UNTOUCHED))
         folder.restore()
         assert (folder.path / "a").read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("surface, check", [("index", (IndexedStore, "_check")), ("data_cache", (Measures, "_check"))])
+def test_damage_under_a_right_checksum_is_tried(surface, check, monkeypatch):
+    monkeypatch.setattr(*check, lambda *_: None)
+    monkeypatch.setattr(IndexedFile, "has_rows", lambda *_: True)
+    assert fuzz(all_surfaces()[surface], 80).findings
 
 
 def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):

@@ -3,6 +3,8 @@ damaged file must be said to be damaged, or be as good as missing: nothing but w
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ from kit.training import RecordedProgress
 from . import mutations
 from .harness import Surface
 
+MADE_FROM = "made from"
 STEP, FINGERPRINT, REMARKS = "first", "of these examples", [["data", 3, 40]]
 
 
@@ -90,8 +93,38 @@ def _prepare(folder: Path) -> Any:
 
 def _spoil(draw: Random, folder: Path, _) -> Path:
     path = draw.choice(sorted((folder / "data").iterdir()))
-    path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+    if draw.random() < 0.3:
+        path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+    else:
+        _reseal(draw, path)
     return path
+
+
+def _reseal(draw: Random, path: Path) -> None:
+    """Write other tensors and tables with a right checksum, as another program would."""
+    import torch
+
+    from mmgen.storage.weights import read_tensors, write_tensors
+
+    tensors, about = read_tensors(path)
+    for _ in range(draw.choice((1, 1, 2))):
+        if not tensors or draw.random() < 0.4:
+            key = draw.choice([name for name in about if name != MADE_FROM] or [MADE_FROM])
+            about[key] = mutations.json_(draw, json.loads(about[key])) if key in ("sources", "remarks") else "x"
+            about = {name: text for name, text in about.items() if name != key or draw.random() < 0.9}
+            continue
+        name = draw.choice([*tensors])
+        column = tensors.pop(name)
+        number = draw.choice((-1, 0, 1, 2, 19, 40, 60, 255, 10**6, 2**31 - 1, 2**62, float("nan"), float("inf")))
+        with contextlib.suppress(ValueError, OverflowError, RuntimeError):  # not a number of this column
+            column = column.clone()
+            column[draw.randrange(len(column))] = number
+        spoilt = draw.choice(
+            (column, column, column[:-1], column[:0], column.float(), column[None], torch.cat([column, column]))
+        )
+        tensors[draw.choice((name, name, name, "0.table", "1.pairs", name[2:]))] = spoilt.contiguous().clone()
+    with contextlib.suppress(UnicodeEncodeError):  # as JSON it is always written
+        write_tensors(path, tensors, about)
 
 
 def _recall(path: Path, prepared: Any) -> Any:
@@ -113,14 +146,39 @@ def _recall(path: Path, prepared: Any) -> Any:
 def _check(path: Path, content: Any, _) -> None:
     import torch
 
-    trusted, sizes = content
-    assert trusted == FINGERPRINT and sizes is not None, f"{trusted!r}, {sizes!r}"
+    from mmgen.data.seeds import RngKey
+
+    (trusted, sizes), (made_from, tensors, about) = content, _file(path)
+    if path.name.startswith("examples"):
+        assert trusted == about["fingerprint"] and sizes is not None, f"{trusted!r}, {sizes!r}"
+        return
+    assert trusted == FINGERPRINT and made_from, f"{trusted!r}"
     measures, remarks = sizes
-    assert [*measures] == ["data"] and remarks == REMARKS, f"{[*measures]}, {remarks}"
-    columns = measures["data"].columns()
-    assert columns.keys() == _sizes().keys() and measures["data"].table() == _measures().table()
-    for name, column in _sizes().items():
-        assert torch.equal(columns[name], column), f"{name} are others"
+    tables = json.loads(about["sources"])
+    assert [*measures] == [*tables] and _same(remarks, json.loads(about["remarks"])), f"{[*measures]}, {remarks}"
+    for number, (name, table) in enumerate(tables.items()):
+        columns, prefix = measures[name].columns(), f"{number}."
+        assert _same(measures[name].table(), {key: table[key] for key in ("counts", "complete")})
+        said = {key.removeprefix(prefix): column for key, column in tensors.items() if key.startswith(prefix)}
+        assert columns.keys() == {key for key, column in said.items() if len(column)}
+        assert all(torch.equal(column, said[key]) for key, column in columns.items()), f"columns of {name} are others"
+        for epoch in range(2):  # what the plan of a step asks of them
+            measures[name].slots_in(epoch, RngKey(0, "first"))
+
+
+def _same(value: Any, expected: Any) -> bool:
+    """Also where a number is nan."""
+    return json.dumps(value) == json.dumps(expected)
+
+
+def _file(path: Path) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """What safetensors finds in the file."""
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        about = json.loads(file.metadata()["mmgen"])
+    return about[MADE_FROM], tensors, about
 
 
 def _prepare_plan(folder: Path) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import zlib
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -106,8 +108,10 @@ def _spoil_index(draw: Random, folder: Path, _) -> Path:
     place = folder / "regions"
     path = place / ".features.index"
     what = draw.random()
-    if what < 0.8:
+    if what < 0.3:
         path.write_bytes(mutations.bytes_(draw, path.read_bytes(), [(place / "part1.h5").read_bytes()]))
+    elif what < 0.8:
+        path.write_bytes(_resealed(draw, path.read_bytes()))
     elif what < 0.9:  # a store with its old size and date
         store = place / f"part{draw.randrange(4)}.h5"
         data = bytearray(store.read_bytes())
@@ -125,6 +129,26 @@ def _spoil_index(draw: Random, folder: Path, _) -> Path:
     return path
 
 
+def _resealed(draw: Random, data: bytes) -> bytes:
+    """Another index with a right checksum, as another program would write it."""
+    from mmgen.features.index import ALIGNED, CHECKSUM, MAGIC
+
+    line, _, arrays = data[CHECKSUM:].partition(b"\n")
+    what = draw.random()
+    if what < 0.4:
+        odd = [[2, 1, 1], [1, 1, 1, 1], [-1, 6], 2**62, ["part0.h5", 1, 1], ["../part0.h5", 0, 0]]
+        text = mutations.json_(draw, json.loads(line), odd).encode("utf-8", "surrogatepass")
+        content = text + b" " * (-(CHECKSUM + len(text) + 1) % ALIGNED) + b"\n" + arrays
+    elif what < 0.8:  # a number or a key
+        numbers, place = bytearray(arrays), draw.randrange(0, len(arrays), 8)
+        number = draw.choice((-1, 0, 1, 2, 3, 5, 10**6, 2**63 - 1, -(2**63), draw.getrandbits(62)))
+        numbers[place : place + 8] = number.to_bytes(8, "little", signed=True)
+        content = line + b"\n" + numbers
+    else:
+        content = mutations.bytes_(draw, data[CHECKSUM:])
+    return MAGIC + b"%08x " % zlib.crc32(content) + content
+
+
 def _read_index(path: Path, _) -> Any:
     """Every image by its key, as a run reads them, and all in order."""
     from mmgen.features.stores import open_store
@@ -133,6 +157,7 @@ def _read_index(path: Path, _) -> Any:
     try:
         read = [(key, store.count(key), store.file_of(key), store.read(key)) for key in store]
         absent = [key for key in ("", "2", "x" * 99) if key in store]
+        assert store.width == read[0][3].features.shape[1] and store.fingerprint == {"extractor": "toy"}
         return store.describe(), read, absent, [record.key for record in store.records()]
     finally:
         store.close()
