@@ -50,6 +50,19 @@ def test_a_file_that_is_written_in_place_is_found(tmp_path):
     assert {"a.txt is incomplete after the kill", "a.txt is missing after the kill"} <= wrong
 
 
+def test_a_write_into_a_file_that_was_there_before_is_found(tmp_path):
+    def careless(folder):
+        with (folder / "a.txt").open("r+b") as file:
+            file.write(b"n" * 500)
+            file.flush()
+            (folder / "b.txt").touch()
+            file.write(b"n" * 500)
+
+    writer = writers.Writer("text", careless, lambda folder: (folder / "a.txt").write_text("o" * 1000))
+    _, wrong = cases(writer, tmp_path, 24)
+    assert "a.txt is incomplete after the kill" in wrong
+
+
 def test_a_file_that_is_left_over_is_found(tmp_path):
     """The next writer has another temporary name, and does not look for that of the killed one."""
 

@@ -6,7 +6,6 @@ system that it makes, such as between a file's last byte and its name."""
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -101,10 +100,10 @@ class Writing:
         return Outcome(self.name, kills, tuple(wrong))
 
     def _begin(self, folder: Path) -> Path:
-        """The folder as the work begins. Files are links, since no work may write into a file under its name."""
+        """The folder as the work begins."""
         for path in (folder, Path(f"{folder}.tmp")):
             shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(self.before, folder, copy_function=os.link)
+        shutil.copytree(self.before, folder)
         return folder
 
 
