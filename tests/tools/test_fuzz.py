@@ -1,14 +1,19 @@
 """Bad input: a short run of the fuzzer on every surface, and what the fuzzer finds."""
 
 import contextlib
+import ctypes
+import dataclasses
+import importlib
 import logging
 import os
+import pickle
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,10 +21,11 @@ import pytest
 
 from mmgen.data.example_sizes import Measures
 from mmgen.features.index import IndexedFile, IndexedStore
-from tools.fuzz import Bench, all_surfaces, fuzz, harness, judge
+from tools.fuzz import BATCHES, Bench, all_surfaces, fuzz, harness, judge
 from tools.fuzz import folder as case_folder
 from tools.fuzz.__main__ import main as fuzz_command
 from tools.fuzz.folder import CaseFolder
+from tools.trials import fuzz as trial
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -133,7 +139,10 @@ def test_damage_under_a_right_checksum_is_tried(surface, check, monkeypatch):
 def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a checkout may be in the folder of temporary files
     outside = Path(__file__).with_name("never written")
+    beside = tempfile.gettempdir() + "x"
     acts = {
+        "opened ": lambda: os.close(os.open(f"{beside}/never", os.O_WRONLY)),
+        "never written": lambda: os.close(os.open(tmp_path / "never written", os.O_WRONLY)),
         "subprocess.Popen": lambda: subprocess.run(["true"], check=True),
         "os.system": lambda: os.system("true"),
         f"opened '{outside}' for writing": lambda: os.close(os.open(outside, os.O_WRONLY)),
@@ -148,8 +157,81 @@ def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):
         )
         (finding,) = fuzz(surface, 1).findings
         assert finding.outcome.kind == "does what reading must not do" and event in finding.outcome.message
-    inside = replace(surface, read=lambda path, _: path.write_bytes(b"x"), check=lambda *_: None)
-    assert fuzz(inside, 2).counts["read"] == 2
+    ways = {
+        "../elsewhere": lambda folder: (folder / "../elsewhere").write_bytes(b""),
+        "../whole/a": lambda folder: (folder / "a").rename(folder / "../whole/a"),
+        "away": lambda folder: (folder / "away").symlink_to("../whole") or (folder / "away/b").write_bytes(b""),
+        "os.rmdir": lambda folder: (folder / "../whole").rmdir(),
+    }
+    for event, way in ways.items():
+        (finding,) = fuzz(
+            replace(surface, read=lambda path, _, way=way: suppressed(partial(way, path.parent))), 1
+        ).findings
+        assert finding.outcome.kind == "does what reading must not do" and event in finding.outcome.message
+    inside = replace(surface, read=inside_only, check=lambda *_: None)
+    tally = fuzz(inside, 2)
+    assert tally.counts["read"] == 2, tally.findings
+
+
+def inside_only(path, _):
+    """All that reading may do."""
+    path.write_bytes(b"x")
+    path.rename(path.with_name("y"))
+    path.symlink_to("/etc/passwd")
+    path.unlink()
+    path.with_name("y").unlink()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as file:
+        Path(folder, "x").write_bytes(b"x")
+        file.write(b"x")
+    Path(os.devnull).write_bytes(b"x")
+    dataclasses.make_dataclass("Row", ["number"])
+    importlib.reload(importlib.import_module("wave"))
+
+
+@pytest.mark.parametrize("way", ["exec", "eval", "compile", "import", "ctypes", "pickle"])
+def test_the_fuzzer_finds_code_that_is_run(way, monkeypatch):
+    def spoil(draw, folder, _):
+        (folder / "spoilt_module.py").write_text("number = 1")
+        (folder / "lib.so").write_bytes(b"no library")
+        (folder / "x").write_bytes(pickle.dumps(Path))
+        return folder / "x"
+
+    def read(path, _):
+        monkeypatch.syspath_prepend(str(path.parent))
+        with contextlib.suppress(OSError):
+            {
+                "exec": lambda: exec("number = 1"),
+                "eval": lambda: eval("1 + 1"),
+                "compile": lambda: compile("1", str(path), "eval"),
+                "import": lambda: importlib.import_module("spoilt_module"),
+                "ctypes": lambda: ctypes.CDLL(str(path.with_name("lib.so"))),
+                "pickle": lambda: pickle.loads(path.read_bytes()),
+            }[way]()
+
+    surface = replace(all_surfaces()["tsv"], spoil=spoil, read=read, check=lambda *_: None)
+    (finding,) = fuzz(surface, 1).findings
+    assert finding.outcome.kind == "does what reading must not do"
+
+
+def test_every_surface_gets_a_thousand_of_a_million():
+    names = all_surfaces()
+    batches = {name: BATCHES.get(name, BATCHES[""]) for name in names}
+    rounds = 1_000_000 // sum(batches.values())
+    assert min(batches.values()) * rounds >= 1000 and {*BATCHES} - {""} <= {*names}
+
+
+def test_a_finding_says_the_command_that_repeats_it(tmp_path, monkeypatch, capsys):
+    bad = replace(all_surfaces()["tsv"], spoil=lambda draw, folder, _: folder / "x", read=lambda *_: 1 / 0)
+    monkeypatch.setattr("tools.trials.fuzz.all_surfaces", lambda: {"tsv": bad})
+    monkeypatch.setitem(BATCHES, "tsv", 2)
+    with trial.opened(5, tmp_path) as case:
+        lines = case(1).wrong
+    again = "python -m tools.fuzz --surface tsv --case {} --seed 5: traceback: ZeroDivisionError"
+    assert [line.startswith(again.format(number)) for number, line in zip((2, 3), lines, strict=True)] == [True] * 2
+    monkeypatch.setattr("tools.fuzz.__main__.all_surfaces", lambda: {"tsv": bad})
+    monkeypatch.setattr("sys.argv", ["fuzz", "--cases", "2", "--seed", "5"])
+    assert fuzz_command() == 1
+    assert "python -m tools.fuzz --surface tsv --case 0 --seed 5 (2 alike): traceback" in capsys.readouterr().err
 
 
 def suppressed(act):

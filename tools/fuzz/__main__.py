@@ -19,7 +19,7 @@ from mmgen.progress import table as aligned_table  # noqa: E402
 
 from . import all_surfaces  # noqa: E402
 from .folder import in_memory  # noqa: E402
-from .harness import READ, REFUSED, SECONDS, Bench, Finding, Tally, fuzz, shares  # noqa: E402
+from .harness import READ, REFUSED, SECONDS, Bench, Finding, Tally, command, fuzz, shares  # noqa: E402
 
 WEIGHTS = {
     "weights": 0.3,
@@ -53,7 +53,7 @@ def main() -> int:
     tallies = {}
     for name, cases in shares(names, options.cases, WEIGHTS).items():
         tallies[name] = fuzz(surfaces[name], cases, options.seed, options.seconds)
-        _print_findings(name, tallies[name])
+        _print_findings(name, tallies[name], options.seed)
     print("\n" + table(tallies))
     return int(any(tally.findings for tally in tallies.values()))
 
@@ -68,7 +68,7 @@ def _run_case(surface, options) -> int:
     return int(outcome.kind not in (READ, REFUSED))
 
 
-def _print_findings(name: str, tally: Tally) -> None:
+def _print_findings(name: str, tally: Tally, seed: int) -> None:
     """Print the findings, similar ones as one line."""
     kinds: dict[str, list[Finding]] = {}
     for finding in tally.findings:
@@ -77,7 +77,8 @@ def _print_findings(name: str, tally: Tally) -> None:
     for findings in list(kinds.values())[:SHOWN]:
         first = findings[0]
         print(
-            f"{name} {first.number} ({len(findings)} alike): {first.outcome.kind}: {first.outcome.message[:400]!r}",
+            f"{command(name, first.number, seed)} ({len(findings)} alike): {first.outcome.kind}: "
+            f"{first.outcome.message[:400]!r}",
             file=sys.stderr,
             flush=True,
         )

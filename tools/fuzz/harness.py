@@ -254,6 +254,11 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
     return ""
 
 
+def command(surface: str, number: int, seed: int) -> str:
+    """The command that repeats one case."""
+    return f"python -m tools.fuzz --surface {surface} --case {number} --seed {seed}"
+
+
 def fuzz(surface: Surface, cases: int, seed: int = 0, seconds: float = SECONDS, first: int = 0) -> Tally:
     """Run cases of one surface, each of at most `seconds` of processor time."""
     with in_memory() as place:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.fuzz import BATCHES, Bench, all_surfaces
 from tools.fuzz.folder import in_memory
-from tools.fuzz.harness import READ, REFUSED, warm
+from tools.fuzz.harness import READ, REFUSED, command, warm
 
 from .piece import Case, Outcome
 
@@ -29,7 +29,7 @@ def opened(seed: int, folder: Path) -> Iterator[Case]:
             first = number // len(surfaces) * batch
             tally = bench.run(first, first + batch)
             wrong = [
-                f"input {finding.number}: {finding.outcome.kind}: {finding.outcome.message[:200]!r}"
+                f"{command(name, finding.number, seed)}: {finding.outcome.kind}: {finding.outcome.message[:200]!r}"
                 for finding in tally.findings
             ]
             counts = {kind: tally.counts[kind] for kind in (REFUSED, READ)}
