@@ -11,9 +11,12 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import h5py
+import numpy as np
 import pytest
 import torch
 from kit import served
+from safetensors.numpy import save
 
 from mmgen.files import write_text
 from tools.trials import folders, forks, kills, processes, service, writers
@@ -110,6 +113,34 @@ def test_missing_left_over_and_different_files_are_told_apart(tmp_path):
         "gone is missing",
         ".left.partial is left over",
         "changed differs",
+    ]
+
+
+def test_torn_files_are_told_from_complete_ones(tmp_path):
+    complete = {
+        "a.json": b"{}",
+        "a.jsonl": b"{}\n{}\n",
+        "empty.jsonl": b"",
+        "a.html": b"<html></html>\n",
+        "a.toml": b"a = 1",
+        "a.txt": b"{",
+        "a.safetensors": save({"a": np.zeros(3)}),
+        ".a.json": b"{",
+    }
+    for name, content in complete.items():
+        (tmp_path / name).write_bytes(content)
+    h5py.File(tmp_path / "a.h5", "w").close()
+    assert folders.torn(tmp_path) == []
+    for name in ("a.json", "a.jsonl", "a.html", "a.toml", "a.safetensors", "a.h5"):
+        path = tmp_path / name
+        path.write_bytes(path.read_bytes().rstrip()[:-1])
+    assert [text.partition(" ")[0] for text in folders.torn(tmp_path)] == [
+        "a.h5",
+        "a.html",
+        "a.json",
+        "a.jsonl",
+        "a.safetensors",
+        "a.toml",
     ]
 
 

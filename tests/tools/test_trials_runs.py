@@ -105,6 +105,37 @@ def test_a_run_that_resumes_with_other_results_is_found(tmp_path):
     assert outcome.phases == {"starting": runs.KILLS}
 
 
+def test_a_torn_file_of_a_killed_run_is_found(tmp_path):
+    """Also one whose bytes may differ."""
+    begun = tmp_path / "begun"
+
+    def work():
+        for text in ("{", "{}") if begun.exists() else ("{}",):
+            Path("environment.json").write_text(text)
+            time.sleep(0.05)
+
+    def kill(process, draw, seconds):
+        while not (process.folder / "environment.json").exists():
+            time.sleep(0.001)
+        return killed_at_once(process, draw, seconds)
+
+    surface = runs.Runs("run", "", work, kill, tmp_path / "surface")
+    begun.touch()
+    wrong = surface.case(random.Random(0)).wrong
+    assert wrong and all("environment.json is torn: JSONDecodeError: " in text for text in wrong)
+
+
+def test_a_run_without_its_page_is_found(tmp_path):
+    def work():
+        if not (tmp_path / "begun").exists():
+            Path("report.html").write_text("<html></html>")
+        time.sleep(0.05)
+
+    surface = runs.Runs("run", "", work, killed_at_once, tmp_path / "surface")
+    (tmp_path / "begun").touch()
+    assert surface.case(random.Random(0)).wrong == ("report.html is missing",)
+
+
 def test_a_process_that_outlives_its_run_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(forks, "survivors", lambda folder: [1, 2])
     surface = runs.Runs("run", "", lambda: time.sleep(0.05), killed_at_once, tmp_path / "surface")

@@ -1,10 +1,16 @@
-"""What a case leaves: the files of two folders compared byte by byte, and files that nobody needs any more."""
+"""What a case leaves: the files of two folders compared byte by byte, files that nobody needs any more, and files of
+which a part is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+import tomllib
+from collections.abc import Callable, Collection
 from itertools import zip_longest
 from pathlib import Path
+
+import h5py
+from safetensors import safe_open
 
 PIECE = 1 << 22
 
@@ -29,13 +35,17 @@ def same(left: Path, right: Path) -> bool:
         return all(one_piece == piece for one_piece, piece in pieces)
 
 
-def differences(expected: Path, actual: Path, ignored: Collection[str] = ()) -> list[str]:
-    """The files that are missing, left over or different, a line each."""
+def differences(
+    expected: Path, actual: Path, ignored: Collection[str] = (), varying: Collection[str] = ()
+) -> list[str]:
+    """The files that are missing, left over or different, a line each. `ignored`: names of files that are not looked
+    at; `varying`: of those that may have other bytes."""
     ours, theirs = files(expected, ignored), files(actual, ignored)
+    compared = sorted(name for name in ours.keys() & theirs.keys() if ours[name].name not in varying)
     return [
         *(f"{name} is missing" for name in sorted(ours.keys() - theirs.keys())),
         *(f"{name} is left over" for name in sorted(theirs.keys() - ours.keys())),
-        *(f"{name} differs" for name in sorted(ours.keys() & theirs.keys()) if not same(ours[name], theirs[name])),
+        *(f"{name} differs" for name in compared if not same(ours[name], theirs[name])),
     ]
 
 
@@ -55,3 +65,43 @@ def incomplete(before: Path, after: Path, actual: Path, may_lack: bool) -> list[
     ]
     lost = [] if may_lack else [name for name in old if name not in now and not is_temporary(name)]
     return wrong + [f"{name} is missing after the kill" for name in lost]
+
+
+def torn(folder: Path) -> list[str]:
+    """The files in a folder that cannot be read as what their names say, a line each; temporary files may be torn."""
+    wrong = []
+    for name, path in sorted(files(folder).items()):
+        if path.suffix in READERS and not is_temporary(name):
+            try:
+                READERS[path.suffix](path)
+            except Exception as error:  # whatever a reader raises
+                wrong.append(f"{name} is torn: {type(error).__name__}: {error}"[:300])
+    return wrong
+
+
+def _read_lines(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if text and not text.endswith("\n"):
+        raise ValueError("the last line has no end")
+    for line in text.splitlines():
+        json.loads(line)
+
+
+def _read_page(path: Path) -> None:
+    if not path.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+        raise ValueError("the page has no end")
+
+
+def _read_tensors(path: Path) -> None:
+    with safe_open(path, "np") as file:
+        file.keys()
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    ".h5": lambda path: h5py.File(path).close(),
+    ".html": _read_page,
+    ".json": lambda path: json.loads(path.read_text(encoding="utf-8")),
+    ".jsonl": _read_lines,
+    ".safetensors": _read_tensors,
+    ".toml": lambda path: tomllib.loads(path.read_text(encoding="utf-8")),
+}

@@ -1,8 +1,8 @@
 """The surfaces of kills that are runs: a run with everything in it, and steps that train side by side.
 
 Runs are forked from this process, which has imported everything, so a kill costs the time of the work alone. Weights,
-logs, texts, scores, tables and features are compared byte by byte; what says when and where a run was made is left
-out, and so is the page."""
+logs, texts, scores, tables and features are compared byte by byte; the page and what says when and where a run was
+made must be there, and complete."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ SIDE_BY_SIDE_PHASES = (
     "scoring",
     "drawing the report",
 )
-IGNORED = ("environment.json", "times.json", ".lock", "report.html")
+VARYING = ("environment.json", "times.json", "report.html")  # they say when and where
+IGNORED = (".lock",)
 KILLS = 4  # of a run
 CHILD_KILLED = "its process ended with signal 9; run the same command again to resume from the last checkpoint"
 
@@ -199,7 +200,7 @@ class Runs:
             hit = self.phase(self.place)
             ending = process.wait()
             wrong += [f"{len(rest)} processes are left over"] if (rest := forks.survivors(self.place)) else []
-            wrong += [f"killed while {hit}: {text}" for text in self._complaints(process)]
+            wrong += [f"killed while {hit}: {text}" for text in self._complaints(process) + folders.torn(self.place)]
             if not killed and not phases:  # the whole work, while the machine was busy with less
                 self.seconds = min(self.seconds, ending.seconds)
             phases.update([hit] if killed else [])
@@ -213,7 +214,7 @@ class Runs:
         if ending.status:
             wrong.append(f"the run does not resume: {ending.output[-300:].strip()}")
         else:
-            wrong += folders.differences(self.undisturbed, self.place, IGNORED)
+            wrong += folders.differences(self.undisturbed, self.place, IGNORED, VARYING) + folders.torn(self.place)
         wrong += [f"{name} is left over among temporary files" for name in folders.files(process.temporary)]
         return Outcome(self.name, phases.total(), tuple(wrong), phases=phases)
 
