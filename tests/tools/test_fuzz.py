@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from mmgen.data.example_sizes import Measures
 from mmgen.features.index import IndexedFile, IndexedStore
@@ -134,6 +136,23 @@ def test_damage_under_a_right_checksum_is_tried(surface, check, monkeypatch):
     monkeypatch.setattr(*check, lambda *_: None)
     monkeypatch.setattr(IndexedFile, "has_rows", lambda *_: True)
     assert fuzz(all_surfaces()[surface], 80).findings
+
+
+def test_other_weights_texts_and_silent_commands_are_wrong_results(tmp_path, monkeypatch):
+    surfaces = all_surfaces()
+    path = tmp_path / "data.json"
+    for folder, number in (("resumed", 1.0), ("runs/toy/default/seed-0/steps/both", 2.0)):
+        (tmp_path / folder).mkdir(parents=True)
+        save_file({"a": torch.tensor([number])}, tmp_path / folder / "weights.safetensors")
+    monkeypatch.setattr("tools.fuzz.folders.runs", lambda: tmp_path)
+    run = SimpleNamespace(finished=lambda step: True, step=lambda step: tmp_path / "resumed")
+    with pytest.raises(AssertionError, match="other weights than without a stop"):
+        surfaces["checkpoint"].check(path, run, {})
+    with pytest.raises(AssertionError, match="'a dog' instead of 'a cat'"):
+        surfaces["run_folder"].check(path, (None, "a dog"), {"text": "a cat"})
+    for code, output in ((0, " "), (1, "Error: x"), (2, "Usage")):
+        with pytest.raises(AssertionError):
+            surfaces["commands"].check(path, SimpleNamespace(output=output, exit_code=code), {"arguments": []})
 
 
 def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):

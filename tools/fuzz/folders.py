@@ -290,8 +290,12 @@ def _check_kept(path: Path, content: Any, prepared: Any) -> None:
         saved = json.loads(path.read_text(encoding="utf-8"))["image"]
         assert saved["width"] == loaded.model.embedders["image"].width
         assert saved["fingerprint"] == loaded.model.embedders["image"].fingerprint
-    if path.name in ("data.json", "tokenizer_config.json") and path.exists():
-        assert isinstance(text, str)
+    if path.name == "tokenizer.json":
+        said = json.loads(path.read_text(encoding="utf-8"))
+        words = said["model"]["vocab"] | {token["content"]: token["id"] for token in said.get("added_tokens") or ()}
+        assert loaded.model.backbone.tokenizer.get_vocab() == words, "the vocabulary is another"
+    if path.name == "data.json":  # texts do not depend on it
+        assert text == prepared["text"], f"{text!r} instead of {prepared['text']!r}"
 
 
 # --- an encoder's folder that a recipe names ---
@@ -426,7 +430,17 @@ def _go_on(path: Path, _) -> Any:
 
 
 def _check_finished(path: Path, content: Any, _) -> None:
+    """The weights are those of the run that was never stopped, if the damaged checkpoint was used or not."""
+    import torch
+    from safetensors.torch import load_file
+
     assert content.finished("both"), "no scores"
+    resumed, expected = (
+        load_file(folder / "weights.safetensors") for folder in (content.step("both"), runs() / "runs" / STEP)
+    )
+    assert resumed.keys() == expected.keys(), "weights of other names"
+    changes = [name for name, tensor in expected.items() if not torch.equal(tensor, resumed[name])]
+    assert not changes, f"other weights than without a stop: {changes[:3]}"
     log = (content.step("both") / "log.jsonl").read_text(encoding="utf-8").splitlines()
     updates = [json.loads(line)["update"] for line in log]
     assert updates == sorted(set(updates)), f"the log's updates are {updates}"

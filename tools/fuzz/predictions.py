@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import logging
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -399,6 +400,10 @@ def _check_command(path: Path, content: Any, prepared: Any) -> None:
     output, arguments = content.output, prepared["arguments"]
     assert "Traceback" not in output, f"{arguments}: {output[-500:]}"
     assert content.exit_code in (0, 1, 2), f"{arguments}: exit code {content.exit_code}"
-    if content.exit_code == 1:
-        assert "error: " in output, f"{arguments}: {output[-500:]}"
+    if content.exit_code:
+        assert re.search(r"error: \S" if content.exit_code == 1 else r"[Ee]rror: \S", output), (
+            f"{arguments}: {output[-500:]}"
+        )
+    else:
+        assert output.strip(), f"{arguments}: no output"
     assert "\x1b[2J" not in output, f"{arguments}: control characters reach the terminal"
