@@ -194,10 +194,11 @@ def test_whole_answers_are_compared():
         assert not service.same(answer, {**answer, **change}) and not service.same({**answer, **change}, answer)
 
 
-def test_more_than_one_line_on_stderr_is_wrong_unless_it_is_usual():
-    assert forks.complaints("") == forks.complaints("error: stopped\n") == []
-    assert forks.complaints("note\nerror: stopped\n", "note\n") == []
-    assert forks.complaints("note\nerror: stopped\n") == ["2 lines on stderr: note / error: stopped"]
+def test_a_line_on_stderr_is_wrong_unless_it_is_usual_or_allowed():
+    assert forks.complaints("") == forks.complaints("error: stopped\n", allowed="stopped") == []
+    assert forks.complaints("note\nerror: stopped\n", "note\n", "stopped") == []
+    assert forks.complaints("note\nerror: stopped\n", "note\n") == ["on stderr: error: stopped"]
+    assert forks.complaints("note\nerror: stopped\n") == ["on stderr: note / error: stopped"]
     assert forks.complaints("Traceback\n", "Traceback\n") == ["a traceback on stderr: Traceback"]
 
 
@@ -209,7 +210,7 @@ def test_what_a_writer_prints_and_leaves_is_found(tmp_path):
         Path(tempfile.gettempdir(), "deep/a").touch()
 
     _, wrong = cases(writers.Writer("text", careless), tmp_path, 4)
-    assert {"2 lines on stderr: one / two", "deep/a is left over among temporary files"} <= wrong
+    assert {"on stderr: one / two", "deep/a is left over among temporary files"} <= wrong
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ class Fork:
         output, errors = (file.read_text(errors="replace") for file in (self.log, self.errors))
         return Ending(MISTAKE if note else status, seconds, output + errors + note, errors)
 
-    def complaints(self, usual: str) -> list[str]:
+    def complaints(self, usual: str, allowed: str = "") -> list[str]:
         """As `complaints`, of all that was printed on stderr, also by processes that have outlived this one."""
-        return complaints(self.errors.read_text(errors="replace"), usual)
+        return complaints(self.errors.read_text(errors="replace"), usual, allowed)
 
     def _work(self, work: Callable[[], object], writing: int, kill_before: int) -> None:
         """The process. It ends without what this process has still to do, such as to delete folders."""
@@ -133,13 +133,14 @@ class _Killer:
         return path.startswith(f"{self.folder}/") or not path.startswith("/")
 
 
-def complaints(errors: str, usual: str = "") -> list[str]:
-    """What is wrong in a text on stderr: a traceback, or more than the line of an error. `usual`: what undisturbed work
-    prints."""
+def complaints(errors: str, usual: str = "", allowed: str = "") -> list[str]:
+    """What is wrong in a text on stderr: a traceback, or a line that is not among `usual`, which undisturbed work
+    prints, and does not end with `allowed`."""
     if "Traceback" in errors:
         return [f"a traceback on stderr: {errors[-600:].strip()}"]
     lines = [line for line in errors.splitlines() if line and line not in usual.splitlines()]
-    return [f"{len(lines)} lines on stderr: {' / '.join(lines)[:600]}"] if len(lines) > 1 else []
+    lines = [line for line in lines if not (allowed and line.endswith(allowed))]
+    return [f"on stderr: {' / '.join(lines)[:600]}"] if lines else []
 
 
 def run(work: Callable[[], object], folder: Path) -> Ending:

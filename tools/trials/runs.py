@@ -200,7 +200,8 @@ class Runs:
             hit = self.phase(self.place)
             ending = process.wait()
             wrong += [f"{len(rest)} processes are left over"] if (rest := forks.survivors(self.place)) else []
-            wrong += [f"killed while {hit}: {text}" for text in self._complaints(process) + folders.torn(self.place)]
+            complaints = self._complaints(process, CHILD_KILLED) + folders.torn(self.place)
+            wrong += [f"killed while {hit}: {text}" for text in complaints]
             if not killed and not phases:  # the whole work, while the machine was busy with less
                 self.seconds = min(self.seconds, ending.seconds)
             phases.update([hit] if killed else [])
@@ -210,7 +211,7 @@ class Runs:
                 wrong.append(f"a killed run ends with {ending.status}: {ending.output[-300:].strip()}")
         process = forks.Fork(self.work, self.place)
         ending = process.wait()
-        wrong += self._complaints(process)
+        wrong += self._complaints(process, "")
         if ending.status:
             wrong.append(f"the run does not resume: {ending.output[-300:].strip()}")
         else:
@@ -218,9 +219,9 @@ class Runs:
         wrong += [f"{name} is left over among temporary files" for name in folders.files(process.temporary)]
         return Outcome(self.name, phases.total(), tuple(wrong), phases=phases)
 
-    def _complaints(self, process: forks.Fork) -> list[str]:
+    def _complaints(self, process: forks.Fork, allowed: str) -> list[str]:
         """What is wrong in all that the run and the processes it started have printed on stderr."""
-        return process.complaints(self.usual) + (self.server.complaints() if self.server else [])
+        return process.complaints(self.usual, allowed) + (self.server.complaints() if self.server else [])
 
     def _begin(self, folder: Path) -> Path:
         for path in (folder, Path(f"{folder}.tmp")):
