@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mmgen.files import locked
 from tools.fuzz import Bench, all_surfaces
 from tools.trials import fuzz, piece, suite
 from tools.trials.__main__ import main
@@ -24,7 +25,7 @@ def counting(wrong_case: int = -1, tries: int = 2) -> SimpleNamespace:
     def opened(seed, folder):
         yield case
 
-    return SimpleNamespace(TRIES="kills", COUNT=6, opened=opened, numbers=numbers)
+    return SimpleNamespace(TRIES="kills", COUNT=6, opened=opened, cycle=lambda: ["a", "b"], numbers=numbers)
 
 
 def test_a_second_call_goes_on_where_the_first_one_ended(tmp_path):
@@ -56,6 +57,28 @@ def test_the_exit_code_says_whether_something_is_wrong(tmp_path, monkeypatch, ca
     for _ in range(2):  # the second call has nothing left to do, and says the same
         assert main(["fuzz", "--folder", str(tmp_path)]) == code
     assert ("\nwrong: a, case 2: a file is left over\n" in capsys.readouterr().out) == bool(code)
+
+
+def test_cases_that_are_left_have_an_exit_code_and_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.import_module", lambda name: counting())
+    assert main(["fuzz", "--folder", str(tmp_path), "--minutes", "0"]) == 3
+    assert capsys.readouterr().out.endswith("\n0 of 6 kills are done; the same command goes on\n")
+
+
+def test_a_journal_of_other_cases_is_refused(tmp_path):
+    """Their numbers would stand for others, and some would be counted twice."""
+    path = tmp_path / "t.jsonl"
+    piece.Journal(path, 0, ["a", "b"]).add(piece.Outcome("a", 1), 0.1)
+    assert piece.Journal(path, 0, ["a", "b"]).tries == 1 and piece.Journal(path, 1, ["a"]).tries == 0
+    with pytest.raises(SystemExit, match="t.jsonl:1: the cases of seed 0 were others then; choose another --seed or"):
+        piece.Journal(path, 0, ["a", "c", "b"])
+
+
+def test_two_trials_do_not_write_one_journal(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.import_module", lambda name: counting())
+    message = r"^error: .*fuzz.jsonl is in use by process \d+ on "
+    with locked(tmp_path / "fuzz.lock", lambda holder: None), pytest.raises(SystemExit, match=message):
+        main(["fuzz", "--folder", str(tmp_path)])
 
 
 def test_a_case_of_the_fuzzer_is_a_batch_of_one_surface(tmp_path, monkeypatch):
@@ -101,4 +124,5 @@ def test_a_test_that_fails_is_counted_by_name(tmp_path):
     arguments = ["-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path / "test_t.py")]
     (failure,) = suite.tests(arguments).wrong
     assert failure.endswith("test_t.py::test_bad failed")
-    assert suite.tests([*arguments, "-k", "good"]).wrong == ()
+    outcome = suite.tests([*arguments, "-k", "good"])
+    assert outcome.wrong == () and outcome.parts == {"passed": 1}

@@ -15,6 +15,11 @@ from .piece import Case, Outcome
 TRIES, COUNT = "inputs", 1_000_000
 
 
+def cycle() -> list[str]:
+    """Surfaces with the sizes of their batches."""
+    return [f"{name}, {BATCHES.get(name, BATCHES[''])} inputs" for name in all_surfaces()]
+
+
 @contextmanager
 def opened(seed: int, folder: Path) -> Iterator[Case]:
     """Cases take the surfaces in turn. Files of inputs are in memory; each surface is prepared once."""

@@ -32,6 +32,10 @@ class Failed(Exception):
     """A command failed; its end says why."""
 
 
+def cycle() -> list[str]:
+    return [f"Python {python}, {versions}" for versions in VERSIONS for python in PYTHONS]
+
+
 @contextmanager
 def opened(seed: int, folder: Path) -> Iterator[Case]:
     """Cases take the Pythons in turn, first with the newest versions."""

@@ -48,11 +48,15 @@ class Surface(Protocol):
         """Kill it once or more often, start it again, and compare."""
 
 
+def cycle() -> list[str]:
+    return order(SHARES)
+
+
 @contextmanager
 def opened(seed: int, folder: Path) -> Iterator[Case]:
     """Cases take the surfaces in turn. A surface is prepared when its first case comes."""
     torch.set_num_threads(1)
-    makers, turns = surfaces(folder / "materials"), order(SHARES)
+    makers, turns = surfaces(folder / "materials"), cycle()
     ready: dict[str, Surface] = {}
 
     def case(number: int) -> Outcome:

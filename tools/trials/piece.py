@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -44,6 +45,9 @@ class Piece(Protocol):
     TRIES: str
     COUNT: int
 
+    def cycle(self) -> list[str]:
+        """What the cases are, in turn; after the last it begins again."""
+
     def opened(self, seed: int, folder: Path) -> AbstractContextManager[Case]:
         """What runs cases until the end of the block. `folder`: an empty folder for the files of cases."""
 
@@ -63,10 +67,15 @@ class Row:
 
 @dataclass
 class Journal:
-    """The outcomes of one seed in a file, a line of JSON for each case. `next`: the number of the next case."""
+    """The outcomes of one seed in a file, a line of JSON for each case. Raises SystemExit if its cases are others.
+
+    cycle  what its cases are, in turn
+    next   the number of the next case
+    """
 
     path: Path
     seed: int
+    cycle: Sequence[str] = ()
     next: int = 0
     rows: dict[str, Row] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -79,9 +88,19 @@ class Journal:
         complete = text[: text.rfind("\n") + 1]  # a killed trial may leave half a line
         if complete != text:
             self.path.write_text(complete, encoding="utf-8")
-        for line in map(json.loads, complete.splitlines()):
+        for number, line in enumerate(map(json.loads, complete.splitlines()), 1):
             if line["seed"] == self.seed:
+                if line["cycle"] != self.digest:
+                    raise SystemExit(
+                        f"error: {self.path}:{number}: the cases of seed {self.seed} were others then; choose another "
+                        "--seed or --folder"
+                    )
                 self._count(line)
+
+    @property
+    def digest(self) -> str:
+        """Of the cycle."""
+        return hashlib.sha256(json.dumps([*self.cycle]).encode()).hexdigest()[:12]
 
     @property
     def tries(self) -> int:
@@ -91,6 +110,7 @@ class Journal:
         """Append the outcome of the next case."""
         line = {
             "seed": self.seed,
+            "cycle": self.digest,
             "case": self.next,
             "surface": outcome.surface,
             "tries": outcome.tries,

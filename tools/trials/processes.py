@@ -36,6 +36,10 @@ SCRIPT = """
 """
 
 
+def cycle() -> list[str]:
+    return [f"{way}, {processes} processes" for processes in (2, 3) for way in WAYS]
+
+
 @contextmanager
 def opened(seed: int, folder: Path) -> Iterator[Case]:
     """Cases take the ways in turn, with two and three processes."""

@@ -20,13 +20,18 @@ TRIES, COUNT = "runs", 10
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = "-n 2 -m 'not slow'"
 LOAD = "while True: sum(range(10_000))"
+COUNTED = re.compile(r"(\d+) (passed|skipped)")
 FAILED = re.compile(r"^(FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
+
+
+def cycle() -> list[str]:
+    return [os.environ.get("MMGEN_TRIALS_TESTS", TESTS)]
 
 
 @contextmanager
 def opened(seed: int, folder: Path) -> Iterator[Case]:
     """The load has a process for every core."""
-    arguments = shlex.split(os.environ.get("MMGEN_TRIALS_TESTS", TESTS))
+    arguments = shlex.split(*cycle())
     load = [subprocess.Popen([sys.executable, "-c", LOAD]) for _ in os.sched_getaffinity(0)]
     try:
         yield lambda number: tests(arguments)
@@ -43,4 +48,5 @@ def tests(arguments: list[str]) -> Outcome:
     wrong = sorted({f"{match[2]} failed" for match in FAILED.finditer(done.stdout)})
     if done.returncode and not wrong:
         wrong = [f"pytest ended with exit code {done.returncode}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}"]
-    return Outcome(" ".join(arguments), 1, tuple(wrong))
+    counts = {kind: int(number) for number, kind in COUNTED.findall(done.stdout[-300:])}
+    return Outcome(" ".join(arguments), 1, tuple(wrong), counts)
