@@ -1,13 +1,16 @@
 """The week of three people: every step that names a page is on it, and jobs are done, kept and counted."""
 
 import json
+import time
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from tools.week import __main__ as week
 from tools.week import coverage
-from tools.week.steps import TINY, Code, File, Job, Shell, block_with, from_prompts
+from tools.week.steps import TINY, Code, File, Job, Shell, block_with, from_prompts, missing
 
 JOBS = [job for jobs in week.PEOPLE.values() for job in jobs]
 STEPS = [(job.name, step) for jobs in week.PEOPLE.values() for job in jobs for step in job.steps]
@@ -20,6 +23,22 @@ def test_steps_are_on_the_pages_that_they_name():
 def test_a_step_that_a_page_does_not_have_is_noticed():
     assert not Shell("mmgen run nothing.toml", "README.md").in_page()
     assert not Code("not_in(the_page)", "docs/api.md").in_page() and not File("none.toml", "docs/recipes.md").in_page()
+
+
+def test_every_name_of_a_step_is_in_its_command():
+    steps = [(job, step) for job, step in STEPS if isinstance(step, Shell)]
+    assert [(job, step.command, name) for job, step in steps for name in step.stale_names()] == []
+    assert Shell("mmgen run a", names={"a": "b", "c": "d"}).stale_names() == ["c"]
+    assert Shell("run --type a --set b", names={"--type a --set b": "c", "--type a": "d"}).stale_names() == ["--type a"]
+
+
+def test_an_output_without_what_a_step_shows_is_noticed():
+    step = Shell("mmgen features index", shows=("20 vectors", "0 of them new"))
+    assert missing(step, "20 vectors, 0 of them new\n") == ""
+    assert missing(step, "20 vectors, 3 of them new\n") == "its output does not have '0 of them new'"
+    assert "error: no such" in missing(step, "20 vectors, 0 of them new\nerror: no such file\n")
+    assert "Traceback" in missing(Code(content="a"), "Traceback (most recent call last):\n  File\n")
+    assert missing(Code(content="a"), "no error: none\n") == ""
 
 
 def test_steps_without_a_page_have_text_of_their_own():
@@ -122,3 +141,51 @@ def test_a_step_that_fails_is_shown_with_its_output(tmp_path, monkeypatch):
     done = CliRunner().invoke(week.week, ["--folder", str(tmp_path)])
     assert done.exit_code == 1 and "wrong: mmgen show nothing" in done.output and "error: nothing" in done.output
     assert not (tmp_path / "seconds.json").exists()
+
+
+def shell_job(folder, command, **fields):
+    """Does a job of one command in a desk without programs."""
+    (folder / ".venv/bin").mkdir(parents=True, exist_ok=True)
+    return week.Desk(folder).do(Job("one", (Shell(command),), **fields))
+
+
+def test_a_step_over_its_limit_is_killed_with_its_children(tmp_path, monkeypatch):
+    monkeypatch.setattr(week, "LIMIT", 0.3)
+    with pytest.raises(click.ClickException, match="one: killed after 0.3 seconds"):
+        shell_job(tmp_path, "sleep 60 & echo $! > child; wait")
+    child = int((tmp_path / "child").read_text())
+    for _ in range(500):
+        stat = Path(f"/proc/{child}/stat")
+        if not stat.exists() or stat.read_text().split()[2] == "Z":
+            break
+        time.sleep(0.01)
+    else:
+        pytest.fail("the child of the step still runs")
+
+
+def test_what_a_failed_attempt_has_made_is_removed(tmp_path):
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    pip = tmp_path / ".venv/bin/pip"
+    pip.write_text('#!/bin/sh\necho "$@" >> uninstalled\n')
+    pip.chmod(0o755)
+    with pytest.raises(click.ClickException, match="one: ended with 3"):
+        shell_job(tmp_path, "mkdir made && exit 3", makes=("made",))
+    shell_job(tmp_path, "mkdir made", makes=("made",))
+    assert (tmp_path / "uninstalled").read_text() == "uninstall -q -y made\n"
+
+
+def test_every_new_package_can_be_made_again():
+    for job in JOBS:
+        texts = [step.text() for step in job.steps if isinstance(step, Shell)]
+        new = [f"mmgen-{text.split()[3]}" for text in texts if text.startswith("mmgen plugin new ")]
+        assert {*new} <= {*job.makes}, job.name
+
+
+def test_runs_that_were_moved_away_are_put_back_by_a_step_that_fails(tmp_path):
+    step = next(step for _, step in STEPS if isinstance(step, Shell) and "mv runs runs_away" in step.command)
+    for name in ("runs", "questions"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "photo.jpg").touch()
+    with pytest.raises(click.ClickException):
+        shell_job(tmp_path, step.text().replace("mmgen generate", "false"))
+    assert (tmp_path / "runs").is_dir() and not (tmp_path / "runs_away").exists()

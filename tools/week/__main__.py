@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from . import coverage
 from .author import JOBS as AUTHOR
 from .engineer import JOBS as ENGINEER
 from .researcher import JOBS as RESEARCHER
-from .steps import Code, File, Job, Shell
+from .steps import Code, File, Job, Shell, missing
 
 PEOPLE = {"researcher": RESEARCHER, "engineer": ENGINEER, "author": AUTHOR}
 PROGRAMS = {
@@ -32,7 +33,8 @@ PROGRAMS = {
     "pip": "pip",
     "torchrun": "torch.distributed.run",
 }  # name of a program -> its module
-STARTING = 180.0  # seconds that a service may take
+STARTING = 180.0  # seconds that a service may take to start, and to end
+LIMIT = 1200.0  # seconds that a step may take
 
 
 class Desk:
@@ -66,6 +68,12 @@ class Desk:
         """Does the steps of a job; returns its seconds, and those of processors. Raises click.ClickException with the
         end of a failed step's output."""
         begin, before = time.monotonic(), processor_seconds()
+        for package in job.makes:
+            if (self.folder / package).exists():
+                subprocess.run(
+                    ["bash", "-ec", f"pip uninstall -q -y {package}"], cwd=self.folder, env=self.environment, check=True
+                )
+                shutil.rmtree(self.folder / package)
         with contextlib.ExitStack() as services, (self.folder / f"{slug(job.name)}.log").open("w") as log:
             port = 0
             for step in job.steps:
@@ -82,10 +90,18 @@ class Desk:
                     services.enter_context(self._served(f"{command[-1]} --port {port}", port, log.fileno()))
                     continue
                 command[-1] = command[-1].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
-                done = subprocess.run(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
-                if done.returncode:
-                    output = Path(log.name).read_text(encoding="utf-8", errors="replace")
-                    raise click.ClickException(f"{job.name}: {command[-1]}\n{output[-3000:]}")
+                before_step = log.tell()
+                process = self._start(command, log.fileno())
+                status = end_within(process, LIMIT)
+                output = Path(log.name).read_bytes()
+                new = output[before_step:].decode(errors="replace")
+                if status is None:
+                    problem = f"killed after {LIMIT:g} seconds"
+                else:
+                    problem = f"ended with {status}" if status else missing(step, new)
+                if problem:
+                    tail = output.decode(errors="replace")[-3000:]
+                    raise click.ClickException(f"{job.name}: {command[-1]}\n{tail}\n{job.name}: {problem}")
         return {
             "seconds": round(time.monotonic() - begin, 1),
             "processor": round(processor_seconds() - before, 1),
@@ -94,7 +110,7 @@ class Desk:
     @contextlib.contextmanager
     def _served(self, command: str, port: int, log: int) -> Iterator[None]:
         """A service, from when it listens until it has ended in an orderly way."""
-        process = subprocess.Popen(shlex.split(command), cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        process = self._start(shlex.split(command), log)
         try:
             begin = time.monotonic()
             while not listens(port):
@@ -105,8 +121,28 @@ class Desk:
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            if process.wait():
-                raise click.ClickException(f"{command}: ended with {process.returncode}")
+            if status := end_within(process, STARTING):
+                raise click.ClickException(f"{command}: ended with {status}")
+            if status is None:
+                raise click.ClickException(f"{command}: did not end, and was killed")
+
+    def _start(self, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
+        """A process with a group of its own, so that all its children can be ended with it."""
+        return subprocess.Popen(
+            command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def end_within(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """The status of a process; None if it did not end in time, and its group was killed."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def line(step: Shell, job: Job) -> str:

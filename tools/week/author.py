@@ -89,6 +89,7 @@ JOBS = (
             Shell("mmgen run recipe.toml", PLUGINS, {"recipe.toml": "mmgen-audio/recipe.toml"}),
         ),
         small=SMALL,
+        makes=("mmgen-audio",),
     ),
     Job(
         "a package of every other kind, and its tests",
@@ -105,6 +106,7 @@ JOBS = (
             "there was no template of an extractor, and no page had the code of one",
             "the README of a new package did not say that an offline installation needs setuptools 77",
         ),
+        makes=tuple(f"mmgen-{name}" for name in NAMES.values()),
     ),
     Job(
         "recipes, a probe and a command of these packages",
@@ -179,6 +181,7 @@ JOBS = (
             Shell("mmgen run recipe.toml", PLUGINS, {"recipe.toml": "mmgen-page-length/recipe.toml"}),
         ),
         small=SMALL,
+        makes=("mmgen-page-length",),
         detours=("docs/plugins.md said that a new package has the page's objective, but it has another one",),
     ),
     Job(

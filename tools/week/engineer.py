@@ -35,7 +35,8 @@ SMALL = (
     "metrics.meaning.meteor=false",
     "metrics.meaning.tokenizer=own",
 )
-ONE_EXTRACTOR = {"--type detector --set model=facebook/detr-resnet-50": "--type roi", "--type detector": "--type roi"}
+ONE_MODEL = {"--type detector --set model=facebook/detr-resnet-50": "--type roi"}
+ONE_EXTRACTOR = {"--type detector": "--type roi"}
 NEW_SHARDS = {"$SLURM_ARRAY_TASK_ID/64": "1/2", **ONE_EXTRACTOR}
 OTHER_SHARDS = {"$SLURM_ARRAY_TASK_ID/64": "2/2", **ONE_EXTRACTOR}
 SHARD = " --shard $SLURM_ARRAY_TASK_ID/64"
@@ -104,7 +105,7 @@ JOBS = (
                 "mmgen features extract photos/ data/photos/regions.h5 --type detector "
                 "--set model=facebook/detr-resnet-50",
                 DATA,
-                {"data/photos": "data/mine", **ONE_EXTRACTOR},
+                {"data/photos": "data/mine", **ONE_MODEL},
             ),
             Shell("mmgen features info data/vqa1/regions.h5", DATA, {"vqa1": "mine"}),
             *(
@@ -125,7 +126,7 @@ JOBS = (
                 "mmgen features extract photos/part1 regions/part1.h5 --type detector "
                 "--set model=facebook/detr-resnet-50",
                 SCALE,
-                {"photos/part1 regions/part1.h5": "mine/photos-000.tar tar.h5", **ONE_EXTRACTOR},
+                {"photos/part1 regions/part1.h5": "mine/photos-000.tar tar.h5", **ONE_MODEL},
             ),
         ),
         small=SMALL,
@@ -155,8 +156,9 @@ JOBS = (
             Shell("mmgen info questions", EXPORT),
             Shell('mmgen generate questions photo.jpg --input caption="two red tents" --n 3', EXPORT),
             Shell(
-                "mkdir -p elsewhere && cp -r questions photo.jpg elsewhere/ && mv runs runs_away && cd elsewhere && "
-                'mmgen generate questions photo.jpg --input caption="two red tents" --n 3; cd .. && mv runs_away runs'
+                "mkdir -p elsewhere && cp -r questions photo.jpg elsewhere/ && mv runs runs_away && "
+                "trap 'mv ../runs_away ../runs' EXIT && cd elsewhere && "
+                'mmgen generate questions photo.jpg --input caption="two red tents" --n 3'
             ),
             Code('answer = model.ask("photo.jpg", caption="two red tents", n=3)', EXPORT),
         ),

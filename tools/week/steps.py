@@ -9,25 +9,36 @@ from pathlib import Path
 from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parents[2]
+FAILED = re.compile(r"Traceback \(most recent call last\)|^error:.*$", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Shell:
     """A command. `names`: what stands in the page -> what it is here (RUN -> a run). `served`: the command runs while
-    the commands after it do, until the job ends. `small`: settings that make it tiny, besides those of the job."""
+    the commands after it do, until the job ends. `small`: settings that make it tiny, besides those of the job.
+    `shows`: texts that its output must have."""
 
     command: str
     page: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     served: bool = False
     small: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
 
     def text(self) -> str:
         command = self.command
         for name, value in self.names.items():
             command = command.replace(name, value)
         return command
+
+    def stale_names(self) -> list[str]:
+        """The names that replace nothing."""
+        command, stale = self.command, []
+        for name, value in self.names.items():
+            stale += [name] if name not in command else []
+            command = command.replace(name, value)
+        return stale
 
     def in_page(self) -> bool:
         return self.command in (ROOT / self.page).read_text(encoding="utf-8")
@@ -36,11 +47,13 @@ class Shell:
 @dataclass(frozen=True)
 class Code:
     """Python code: `content`, then the block of a page that has the line `line`, or all blocks of Python of the page
-    in their order if `line` is ALL. Prompts (>>>) and what a page shows as printed are left out."""
+    in their order if `line` is ALL. Prompts (>>>) and what a page shows as printed are left out. `shows`: texts that
+    its output must have."""
 
     line: str = ""
     page: str = ""
     content: str = ""
+    shows: tuple[str, ...] = ()
     ALL: ClassVar[str] = "*"
 
     def text(self) -> str:
@@ -78,13 +91,23 @@ class File:
 @dataclass(frozen=True)
 class Job:
     """A job. `small`: settings that make its `mmgen run`s tiny. `detours`: what stood in the way of the first who did
-    it. `needs`: the names of the jobs whose results it uses."""
+    it. `needs`: the names of the jobs whose results it uses. `makes`: the packages
+    that it makes; what an attempt that failed has left of them is removed, since `mmgen plugin new` refuses them."""
 
     name: str
     steps: tuple[Shell | Code | File, ...]
     detours: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+
+
+def missing(step: Shell | Code, output: str) -> str:
+    """What is wrong with the output of a step that ended with status 0; empty if nothing is."""
+    if failed := FAILED.search(output):
+        return f"its output has {failed[0]!r}, but its status is 0"
+    absent = [text for text in step.shows if text not in output]
+    return f"its output does not have {', '.join(map(repr, absent))}" if absent else ""
 
 
 def block_with(page: str, line: str) -> str:
