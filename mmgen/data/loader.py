@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
 
 import torch
 from torch.utils.data import DataLoader
 
-from ..errors import MmgenError
+from ..errors import MmgenError, RunError
 from ..tensors import Batch
 from .plan import DataStream, Plan
 
 T = TypeVar("T")
+LOST_WORKER = re.compile(
+    r"DataLoader worker \(pid(?:\(s\))? (?P<pid>[\d, ]+)\)(?: is killed by signal: (?P<signal>[^.]+))?"
+)
 
 
 class MicroBatches(torch.utils.data.Dataset):
@@ -81,6 +86,22 @@ def updates(
         gathered.append((micro, batch))
     if gathered:
         yield current, gathered
+
+
+@contextmanager
+def lost_workers_explained(place: str) -> Iterator[None]:
+    """Raises a RunError when the system has killed a worker. Must surround all that is done with the batches: torch
+    raises its error wherever the process happens to be, not only where it waits for a batch."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not (lost := LOST_WORKER.search(f"{error.__cause__} {error}")):  # the cause alone may know the signal
+            raise
+        raise RunError(
+            f"{place}: a loader worker (process {lost['pid']}) was killed ({lost['signal'] or 'no signal known'}), "
+            "perhaps because memory or shared memory (/dev/shm) ran out; run the same command again, with a lower "
+            "training.num_workers if it recurs; the last checkpoint is kept"
+        ) from error
 
 
 def end_quietly(worker: int) -> None:

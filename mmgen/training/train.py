@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..data.collate import Collator
-from ..data.loader import MicroBatches, time_batches, updates
+from ..data.loader import MicroBatches, lost_workers_explained, time_batches, updates
 from ..data.plan import Plan, PlanOptions
 from ..data.seeds import RngKey
 from ..data.sources import DataStream, Source
@@ -42,6 +42,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         torch.random.fork_rng(devices),
         interruptions() as stop,
         as_run_error(f"step '{context.name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
+        lost_workers_explained(f"step '{context.name}'"),
     ):
         model.to(
             "cpu" if shards(training, accelerator) else accelerator.device

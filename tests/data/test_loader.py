@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import re
+import signal
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,10 +14,10 @@ from kit import toys
 
 from mmgen.data import loader
 from mmgen.data.collate import Collator
-from mmgen.data.loader import MicroBatches, share, updates
+from mmgen.data.loader import MicroBatches, lost_workers_explained, share, updates
 from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.sources import DataStream, Source
-from mmgen.errors import DataError
+from mmgen.errors import DataError, RunError
 
 
 def plan(examples):
@@ -49,6 +51,45 @@ def test_an_error_of_a_worker_is_the_readers_own_line(workers):
     with pytest.raises(DataError) as error:
         list(updates(MicroBatches(worker_streams, plan(examples)), workers=workers))
     assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
+
+
+class Killed(MicroBatches):
+    def __getitem__(self, place):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_one_line():
+    model, examples = toys.model(), toys.examples(20)
+    micro_batches = Killed(streams(model, examples), plan(examples))
+    with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
+        list(updates(micro_batches, workers=1))
+    assert re.fullmatch(
+        r"step 's': a loader worker \(process \d+\) was killed \((Killed|no signal known)\), perhaps because memory "
+        r"or shared memory \(/dev/shm\) ran out; run the same command again, with a lower training\.num_workers "
+        r"if it recurs; the last checkpoint is kept",
+        str(error.value),
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        (
+            "DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that",
+            "process 12) was killed (Bus",
+        ),
+        ("DataLoader worker (pid(s) 12, 13) exited unexpectedly", "process 12, 13) was killed (no signal known)"),
+    ],
+)
+def test_every_way_in_which_torch_reports_a_lost_worker_is_known(said, what):
+    with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
+        raise RuntimeError(said)
+    assert what in str(error.value)
+
+
+def test_other_errors_keep_their_traceback():
+    with pytest.raises(RuntimeError, match="^shapes$"), lost_workers_explained("step 's'"):
+        raise RuntimeError("shapes")
 
 
 def test_processes_share_every_update_out_completely():

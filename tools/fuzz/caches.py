@@ -110,7 +110,7 @@ def _reseal(draw: Random, path: Path) -> None:
     for _ in range(draw.choice((1, 1, 2))):
         if not tensors or draw.random() < 0.4:
             key = draw.choice([name for name in about if name != MADE_FROM] or [MADE_FROM])
-            with contextlib.suppress(ValueError):  # what is no JSON already stays as it is
+            with contextlib.suppress(ValueError, RecursionError):  # what cannot be read as JSON already stays as it is
                 about[key] = mutations.json_(draw, json.loads(about[key])) if key in ("sources", "remarks") else "x"
             about = {name: text for name, text in about.items() if name != key or draw.random() < 0.9}
             continue
