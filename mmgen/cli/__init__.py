@@ -8,7 +8,6 @@ import faulthandler
 import logging
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ..commands import GOES_ON, LEARNING
 from ..errors import MmgenError, printable, shown
 from ..progress import tell
 from ..settings import Config
-from ..training.signals import handling
+from ..training.signals import stop_signals_as_ctrl_c
 from .lookup import Lookup, named_failures
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a disk that name no file
@@ -43,7 +42,7 @@ class Commands(Lookup):
 @contextlib.contextmanager
 def _errors_in_a_line(context: click.Context) -> Iterator[None]:
     try:
-        with _stop_signals_as_ctrl_c():
+        with stop_signals_as_ctrl_c():
             yield
     except KeyboardInterrupt as stop:
         how = context.meta.get(GOES_ON)
@@ -121,31 +120,6 @@ class Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal asked the command to stop. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if
-    nobody had caught the exception.)"""
-
-
-@contextlib.contextmanager
-def _stop_signals_as_ctrl_c() -> Iterator[None]:
-    """A stop signal (see `training.signals`) ends the block as Ctrl-C does."""
-    stop_requested = threading.Event()
-
-    def stop() -> None:
-        stop_requested.set()
-        raise Stopped
-
-    try:
-        with handling(stop):
-            yield
-    except Exception as error:
-        if not stop_requested.is_set():
-            raise
-        raise Stopped from error  # a library that is being imported may turn the stop into an error of the library
-    if stop_requested.is_set():
-        raise Stopped  # a library has dropped the stop
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

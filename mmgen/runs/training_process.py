@@ -24,7 +24,7 @@ from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Events, Forwarded
 from ..training.context import StepContext
-from ..training.signals import handling
+from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
 from .data_pass import DataPass
 from .prepare import model_of_steps, trust_checked
@@ -71,16 +71,12 @@ class Spoken(Bars):
 
 def train_steps(order: Order, connection: Connection) -> None:
     """The main function of a process. The user's mistakes are sent to the run's process, which prints them."""
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
     os.setsid()  # Ctrl-C goes to the run's process, which stops this process
     steps: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_receive_steps, args=(connection, steps), daemon=True).start()
     quiet()
     try:
-        with handling(stop):
+        with stop_signals_as_ctrl_c():
             train_ordered(order, iter(steps.get, None), connection.send)
     except KeyboardInterrupt:
         sys.exit(1)

@@ -66,3 +66,29 @@ def interruptions() -> Iterator[threading.Event]:
 
     with handling(ask):
         yield stop
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the process to stop. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if
+    nobody had caught the exception.)"""
+
+
+@contextlib.contextmanager
+def stop_signals_as_ctrl_c() -> Iterator[None]:
+    """A signal to stop ends the block as Ctrl-C does, with `Stopped`, even if a library turns the stop into an error or
+    drops it."""
+    stop_requested = threading.Event()
+
+    def stop() -> None:
+        stop_requested.set()
+        raise Stopped
+
+    try:
+        with handling(stop):
+            yield
+    except Exception as error:
+        if not stop_requested.is_set():
+            raise
+        raise Stopped from error  # a library that is being imported may turn the stop into an error of the library
+    if stop_requested.is_set():
+        raise Stopped  # a library has dropped the stop

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 
 import pytest
 
@@ -25,6 +26,24 @@ def test_a_process_whose_run_has_been_killed_ends_without_a_word(monkeypatch, ca
     monkeypatch.setattr(training_process, "train_ordered", lambda order, steps, send: send("a line of progress"))
     ours, theirs = multiprocessing.Pipe()
     ours.close()
+    with pytest.raises(SystemExit) as ending:
+        training_process.train_steps(None, theirs)
+    assert ending.value.code == 1 and capsys.readouterr() == ("", "")
+
+
+def test_what_a_library_makes_of_being_stopped_is_not_printed(monkeypatch, capsys):
+    """pydantic makes an error of its own of a stop that comes while it builds a table."""
+
+    def build(order, steps, send):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt as stop:
+            raise RuntimeError(f"cannot build: {type(stop).__name__}") from stop
+
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    monkeypatch.setattr(training_process, "_receive_steps", lambda *_: None)  # it would end this process
+    monkeypatch.setattr(training_process, "train_ordered", build)
+    theirs = multiprocessing.Pipe()[1]
     with pytest.raises(SystemExit) as ending:
         training_process.train_steps(None, theirs)
     assert ending.value.code == 1 and capsys.readouterr() == ("", "")
