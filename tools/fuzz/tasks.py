@@ -59,7 +59,7 @@ CLOSE = 1e-9
 PLACED = (
     r":\d+|\[\d+\]|byte \d+|answer \d+|not a file of|no examples remain|cannot be read|cannot be unpacked|: boxes|"
     r"not a complete pickle|has no '|must be|the picture.s size|has no expressions|not usable JSON|is empty|"
-    r"unpack it first"
+    r"unpack it first|name it \."
 )
 NAMED = {"instances": r"instances\.json|refs\(unc\)\.p", "vqa_answers": r"annotations\.json|questions without answers"}
 
