@@ -285,6 +285,9 @@ def _check_kept(path: Path, content: Any, prepared: Any) -> None:
         said["inputs"]["image"] = {
             name: value for name, value in image.items() if value is not None
         }  # inputs.json says
+        for table in said["inputs"].values():
+            if isinstance(table, dict) and table.get("fields") == []:
+                del table["fields"]  # none: the field with the input's name
         _same(said, loaded.recipe.model_dump(mode="json"), ())
     if path.name == "inputs.json":
         saved = json.loads(path.read_text(encoding="utf-8"))["image"]

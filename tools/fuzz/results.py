@@ -38,7 +38,7 @@ TRUTHS: dict[str, tuple[str, Any]] = {
     "phrases": ("t.json", [{"id": 1, "box": [0, 0, 1, 1], "type": "people"}, {"id": 2, "box": [0, 0, 2, 3]}]),
 }
 LINES = ("nlvr2", "vcr")  # whose references are JSON lines
-PLACED = r":\d+|\[\d+\]|not a file of|cannot be|over \d+|not usable|is a gzip archive"
+PLACED = r":\d+|\[\d+\]|not a file of|cannot be|over \d+|not usable|is a gzip archive|name it \."
 
 
 def surfaces() -> list[Surface]:
