@@ -7,7 +7,7 @@ token. The stepper holds keys and values. `generate` sees one row of tokens per 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import torch
@@ -20,6 +20,8 @@ from .errors import UnavailableError
 from .parts import Backbone
 from .prompts import Prompts
 from .tensors import Generation
+
+_CACHE = next(field.name for field in fields(CausalLMOutputWithPast) if field.name in ("cache", "past_key_values"))
 
 
 class Stepper(Protocol):
@@ -128,7 +130,7 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
     def forward(self, input_ids: Tensor, **kwargs: Any) -> CausalLMOutputWithPast:
         logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])
         cache: Any = _StepperCache(self.stepper)  # has the methods of a cache that `generate` calls
-        return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=cache)
+        return CausalLMOutputWithPast(logits=logits.unsqueeze(1), **{_CACHE: cache})
 
     # a static method in transformers, but called on the object; here it needs the stepper
     def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]

@@ -71,7 +71,8 @@ def narrow(layer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
     unchanged. The slots are an argument of the call, so calls may be nested or run in several threads."""
     if (predicted := kwargs.pop(PREDICTED, None)) is None:
         return None
-    (states, mask, *rest), cache = args, kwargs["past_key_values"]  # the call of families with `narrows`
+    name = "cache" if "cache" in kwargs else "past_key_values"  # transformers' before 5.24
+    (states, mask, *rest), cache = args, kwargs[name]  # the call of families with `narrows`
     attention = layer.attention.self
     heads = (*states.shape[:-1], -1, attention.attention_head_size)
     keys, values = (
@@ -81,7 +82,7 @@ def narrow(layer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
     if cache is not None:
         keys, values = cache.update(keys, values, attention.layer_idx)
     args = (taken(states, predicted), taken(mask[:, 0], predicted).unsqueeze(1), *rest)
-    return args, kwargs | {"past_key_values": FixedCache(keys, values)}
+    return args, kwargs | {name: FixedCache(keys, values)}
 
 
 class FixedCache:
@@ -100,6 +101,8 @@ class EncoderBackbone(Backbone):
     `model` is that module; it can be taken out, and other weights can be loaded into it. Backbones of other families
     subclass this class; they usually override `attention_masks` and `logits`.
 
+    cache_argument  the name of the encoder's argument for a `DynamicCache`: "cache" since transformers 5.24 where the
+                 encoder has it, otherwise "past_key_values"
     read_pooler  reads the pretrained weights of the pooler's dense layer, for a pretrained encoder; the result is empty
                  if the weights have no pooler
     """
@@ -121,6 +124,7 @@ class EncoderBackbone(Backbone):
         self.start_id, self.end_id = self._delimiters(tokenizer)
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
+        self.cache_argument = "cache" if "cache" in self._accepts else "past_key_values"
         positions, types = extend(model, config)
         self.types, self.extra_positions = types if "token_type_ids" in self._accepts else 0, config.extra_positions
         self.first_extra = positions - config.extra_positions  # row of the first extra position in the table
@@ -196,7 +200,7 @@ class EncoderBackbone(Backbone):
         if eager and self.config.additive_masks:
             dtype = arguments["inputs_embeds"].dtype
             masks = apply(masks, lambda mask: additive(mask, dtype))
-        arguments |= {} if states is None else {"past_key_values": states}
+        arguments |= {} if states is None else {self.cache_argument: states}
         with self.eager() if eager else contextlib.nullcontext():
             out = self.call_model({**arguments, "attention_mask": masks, "output_attentions": weigh})
         attentions = tuple(out.attentions or ())
@@ -211,7 +215,7 @@ class EncoderBackbone(Backbone):
 
         arguments  inputs_embeds (B, L, E), position_ids (B, L), output_hidden_states, and, if the model takes them,
                    token_type_ids (B, L). With mmgen's attention function, `attention.KEYWORD`; otherwise attention_mask
-                   (`attention_masks`), output_attentions and past_key_values
+                   (`attention_masks`), output_attentions and, with a cache, `cache_argument`
         """
         return self.model.base_model(**arguments)
 

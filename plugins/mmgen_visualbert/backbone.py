@@ -71,7 +71,7 @@ class VisualBertBackbone(EncoderBackbone):
         states = torch.where((slots.positions < 0).unsqueeze(-1), regions, encoded.last)
         keys = slots.layout if cache is None else cache.layout
         assert keys is not None and (cache is None or isinstance(cache, EncoderCache))
-        cache_arguments = {} if cache is None else {"past_key_values": cache.states}
+        cache_arguments = {} if cache is None else {self.cache_argument: cache.states}
         last, weights = self._fused(
             states, visible(slots.layout, keys).unsqueeze(1), "attentions" in output, cache_arguments
         )
