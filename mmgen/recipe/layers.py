@@ -99,6 +99,8 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
     profiles = merged.values.pop("profiles", {})
     default = merged.values.pop("profile", None)
     chosen = profile or default
+    if profile:  # errors about its name are about its table
+        merged.origins[("profile",)] = merged.place(("profiles", profile))
     if chosen is not None:
         if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
             raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")

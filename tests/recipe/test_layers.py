@@ -123,6 +123,14 @@ def test_a_profile_that_cannot_be_extended(recipe, extends, message):
     assert re.fullmatch(rf".*my\.toml:\d+: profiles\.small\.extends: {re.escape(message)}", line), line
 
 
+def test_a_profile_that_cannot_name_a_folder(recipe):
+    """Chosen by an option or by `mmgen check`, the place is its table."""
+    path = recipe(GOOD + "[profiles.'a/b'.training]\nepochs = 2\n")
+    line = len(path.read_text().splitlines()) - 1
+    message = "a name must start with a letter, a digit or '_', and contain only letters, digits, '_', '-' and '.'"
+    assert mistakes(path, profile="a/b") == [f'{path}:{line}: profile: {message}, not "a/b"']
+
+
 def test_a_profile_is_not_chosen_by_a_setting(recipe):
     assert mistakes(recipe(), sets=("profile=large",)) == ["--set profile=large: choose a profile with --profile"]
 
