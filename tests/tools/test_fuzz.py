@@ -308,6 +308,11 @@ def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
     ]
 
 
+def test_two_changes_of_one_store_do_not_crash_the_fuzzer():
+    """The first makes texts of the labels, the second writes a number."""
+    assert not fuzz(all_surfaces()["feature_shards"], 1, seed=71, first=185).findings
+
+
 def test_a_case_that_waits_for_a_processor_does_not_hang(monkeypatch):
     """The limit is one of processor time. Counts may be read while the child writes them, as zeros."""
     counts = harness._Child.counts

@@ -76,6 +76,8 @@ def _numbers(draw: Random, file: h5py.File) -> None:
     name = draw.choice([name for name in (*PARTS, "labels", *CLASSES) if name in file])
     values = file[name]
     place = draw.randrange(len(values))
+    if isinstance(values, h5py.Dataset) and values.dtype.hasobject:
+        return  # an earlier change made it one of texts or references; h5py crashes when it writes a number there
     if name == "keys":
         values[place] = draw.choice((b"", b"25", b"\xff\xfe", b"a\x1bb", values[0]))
     elif name in ("ends", "labels", "class_ids"):
