@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -81,7 +82,7 @@ def with_answers(material: Material, name: str) -> Material:
 
 def _run_names(paths: Sequence[Path]) -> list[str]:
     """Names that differ between the runs; an empty name for a single run."""
-    resolved = [path.resolve() for path in paths]
+    resolved = [os.path.realpath(path) for path in paths]  # resolve() raises for a link to itself
     for index, path in enumerate(paths):
         if resolved.index(resolved[index]) < index:
             raise RunError(f"{path}: duplicate run; name each run once")

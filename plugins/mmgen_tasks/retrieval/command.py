@@ -38,15 +38,17 @@ def find(
     if not sources or not pairs:
         raise MmgenError('give what to search, and the query: mmgen find RUN photos/ --input caption="a red ball"')
     quiet()
+    from mmgen.files import refuse_special
     from mmgen.inference.load import load_for
-    from mmgen.inference.query import named_values, read_sources, refuse_overwriting
+    from mmgen.inference.query import named_values, read_sources
     from mmgen.progress import Bars
 
     from .index import VectorIndex
 
     values = named_values(list(pairs))
     candidates = read_sources(sources)
-    refuse_overwriting(index, (*sources, run), candidates) if index and not index.exists() else None
+    if index:  # a file with anything else is refused when it is read
+        refuse_special(index, option="--index")
     query = read_sources([], values)
     predictor = load_for(run, [*query, *candidates], step, sets, writes=False)
     vectors = VectorIndex(predictor, index)

@@ -20,6 +20,7 @@ from mmgen.progress import Progress
 from mmgen.storage.weights import read_tensors, write_tensors
 
 MODEL, ENTRIES = "model", "entries"  # keys of the file's metadata
+DELETE = "delete the file, and the pictures are encoded again"
 
 
 class Match(NamedTuple):
@@ -55,13 +56,8 @@ class VectorIndex:
         self.vectors = torch.zeros(0, 0)  # (N, W)
         self.encoded = 0  # queries that were not in the file
         self._model = _digest_of_model(predictor)
-        self._known: dict[str, Tensor] = {}  # state of a picture file -> (W,)
-        if self.path and self.path.exists():
-            tensors, about = read_tensors(self.path)
-            if {MODEL, ENTRIES} - about.keys() or "vectors" not in tensors:
-                raise RunError(f"{self.path}: is not an index of vectors; choose another name")
-            if about[MODEL] == self._model:
-                self._known = dict(zip(json.loads(about[ENTRIES]), tensors["vectors"], strict=True))
+        self._known = _read(self.path, self._model) if self.path and self.path.exists() else {}
+        self._width = next((len(vector) for vector in self._known.values()), 0)  # 0: unknown
 
     def add(self, queries: Sequence[Query], progress: Progress | None = None, batch_size: int = 16) -> list[Answer]:
         """Add queries that give the same single input, and write the file. Returns the answers of queries that cannot
@@ -75,11 +71,11 @@ class VectorIndex:
                 for query, state in zip(queries, states, strict=True):
                     if state not in self._known:
                         answer = next(answers)
+                        vector = None if answer.error else self._vector(answer)
                         self.encoded += 1
-                        if answer.error:
+                        if vector is None:
                             failed.append(answer)
                             continue
-                        vector = _only_vector(answer)
                         if state:
                             self._known[state] = vector
                     rows.append(self._known[state] if state else vector)
@@ -97,10 +93,44 @@ class VectorIndex:
     def rank(self, query: Any) -> list[Match]:
         """All entries, the most similar to the query first; equal similarities in the order of `add`. The query is that
         of `Predictor.predict`: a picture, or a text by the name of its input. Raises DataError."""
-        vector = _only_vector(self.predictor.predict(query))
+        vector = self._vector(self.predictor.predict(query))
         similarities = (self.vectors @ vector if self.ids else torch.zeros(0)).tolist()
         matches = [Match(id_, similarity) for id_, similarity in zip(self.ids, similarities, strict=True)]
         return sorted(matches, key=lambda match: -match.similarity)
+
+    def _vector(self, answer: Answer) -> Tensor:
+        """As `_only_vector`. Raises RunError if the vectors of the file have another length."""
+        vector = _only_vector(answer)
+        if self._width not in (0, len(vector)):
+            raise RunError(
+                f"{self.path}: has vectors of {self._width} numbers, but the model's have {len(vector)}; {DELETE}"
+            )
+        return vector
+
+
+def _read(path: Path, model: str) -> dict[str, Tensor]:
+    """State of a picture file -> (W,), of a file with a vector for each; empty if it is of another model. Raises
+    RunError."""
+    tensors, about = read_tensors(path)
+    if {MODEL, ENTRIES} - about.keys() or "vectors" not in tensors:
+        raise RunError(f"{path}: is not an index of vectors; choose another name")
+    if about[MODEL] != model:
+        return {}
+    vectors = tensors["vectors"]
+    try:
+        states = json.loads(about[ENTRIES])
+    except (TypeError, ValueError, RecursionError):
+        states = None
+    if not isinstance(states, list) or not all(isinstance(state, str) for state in states):
+        raise RunError(f"{path}: '{ENTRIES}' must be a list of strings; {DELETE}")
+    if len({*states}) != len(states) or vectors.dim() != 2 or len(vectors) != len(states):
+        raise RunError(
+            f"{path}: expected a vector for each of {len(states)} different pictures, but got an array of the shape "
+            f"{tuple(vectors.shape)} for {len({*states})}; {DELETE}"
+        )
+    if vectors.dtype != torch.float32 or not (vectors.norm(dim=1) < 1.001).all():  # false for nan
+        raise RunError(f"{path}: every vector must have finite float32 numbers and a length of at most 1; {DELETE}")
+    return dict(zip(states, vectors, strict=True))
 
 
 def _only_vector(answer: Answer) -> Tensor:

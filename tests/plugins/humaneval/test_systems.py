@@ -27,3 +27,9 @@ def test_runs_on_one_sheet_have_different_names(run, tmp_path):
         == f"{smaller_test}: its test examples differ from those of {small}; all systems of a sheet must share a test "
         "set"
     )
+
+
+def test_a_link_to_itself_is_not_a_run(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RunError, match="^[^\n]*loop: no recipe.json in this folder; name a run folder"):
+        gather([tmp_path / "loop"], (), installed())

@@ -35,3 +35,10 @@ def test_the_command_finds_pictures_for_a_text_and_texts_for_a_picture(trained, 
     assert str(result.exception) == (
         'give what to search, and the query: mmgen find RUN photos/ --input caption="a red ball"'
     )
+
+
+def test_a_link_as_index_is_refused_under_its_option(trained, shared, tmp_path):
+    (tmp_path / "v").symlink_to("v")
+    arguments = [str(trained), str(shared / "photos"), "--input", f"caption={QUERY}", "--index", str(tmp_path / "v")]
+    error = CliRunner().invoke(find, arguments).exception
+    assert str(error) == f"--index {tmp_path / 'v'}: is a link to v, which would be replaced; choose another name"

@@ -1,13 +1,16 @@
 """The index of vectors: pictures are encoded once, changed ones again; the most similar come first."""
 
+import json
 import os
 
 import pytest
-from mmgen_tasks.retrieval.index import VectorIndex
+import torch
+from mmgen_tasks.retrieval.index import ENTRIES, MODEL, VectorIndex
 
 from mmgen.errors import DataError, RunError
 from mmgen.inference.load import load_run
 from mmgen.inference.query import Query, read_sources
+from mmgen.storage.weights import read_tensors, write_tensors
 
 QUERY = "a red ball"
 
@@ -76,3 +79,34 @@ def test_a_picture_that_cannot_be_read_is_left_out_and_other_files_are_refused(t
     assert str(error.value) == (
         f"{trained}: step 'words' predicts text, not a vector for every input; choose a step that trains 'contrastive'"
     )
+
+
+def test_wrong_contents_under_a_right_checksum_are_refused(trained, shared, tmp_path):
+    path, predictor = tmp_path / "v", load_run(trained, "contrast")
+    VectorIndex(predictor, path).add(photos(shared))
+    tensors, about = read_tensors(path)
+    vectors, entries, delete = tensors["vectors"], json.loads(about[ENTRIES]), "; delete the file, and the pictures are"
+    long_vectors = torch.nn.functional.normalize(torch.ones(3, 9), dim=1)
+    strings, numbers = "'entries' must be a list of strings", "every vector must have finite float32 numbers and a"
+    for wrong_vectors, wrong_entries, message in (
+        (vectors, "{", strings),
+        (vectors, "3", strings),
+        (vectors, json.dumps([*entries[:2], [3]]), strings),
+        (vectors, None, strings),
+        (vectors[:2], json.dumps(entries), "expected a vector for each of 3 different pictures, but got an array of"),
+        (vectors, json.dumps(entries[:1] * 3), "expected a vector for each of 3 different pictures, but got an"),
+        (vectors.flatten(), json.dumps(entries), "expected a vector for each of 3 different pictures, but got an"),
+        (vectors * torch.nan, json.dumps(entries), numbers),
+        (vectors * 2, json.dumps(entries), numbers),
+        (vectors.double(), json.dumps(entries), numbers),
+        (long_vectors, json.dumps(entries), f"has vectors of 9 numbers, but the model's have 8{delete}"),
+        (long_vectors, json.dumps(["a", "b", "c"]), f"has vectors of 9 numbers, but the model's have 8{delete}"),
+    ):
+        write_tensors(path, {"vectors": wrong_vectors}, {MODEL: about[MODEL], ENTRIES: wrong_entries})
+        before = path.read_bytes()
+        with pytest.raises(RunError) as error:
+            index = VectorIndex(predictor, path)
+            index.add(photos(shared))
+            index.rank({"caption": QUERY})
+        assert str(error.value).startswith(f"{path}: {message}") and "\n" not in str(error.value)
+        assert path.read_bytes() == before
