@@ -131,8 +131,12 @@ def build_command(config: CommandConfig) -> click.Command:
 
 @contextlib.contextmanager
 def goes_on(how: str) -> Iterator[None]:
-    """Decorate a command that can resume: the message of a stopped command ends with `how`."""
-    click.get_current_context().meta[GOES_ON] = how
+    """Decorate a command that can resume: the message of a stopped command ends with `how`, "run the same command again
+    to ..."."""
+    context = click.get_current_context()
+    if context.params.get("fresh"):  # the same command would delete what there is to resume
+        how = how.replace("again", "without --fresh")
+    context.meta[GOES_ON] = how
     yield
 
 

@@ -374,7 +374,7 @@ def check_table(table: Mapping[str, Any], path: Path, kinds: Mapping[str, type |
     for name, kind in kinds.items():
         if not isinstance(table.get(name), kind):
             raise RunError(
-                f"{path}: damaged: '{name}' is {'missing' if name not in table else json.dumps(table[name])[:40]}"
+                f"{path}: damaged: {name!r:.60} is {'missing' if name not in table else json.dumps(table[name])[:40]}"
             )
 
 

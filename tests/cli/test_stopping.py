@@ -102,6 +102,15 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
     )
 
 
+def test_a_stopped_run_that_started_over_says_how_to_keep_its_checkpoint(number, monkeypatch):
+    monkeypatch.setattr(mmgen.cli.run, "load_recipe", lambda *_: os.kill(os.getpid(), number))
+    stopped = CliRunner().invoke(main, ["run", "x.toml", "--fresh"])
+    assert (stopped.exit_code, stopped.stderr) == (
+        1,
+        "error: stopped; run the same command without --fresh to resume from the last checkpoint\n",
+    )
+
+
 def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monkeypatch):
     def load(*_):
         with contextlib.suppress(KeyboardInterrupt):

@@ -406,6 +406,7 @@ GENERATIONS, SCORES = "steps/both/generations.jsonl", "steps/both/scores.json"
             ": damaged: expected a JSON object; delete the file, which only records how long steps took",
         ),
         ("times.json", b'{"both": "1"}', ": damaged: 'both' is \"1\""),
+        ("times.json", b'{"a\\nb": "1"}', ": damaged: 'a\\nb' is \"1\""),
         ("environment.json", b"[]", ": damaged: expected a JSON object"),
         ("data.json", b'{"fingerprint": 3}', ": damaged: 'fingerprint' is 3"),
     ],
