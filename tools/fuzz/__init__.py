@@ -45,6 +45,7 @@ BATCHES = {  # surface -> cases in turn, of a million at least 1,000 each; "" is
     "frcnn": 100,
     "data_cache": 400,
     "plan": 400,
+    "find_index": 500,
 }
 
 
@@ -69,6 +70,7 @@ def all_surfaces() -> dict[str, Surface]:
         shards,
         stores,
         tasks,
+        vectors,
     )
 
     modules = (
@@ -90,6 +92,7 @@ def all_surfaces() -> dict[str, Surface]:
         stores,
         caches,
         detectors,
+        vectors,
     )
     surfaces = [surface for module in modules for surface in module.surfaces()]
     names = [surface.name for surface in surfaces]
