@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ from .. import files
 from ..errors import DataError
 from ..features.images import SUFFIXES, image_files
 from ..files import json_problem
+from ..oom import as_run_error
 from ..progress import Progress
-from ..reading.text import LONGEST, read_text
+from ..reading.text import LONGEST, numbered_lines, read_text
 from ..tensors import Example
 from .query_pictures import is_file
 
 LONG = 10_000  # lines of a file that takes seconds to read
+MOST_LINES = 10_000_000  # queries of a file; each takes about a kilobyte of memory
 LINE = '{"image": "photo.jpg"}'
 
 
@@ -114,7 +116,7 @@ def read_sources(
 ) -> list[Query]:
     """Queries from image files, folders of images, and JSONL files whose fields are inputs. `inputs` are added to every
     query; without sources, they are the only query. A line that cannot be read becomes a query with a `problem`. Raises
-    DataError.
+    DataError, and RunError if a file does not fit into memory.
 
     check     raises DataError for a query that cannot be answered; in a long file, `progress` says the first such line
               at once
@@ -128,7 +130,8 @@ def read_sources(
                 raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), named, path) for path in paths]
         elif source.suffix == ".jsonl":
-            queries += _queries_of_lines(source, named, check, progress or Progress())
+            with as_run_error(str(source), "split the file into smaller files"):
+                queries += _queries_of_lines(source, named, check, progress or Progress())
         elif source.exists():
             queries.append(Query(str(source), named, source))
         else:
@@ -190,12 +193,15 @@ def refuse_overwriting(out: Path | None, sources: Sequence[Path] = (), queries: 
 def _queries_of_lines(
     source: Path, named: Mapping[str, Any], check: Callable[[Query], None], progress: Progress
 ) -> list[Query]:
-    """The queries of a JSONL file, with unique ids."""
-    lines = [(number, line) for number, line in enumerate(read_text(source).split("\n"), 1) if line.strip()]
-    said = len(lines) <= LONG  # a short file is answered at once
+    """The queries of a JSONL file, with unique ids. Raises DataError for a file of too many lines."""
+    text = read_text(source)
+    total = sum(1 for _ in islice(numbered_lines(text), MOST_LINES + 1))
+    if total > MOST_LINES:
+        raise DataError(f"{source}: has more than {MOST_LINES:,} queries; split the file into smaller files")
+    said = total <= LONG  # a short file is answered at once
     numbered: list[tuple[int, bool, Query]] = []  # line number, whether the line has an id, query
-    with (Progress() if said else progress).task(f"reading {source.name}", len(lines), "lines") as advance:
-        for count, (number, line) in enumerate(lines, 1):
+    with (Progress() if said else progress).task(f"reading {source.name}", total, "lines") as advance:
+        for count, (number, line) in enumerate(numbered_lines(text), 1):
             query, has_id = _query_of_text(line, source, number, named)
             numbered.append((number, has_id, query))
             if not said:
@@ -205,7 +211,7 @@ def _queries_of_lines(
                 except DataError as error:
                     progress.say(f"{error}; reading the other lines")
                     said = True
-            if count % LONG == 0 or count == len(lines):
+            if count % LONG == 0 or count == total:
                 advance((count - 1) % LONG + 1)
     times = Counter(query.id for _, _, query in numbered)
     first: dict[str, int] = {}

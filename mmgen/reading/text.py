@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from ..files import foreign, image_key, json_problem, read_bytes
 
 LONGEST_NUMBER = 100  # digits of an id
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
+NOT_BLANK = re.compile(r"\S")
 NAMES = {
     dict: "a table",
     list: "a list",
@@ -27,7 +29,14 @@ NAMES = {
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, unpacked if gzipped, without a byte-order mark. Raises DataError."""
-    data = read_unpacked(path)
+    try:
+        return _decode(read_unpacked(path), path)
+    except MemoryError:
+        raise DataError(f"{path}: out of memory; split the file into smaller files") from None
+
+
+def _decode(data: bytearray, path: Path) -> str:
+    """The text of a file's bytes. Raises DataError."""
     if what := foreign(data):
         raise DataError(f"{path}: {what}")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -77,10 +86,23 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line numbers and values of a file with one JSON value per line. Empty lines are skipped."""
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if line.strip():
-            yield number, parse_json(line, path, number)
+    """Line numbers and values of a file with one JSON value per line. Blank lines are skipped."""
+    for number, line in numbered_lines(read_text(path)):
+        yield number, parse_json(line, path, number)
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Line numbers and lines of a text, without blank lines. Lines end at "\\n" only. Each line is cut out of the text
+    when it is its turn: a list of all lines of a large text may need eight times the memory of the text."""
+    number, position = 1, 0
+    while match := NOT_BLANK.search(text, position):
+        start = max(position, text.rfind("\n", position, match.start()) + 1)
+        end = text.find("\n", match.start())
+        number += text.count("\n", position, start)
+        yield number, text[start : end if end >= 0 else len(text)]
+        if end < 0:
+            return
+        number, position = number + 1, end + 1
 
 
 def read_list(path: Path, name: str, what: str, bare: bool = False) -> tuple[dict[str, Any], list[Any]]:

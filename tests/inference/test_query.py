@@ -1,14 +1,18 @@
 """Queries from Python values, NAME=VALUE pairs and lines."""
 
 import contextlib
+import gzip
 import json
+import tracemalloc
 
 import pytest
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, RunError
 from mmgen.inference import query as query_module
 from mmgen.inference.query import Query, named_values, queries_of, read_sources
 from mmgen.progress import Progress
+from mmgen.reading import text as text_module
+from mmgen.reading.text import json_lines, numbered_lines
 from mmgen.tensors import Example
 
 
@@ -108,3 +112,46 @@ def test_requests_of_odd_types(tmp_path, line, expected):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
     message = read_sources([tmp_path / "r.jsonl"])[1].problem
     assert message.startswith(f"{tmp_path}/r.jsonl:2: invalid line (") and expected in message
+
+
+@pytest.mark.parametrize("read", [lambda path: read_sources([path]), lambda path: list(json_lines(path))])
+def test_blank_lines_take_no_memory(tmp_path, read):
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(gzip.compress(b"\n" * (4 << 20) + b'{"caption": "x"}\n', 1))
+    tracemalloc.start()
+    assert len(read(path)) == 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30 << 20  # the text, while it is unpacked; a list of all lines takes 32 MB
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a", "\na \n\n \t\u2003\n b\u2028c\r\nd\x0ce\n\n", "\n \n  x", "a\nb\n \n"])
+def test_lines_end_at_line_feeds_and_blank_ones_are_counted(text):
+    expected = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    assert list(numbered_lines(text)) == expected
+
+
+def test_too_many_queries_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(query_module, "MOST_LINES", 2)
+    path = tmp_path / "q.jsonl"
+    path.write_text('\n{"caption": "x"}\n\n{"caption": "y"}\n\n')
+    assert len(read_sources([path])) == 2
+    path.write_text("{\n" * 3)
+    monkeypatch.setattr(query_module, "_query_of_text", None)
+    with pytest.raises(DataError) as error:
+        read_sources([path])
+    assert str(error.value) == f"{path}: has more than 2 queries; split the file into smaller files"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "error_class"), [(query_module, "_query_of_text", RunError), (text_module, "_decode", DataError)]
+)
+def test_a_file_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch, module, name, error_class):
+    def fail(*_):
+        raise MemoryError
+
+    (tmp_path / "q.jsonl").write_text('{"caption": "x"}\n')
+    monkeypatch.setattr(module, name, fail)
+    with pytest.raises(error_class) as error:
+        read_sources([tmp_path / "q.jsonl"])
+    assert str(error.value) == f"{tmp_path}/q.jsonl: out of memory; split the file into smaller files"
