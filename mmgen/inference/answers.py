@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -115,13 +115,19 @@ class AnswersFile:
 
 
 @contextlib.contextmanager
-def answers_file(path: Path, resume: bool = False) -> Iterator[AnswersFile]:
+def answers_file(
+    path: Path, resume: bool = False, check: Callable[[Path, list[dict[str, Any]]], None] = lambda partial, lines: None
+) -> Iterator[AnswersFile]:
     """Yield a file whose lines go to `.<name>.partial` beside `path`; at the end, rename that file to `path`.
 
     Each line is written immediately. If the block raises, the partial file keeps its lines, an older file at `path` is
-    unchanged, and a note on the exception names the partial file. `resume`: keep the complete lines of an earlier
-    attempt; otherwise they are removed. Raises RunError if a file cannot be written; a first check runs before the
-    block."""
+    unchanged, and a note on the exception names the partial file. Raises RunError if a file cannot be written; a first
+    check runs before the block.
+
+    resume  keep the complete lines of an earlier attempt; otherwise they are removed
+    check   raises an error for a partial file whose lines are not those of an earlier attempt; the file stays
+            unchanged
+    """
     answers = AnswersFile(path)
     partial = answers.partial
     refuse_special(path, option="--out")
@@ -131,6 +137,8 @@ def answers_file(path: Path, resume: bool = False) -> Iterator[AnswersFile]:
     with file:
         _lock_for_writing(file, partial, path)
         size, answers.earlier = _complete_lines(partial) if resume else (0, [])
+        if answers.earlier:
+            check(partial, answers.earlier)
         file.truncate(size)
         try:
             yield answers
@@ -148,15 +156,16 @@ def answers_file(path: Path, resume: bool = False) -> Iterator[AnswersFile]:
 def _complete_lines(path: Path) -> tuple[int, list[dict[str, Any]]]:
     """The lines of JSON at the beginning of a file, and their size in bytes: a killed process may leave half a line."""
     size, lines = 0, []
-    for text in path.read_bytes().splitlines(keepends=True):
-        try:
-            line = json.loads(text) if text.endswith(b"\n") else None
-        except ValueError:
-            break
-        if not isinstance(line, dict):
-            break
-        lines.append(line)
-        size += len(text)
+    with path.open("rb") as file:
+        for text in file:
+            try:
+                line = json.loads(text) if text.endswith(b"\n") else None
+            except (ValueError, RecursionError):
+                break
+            if not isinstance(line, dict):
+                break
+            lines.append(line)
+            size += len(text)
     return size, lines
 
 

@@ -1,6 +1,7 @@
 """The answers of one shard of many queries, and the file of all answers merged from the shards.
 
-The first line of a shard's file says what was asked of which model; every other line has the number of its query.
+The first line of a shard's file is its header: the queries, the model and the settings that decide the answers. Every
+other line has the number of its query.
 """
 
 from __future__ import annotations
@@ -8,22 +9,26 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError
-from ..features.shards import Shard, ShardOf, shard_files
+from ..features.shards import ShardOf, shard_files
 from ..reading.text import join_names
 from ..storage.weights import module_checksum
 from .answers import answers_file
 from .predictor import Predictor
 from .query import Query
+from .query_digest import digest_features, digest_files, digest_queries, extractor_settings
 
 NUMBER = "number"  # of a query among all, in the lines of a shard
+INPUTS = "inputs"  # the digest of all queries, in the header; headers of older versions do not have the key
+LOCAL = ("shard", "files")  # keys of the header that differ between shards of one file
 BATCH = 16
+OLD = f"the header has no '{INPUTS}' (written by an older version), so the queries cannot be compared"
+START_OVER = "delete this file and run the shard again"
 
 
 def write_shard(
@@ -36,22 +41,25 @@ def write_shard(
 ) -> Path:
     """Write the answers of a part of `queries` into the file of its shard beside `path`, and return that file. A
     finished file is left as it is; a stopped one is continued. `advance`: called with the number of queries that are
-    answered. Raises RunError for a file that belongs to other queries or another model, and DataError for a decoding
-    that samples."""
+    answered. Raises RunError for a file that belongs to other queries, settings or another model, and DataError for a
+    damaged file, and for a decoding that samples."""
     shard, numbers = part.shard, part.numbers
     if options is not None and options.samples:
         raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding that does not sample")
-    target, header = shard.path(path), header_of(predictor, queries, options, shard)
+    target, header = shard.path(path), header_of(predictor, queries, options, part)
     if target.exists():
         _check_header(target, next(iter(_read_lines(target)), {}), header)
         advance(len(numbers))
         return target
-    with answers_file(target, resume=True) as file:
-        if file.earlier:
-            _check_header(target, file.earlier[0], header)
-        else:
+
+    def check_earlier(partial: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+        _check_header(partial, lines[0], header)
+        _check_answers(partial, lines[1:], queries, part)
+
+    with answers_file(target, resume=True, check=check_earlier) as file:
+        if not file.earlier:
             file.add(header)
-        done = {line.get(NUMBER) for line in file.earlier[1:]}
+        done = {line[NUMBER] for line in file.earlier[1:]}
         numbers = [number for number in numbers if number not in done]
         advance(len(done))
         answers = predictor.answers([queries[number] for number in numbers], options, BATCH)
@@ -62,14 +70,18 @@ def write_shard(
 
 
 def header_of(
-    predictor: Predictor, queries: Sequence[Query], options: DecodingConfig | None, shard: Shard
+    predictor: Predictor, queries: Sequence[Query], options: DecodingConfig | None, part: ShardOf
 ) -> dict[str, Any]:
-    """The first line of a shard's file: the shard, the queries, the step and its weights, and the decoding."""
-    ids = blake2b("\n".join(query.id for query in queries).encode("utf-8", "surrogatepass"), digest_size=8)
+    """The first line of a shard's file: the shard, and all that decides the answers. Sizes of pictures and of feature
+    stores are compared between all shards. Their times, which a copy on another machine may change, are compared only
+    when a shard runs again ("files")."""
     return {
-        "shard": str(shard),
+        "shard": str(part.shard),
         "queries": len(queries),
-        "ids": ids.hexdigest(),
+        INPUTS: digest_queries(predictor, queries),
+        "files": digest_files(predictor, [queries[number] for number in part.numbers]),
+        "features": digest_features(predictor),
+        "extractors": extractor_settings(predictor),
         "step": predictor.step,
         "weights": module_checksum(predictor.model),
         "decoding": None if options is None else json.loads(options.model_dump_json()),
@@ -77,9 +89,28 @@ def header_of(
 
 
 def _check_header(path: Path, header: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Raises RunError if a file was begun with other settings."""
+    """Raises RunError if a file was begun by another command, by an older version, or with other settings."""
+    if "shard" not in header:
+        raise RunError(
+            f"{path}:1: is not the answers of shard {expected['shard']}; delete this file, or choose another --out"
+        )
+    if INPUTS not in header:
+        raise RunError(f"{path}:1: {OLD}; delete this file, or choose another --out")
     if changed := [name for name in expected if header.get(name) != expected[name]]:
         raise RunError(f"{path}: was begun with other {' and '.join(changed)}; delete it, or choose another --out")
+
+
+def _check_answers(path: Path, lines: Sequence[Mapping[str, Any]], queries: Sequence[Query], part: ShardOf) -> None:
+    """Raises DataError for a line that answers no query of the shard, or a query that an earlier line answers."""
+    numbers, places = set(part.numbers), dict[int, int]()
+    for place, line in enumerate(lines, 2):
+        number = line.get(NUMBER)
+        if type(number) is not int or number not in numbers or line.get("id") != queries[number].id:
+            raise DataError(f"{path}:{place}: answers no query of shard {part.shard}; {START_OVER}")
+        if (place_before := places.setdefault(number, place)) != place:
+            raise DataError(
+                f"{path}:{place}: query {number} is answered twice, also in line {place_before}; {START_OVER}"
+            )
 
 
 def merged(path: Path) -> Iterator[dict[str, Any]]:
@@ -95,8 +126,10 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
         count = header.get("queries")
         if header.get("shard") != str(shard) or type(count) is not int or count < 0:
             raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
+        if INPUTS not in header:
+            raise DataError(f"{file}:1: {OLD}; delete the file and run again with --shard {shard}")
         if changed := [
-            name for name in {**first, **header} if name != "shard" and not _have_equal_values(first, header, name)
+            name for name in {**first, **header} if name not in LOCAL and not _have_equal_values(first, header, name)
         ]:
             changes = " and ".join(join_names([name]) for name in changed)
             raise DataError(f"{file}: has other {changes} than {next(iter(files.values()))}; run one of them again")
@@ -105,7 +138,9 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < first["queries"]:
                 raise DataError(f"{file}:{place}: has no number of a query; run again with --shard {shard}")
             if number in answers:
-                raise DataError(f"{file}:{place}: query {number} ({line.get('id')!r}) is answered twice; run it again")
+                raise DataError(
+                    f"{file}:{place}: query {number} ({line.get('id')!r:.60}) is answered twice; run it again"
+                )
             answers[number] = line
     if lacking := first["queries"] - len(answers):
         missing = (number for number in range(first["queries"]) if number not in answers)

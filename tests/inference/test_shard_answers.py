@@ -1,6 +1,7 @@
 """Answers in shards: together they are the file of one process, also after a kill; what does not fit is refused."""
 
 import json
+import os
 
 import pytest
 from kit import served
@@ -9,7 +10,7 @@ from mmgen.decoding import Decoding
 from mmgen.errors import DataError, RunError
 from mmgen.features.shards import Shard, ShardOf
 from mmgen.inference.query import Query
-from mmgen.inference.shard_answers import merged, write_shard
+from mmgen.inference.shard_answers import header_of, merged, write_shard
 
 GREEDY = Decoding()
 
@@ -82,7 +83,7 @@ def test_other_settings_are_refused(predictor, queries, tmp_path):
     with pytest.raises(RunError) as error:
         write(predictor, queries, path, 1, options=Decoding(num_beams=2))
     assert str(error.value) == f"{target}: was begun with other decoding; delete it, or choose another --out"
-    with pytest.raises(RunError, match="was begun with other queries and ids; delete it"):
+    with pytest.raises(RunError, match="was begun with other queries and inputs; delete it"):
         write(predictor, queries[1:], path, 1)
     with pytest.raises(DataError) as error:
         write(predictor, queries, path, 2, options=Decoding(do_sample=True))
@@ -123,7 +124,7 @@ def test_what_is_wrong_with_shards(predictor, queries, tmp_path):
 
 
 def test_a_header_of_more_queries_than_lines(tmp_path):
-    path, header = tmp_path / "a.jsonl", {"shard": "1/1", "queries": 10**12}
+    path, header = tmp_path / "a.jsonl", {"shard": "1/1", "queries": 10**12, "inputs": "0"}
     (tmp_path / "a-1-of-1.jsonl").write_text(f'{json.dumps(header)}\n{{"number": 1, "id": "b"}}\n')
     with pytest.raises(DataError) as error:
         merged(path)
@@ -142,14 +143,134 @@ def test_a_header_of_more_queries_than_lines(tmp_path):
         (({}, {"weights": "0"}), "weights"),  # the first file has lost what the second says
         (({"weights": "0"}, {}), "weights"),
         (({}, {"decoding": None}), "decoding"),
-        (({}, {"ids": "0", "\n": 1}), r"ids and '\n'"),
+        (({}, {"inputs": "1", "\n": 1}), r"inputs and '\n'"),
     ],
 )
 def test_shards_whose_headers_differ_are_refused_in_a_line(tmp_path, headers, changes):
     paths = [tmp_path / f"a-{number}-of-2.jsonl" for number in (1, 2)]
     for number, (path, more) in enumerate(zip(paths, headers, strict=True)):
-        rows = [{"shard": f"{number + 1}/2", "queries": 2, **more}, {"number": number, "id": "q"}]
+        rows = [
+            {"shard": f"{number + 1}/2", "queries": 2, "inputs": "0", "files": number, **more},
+            {"number": number, "id": "q"},
+        ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(DataError) as error:
         merged(tmp_path / "a.jsonl")
     assert str(error.value) == f"{paths[1]}: has other {changes} than {paths[0]}; run one of them again"
+
+
+def captioned(caption: str, **more) -> list[Query]:
+    return [Query(color, {"image": served.picture(color), "caption": caption, **more}) for color in ("red", "blue")]
+
+
+def test_a_shard_of_other_values_is_refused(predictor, tmp_path):
+    path = tmp_path / "a.jsonl"
+    target = write(predictor, captioned("a red ball"), path, 1, 2)
+    written = target.read_bytes()
+    with pytest.raises(RunError) as error:
+        write(predictor, captioned("two dogs"), path, 1, 2)
+    assert str(error.value) == f"{target}: was begun with other inputs; delete it, or choose another --out"
+    assert target.read_bytes() == written
+    other = write(predictor, captioned("two dogs"), path, 2, 2)
+    with pytest.raises(DataError) as error:
+        merged(path)
+    assert str(error.value) == f"{other}: has other inputs than {target}; run one of them again"
+
+
+def test_a_stopped_shard_of_other_values_is_refused_under_the_name_of_its_file(predictor, tmp_path):
+    def stop(steps):
+        if steps:
+            raise KeyboardInterrupt
+
+    path, partial = tmp_path / "a.jsonl", tmp_path / ".a-1-of-1.jsonl.partial"
+    with pytest.raises(KeyboardInterrupt):
+        write_shard(predictor, captioned("a red ball"), GREEDY, path, part(captioned(""), 1, 1), stop)
+    written = partial.read_bytes()
+    with pytest.raises(RunError) as error:
+        write(predictor, captioned("two dogs"), path, 1, 1)
+    assert str(error.value) == f"{partial}: was begun with other inputs; delete it, or choose another --out"
+    assert not hasattr(error.value, "__notes__")  # the same command does not continue
+    assert partial.read_bytes() == written
+
+
+def test_a_picture_that_changes_is_another_query(predictor, tmp_path):
+    path, queries = tmp_path / "a.jsonl", [Query("q", {"image": "red.png", "caption": "x"}, folder=tmp_path)]
+    picture = tmp_path / "red.png"
+    picture.write_bytes(served.picture("red"))
+    target = write(predictor, queries, path, 1, 1)
+    os.utime(picture, ns=(0, 0))  # as a picture of the same size
+    with pytest.raises(RunError, match=f"^{target}: was begun with other files; delete it, or choose another --out$"):
+        write(predictor, queries, path, 1, 1)
+    picture.write_bytes(served.picture("red") + b" ")
+    with pytest.raises(RunError, match="was begun with other inputs and files; delete it, or choose another --out"):
+        write(predictor, queries, path, 1, 1)
+
+
+def test_another_extractor_and_other_features_are_refused(predictor, tmp_path, monkeypatch):
+    path, queries = tmp_path / "a.jsonl", captioned("x")
+    target = write(predictor, queries, path, 1, 1)
+    config = predictor.names.inputs["image"]
+    extractor = config.extractor.model_copy(update={"image_size": 65})
+    with monkeypatch.context() as patch:
+        patch.setitem(predictor.names.inputs, "image", config.model_copy(update={"extractor": extractor}))
+        with pytest.raises(RunError, match=f"^{target}: was begun with other extractors; delete it, or choose another"):
+            write(predictor, queries, path, 1, 1)
+    (tmp_path / "f.h5").write_bytes(b"features")
+    monkeypatch.setattr(predictor.features.embedders["image"].reader, "path", tmp_path / "f.h5")
+    with pytest.raises(RunError, match="was begun with other files and features; delete it, or choose another --out"):
+        write(predictor, queries, path, 1, 1)
+
+
+def test_shards_of_an_older_version_are_refused(predictor, tmp_path):
+    path = tmp_path / "a.jsonl"
+    header = {"shard": "1/1", "queries": 2, "ids": "0" * 16, "step": "both", "weights": "0", "decoding": None}
+    old = "the header has no 'inputs' (written by an older version), so the queries cannot be compared"
+    for name in (".a-1-of-1.jsonl.partial", "a-1-of-1.jsonl"):
+        (tmp_path / name).write_text(json.dumps(header) + "\n")
+        with pytest.raises(RunError) as error:
+            write(predictor, captioned("x"), path, 1, 1)
+        assert str(error.value) == f"{tmp_path}/{name}:1: {old}; delete this file, or choose another --out"
+        assert not hasattr(error.value, "__notes__")
+    with pytest.raises(DataError) as error:
+        merged(path)
+    assert str(error.value) == f"{tmp_path}/a-1-of-1.jsonl:1: {old}; delete the file and run again with --shard 1/1"
+
+
+def test_partial_answers_of_another_command_are_refused(predictor, tmp_path):
+    partial = tmp_path / ".a-1-of-1.jsonl.partial"
+    partial.write_text('{"id": "red", "texts": []}\n{"id": ')
+    with pytest.raises(RunError) as error:
+        write(predictor, captioned("x"), tmp_path / "a.jsonl", 1, 1)
+    assert str(error.value) == (
+        f"{partial}:1: is not the answers of shard 1/1; delete this file, or choose another --out"
+    )
+    assert not hasattr(error.value, "__notes__") and partial.read_text().endswith('{"id": ')
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ({"number": [0], "id": "red"}, "answers no query of shard 1/1"),
+        ({"number": True, "id": "blue"}, "answers no query of shard 1/1"),
+        ({"number": 2, "id": "red"}, "answers no query of shard 1/1"),
+        ({"number": 1, "id": "red"}, "answers no query of shard 1/1"),
+        ({"id": "red"}, "answers no query of shard 1/1"),
+        ({"number": 0, "id": "red"}, "query 0 is answered twice, also in line 2"),
+    ],
+)
+def test_damaged_lines_of_a_stopped_shard_are_refused(predictor, tmp_path, line, problem):
+    queries, partial = captioned("x"), tmp_path / ".a-1-of-1.jsonl.partial"
+    rows = [header_of(predictor, queries, GREEDY, part(queries, 1, 1)), {"number": 0, "id": "red"}, line]
+    partial.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError) as error:
+        write(predictor, queries, tmp_path / "a.jsonl", 1, 1)
+    assert str(error.value) == f"{partial}:3: {problem}; delete this file and run the shard again"
+    assert not hasattr(error.value, "__notes__")
+
+
+def test_a_stopped_shard_continues_before_a_line_that_is_nested_too_deeply(predictor, tmp_path):
+    queries, path, partial = captioned("x"), tmp_path / "a.jsonl", tmp_path / ".a-1-of-1.jsonl.partial"
+    header = json.dumps(header_of(predictor, queries, GREEDY, part(queries, 1, 1)))
+    partial.write_text(f'{header}\n{{"number": 0, "id": "red", "texts": []}}\n' + "[" * 100_000 + "\n")
+    write(predictor, queries, path, 1, 1)
+    assert [(answer["id"], bool(answer["texts"])) for answer in merged(path)] == [("red", False), ("blue", True)]
