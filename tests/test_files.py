@@ -327,6 +327,16 @@ def test_temporary_files_of_a_killed_writer_are_deleted_by_the_next_one(tmp_path
     assert sorted(tmp_path.iterdir()) == sorted([*stay, path]) and path.read_text() == "complete"
 
 
+def test_a_folder_whose_name_a_library_cannot_write(tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff")
+    with pytest.raises(RunError) as error:
+        write_folder(path, lambda partial: str(partial / "a").encode())
+    assert str(error.value) == rf"{tmp_path}/\udcff: cannot be written: the name is not UTF-8; choose another name"
+    with pytest.raises(UnicodeEncodeError):  # of a content
+        write_folder(path, lambda partial: "\ud800".encode())
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
 def test_a_folder_that_was_being_replaced_gets_its_name_back(tmp_path, monkeypatch, error):
     path = tmp_path / "folder"
