@@ -32,7 +32,7 @@ def make_plan(folder: Path, streams: Sequence[DataStream], options: PlanOptions,
     made_from, path = _made_from(streams, options), folder / NAME
     if made_from is None:
         return Plan.make(streams, options)
-    with contextlib.suppress(RunError, LookupError, ValueError):  # no file, or a damaged one
+    with contextlib.suppress(RunError, LookupError, ValueError, RecursionError):  # no file, or a damaged one
         tensors, about = read_tensors(path)
         if about.get(MADE_FROM) == made_from:
             columns = {

@@ -23,6 +23,6 @@ def published_config(name: str) -> dict[str, Any] | None:
         path = Path(cached)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # reported when the encoder is built
+    except (OSError, ValueError, RecursionError):  # reported when the encoder is built
         return None
     return values if isinstance(values, dict) else None

@@ -9,7 +9,7 @@ def test_of_a_folder(tmp_path):
     assert published_config(str(tmp_path)) == {"model_type": "bert"}
 
 
-@pytest.mark.parametrize("content", ["{", "[1]"])
+@pytest.mark.parametrize("content", ["{", "[1]", "[" * 100_000])
 def test_a_damaged_file_is_left_to_the_encoder(tmp_path, content):
     (tmp_path / "config.json").write_text(content)
     assert published_config(str(tmp_path)) is None
