@@ -32,7 +32,7 @@ def lines(text: str) -> dict[Key, int]:
     arrays: dict[Key, int] = {}  # array of tables -> the number of its last entry
     table, path = Key(), Key()
     depth, entries, quotes = 0, 0, ""  # open brackets, entries, or the triple quote, of a value over several lines
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if quotes:
             quotes = "" if quotes in line else quotes
             continue
