@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,14 @@ def label_of(value: Any) -> str:
 
 
 def csv_rows(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
-    """Numbered rows of a CSV file, without empty rows and without a first row that begins with a word of `header`."""
+    """Rows of a CSV file, each with the number of its last line, without empty rows and without a first row that begins
+    with a word of `header`."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""))
     try:
-        rows = [row for row in enumerate(csv.reader(read_text(path).splitlines()), 1) if any(map(str.strip, row[1]))]
-    except csv.Error as error:
-        raise DataError(f"{path}: not usable CSV: {error}") from None
+        rows = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
+    except csv.Error:  # the only one that the reader raises unless it is strict
+        raise DataError(
+            f"{path}:{reader.line_num}: a cell has more than {csv.field_size_limit():,} characters; is a quotation "
+            "mark before it not closed?"
+        ) from None
     yield from rows[1:] if rows and rows[0][1][0].strip().lower() in header else rows

@@ -32,6 +32,8 @@ def test_references_of_a_file_equal_those_of_the_data_set(files, tmp_path):
     ("name", "text", "words"),
     [
         ("r_csv", "a-1-1-0,True\nb-1-1-0\n", "r.csv:2: a line must be IDENTIFIER,True or IDENTIFIER,False"),
+        ("r_csv", "identifier,\u2028\x85\nb-1-1-0\n", "r.csv:2: a line must be IDENTIFIER,True or IDENTIFIER,False"),
+        ("r_csv", "a-1-1-0,True\n" + "b" * 140_000, "r.csv:2: a cell has more than 131,072 characters; is a quotation"),
         ("r_csv", "a-1-1-0,perhaps\n", "r.csv:1: the prediction must be True or False, not 'perhaps'"),
     ],
 )
