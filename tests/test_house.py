@@ -50,6 +50,16 @@ TRANSFORMERS = {
 MOST_TOP_LEVEL, MOST_PARAMETERS = 23, 7
 ANY_WORDS = {"causal", "regions", "text"}  # an attention, a count in a store, a key of files; and parts of ours
 BY_NAME = {"importlib.import_module", "import_module", "__import__", "exec", "eval"}  # import what a text says
+READS = {"open", "read_bytes", "read_text"}
+UNCHECKED = {  # functions that read files without `errors.regular`
+    *("mmgen.cli.recipes.init", "mmgen.scaffold._templates", "mmgen.testing.tiny.build"),  # files of mmgen
+    *("mmgen.report.web_page.render", "mmgen.report.web_page.web_file", "mmgen.discovery.version.declared_version"),
+    *("mmgen.features.hdf5_check._memory_used", "mmgen_bench.timing._processor"),  # files of the system
+    *("mmgen.files.locked", "mmgen.files.refuse_overwriting", "mmgen.report.page._probe_results"),  # known to be files
+    *("mmgen.inference.export.export", "mmgen_encoders.published_config.published_config"),
+    *("mmgen.inference.answers._complete_lines", "mmgen.inference.shard_answers._read_lines"),
+    "mmgen_serve.command.read_token",  # a shell hands over a secret as a pipe
+}
 HANDED_ON = {  # functions that take **names and hand them on, since the names are another's
     "mmgen.features.row_writer._create_dataset",  # h5py's
     "mmgen.search._check_early_stop_heuristic",  # an override of a method of transformers
@@ -334,6 +344,20 @@ def test_no_kwargs_pass_through_layers():
         if keyword.arg is None and ast.unparse(keyword.value) == node.args.kwarg.arg
     }
     assert offenders == HANDED_ON
+
+
+def test_no_reader_waits_for_a_pipe():
+    """Reading a pipe without a writer would never end; `errors.regular` refuses it."""
+    offenders = {
+        f"{name_of(path)}.{function.name}: {ast.unparse(call)}"
+        for path in ours
+        for function in functions(path)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in READS
+        if call.func.attr != "open" or (call.args and ast.unparse(call.args[0]).startswith("'r"))
+        if not ast.unparse(call.func.value).startswith("regular(")
+    }
+    report(sorted(offender for offender in offenders if offender.partition(":")[0] not in UNCHECKED))
 
 
 def run_python(code: str) -> str:

@@ -23,7 +23,9 @@ import numpy as np
 import pytest
 from kit.pictures import png
 from kit.refusals import copied_run, refusal
+from mmgen_frcnn import command as frcnn
 from mmgen_humaneval.answers import read as judged
+from mmgen_probes import parses
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from mmgen_tasks.pickles import read_pickle
 from mmgen_vl.flickr30k_files import read_annotation
@@ -43,8 +45,10 @@ from mmgen.parts import Record
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.report import curves
 from mmgen.runs.run import run
 from mmgen.storage import generations
+from mmgen.storage.scored_examples import SavedExamples
 from mmgen.storage.weights import read_tensors
 from tools.fuzz import folders
 
@@ -409,7 +413,23 @@ READERS = {
     "judge.key.json": lambda path: judged(path, []),
     "weights.safetensors": read_tensors,
     "recipe.json": read_json,
+    "features.tsv": lambda path: [*BottomUpTsv().build().records(path)],
+    "features.tsv.gz": lambda path: [*BottomUpTsv().build().records(path)],
+    "features.hdf5": lambda path: [*LxmertH5(index=index_beside(path)).build().records(path)],
+    "index.json": lambda path: LxmertH5(index=path).build(),
+    "classes.txt": lambda path: BottomUpTsv(class_names=path).build(),
+    "parses.conllu": parses.read,
+    "config.yaml": frcnn.settings,
+    "objects_vocab.txt": frcnn.read_vocabulary,
+    "generations.jsonl": lambda path: generations.read(path.parent),
+    "examples.jsonl": lambda path: SavedExamples("test", path, "").split("test"),
+    "log.jsonl": curves.read,
 }
+
+
+def index_beside(path: Path) -> Path:
+    path.with_name("index.json").write_text("{}")
+    return path.with_name("index.json")
 
 
 def child(path: Path) -> Path:
@@ -434,6 +454,16 @@ def unstuck(pipe: Path):
     timer.start()
     yield
     timer.cancel()
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a_info.json"])
+def test_a_pipe_among_arrays_costs_its_image_only(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    if name == "a_info.json":
+        np.save(tmp_path / "a.npy", np.zeros((1, 2), np.float32))
+    with unstuck(tmp_path / name):
+        (failed,) = NpzFolder().build().records(tmp_path)
+    assert failed.reason.endswith(": not a regular file, but a pipe, socket or device")
 
 
 def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):

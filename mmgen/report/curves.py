@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 from .. import plotting
-from ..errors import RunError
+from ..errors import RunError, regular
 from ..plotting import INK, PLAIN_INK, colours
 
 POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
@@ -34,7 +34,7 @@ def read(log: Path) -> Curve:
     """Read a step's `log.jsonl`. A truncated last line (of a killed run) is ignored. Raises RunError for any other
     damaged line."""
     learning, validation = [], []
-    lines = log.read_bytes().splitlines() if log.exists() else []
+    lines = _lines(log)
     for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line)
@@ -50,6 +50,16 @@ def read(log: Path) -> Curve:
         if validation_loss is not None:
             validation.append((math.floor(epoch) + 1, validation_loss))  # of the weights after the epoch
     return Curve(thin(learning), validation)
+
+
+def _lines(log: Path) -> list[bytes]:
+    """The lines of a log; none if it is missing. Raises RunError."""
+    try:
+        return regular(log).read_bytes().removesuffix(b"\n").split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{log}: cannot be read: {error.strerror}; the step's loss curve cannot be drawn") from None
 
 
 def thin(points: Points) -> Points:

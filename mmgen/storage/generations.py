@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..errors import RunError
+from ..errors import RunError, regular
 from ..recipe.messages import mistake_text
 from ..tensors import LOG_PROBABILITY, Generation
 
@@ -51,11 +51,12 @@ def read(folder: Path) -> list[list[Generation]]:
 def text_of(path: Path) -> str:
     """The content of a step's JSONL file. Raises RunError if the file is missing or cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return regular(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise RunError(f"{path}: damaged: {reason}; delete the file and run again") from None
 
 
 def best(folder: Path) -> dict[str, Generation]:

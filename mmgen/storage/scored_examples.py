@@ -7,6 +7,7 @@ examples/<step>.jsonl  of a step's data set that the step is scored on; named af
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from typing import Any
 from ..configs import DatasetConfig
 from ..data.datasets import ScoredOn
 from ..data.part_checks import example_problem
-from ..errors import DataError, RunError
+from ..errors import DataError, RunError, regular
 from ..files import read_table, write_text
 from ..parts import Dataset
 from ..recipe.tables import Recipe
@@ -106,10 +107,11 @@ class SavedExamples(Dataset):
             raise DataError(f"{self._file}: has only the split '{self._name}'; {self._why}")
         if self._examples is None:
             try:
-                lines = self._file.read_text(encoding="utf-8").splitlines()
-                self._examples = tuple(map(_parse_example, lines))
+                text = regular(self._file).read_text(encoding="utf-8")
+                self._examples = tuple(map(_parse_example, io.StringIO(text)))
             except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-                raise RunError(f"{self._file}: damaged: {error}; copy the file from where the run was made") from None
+                reason = getattr(error, "strerror", None) or error
+                raise RunError(f"{self._file}: damaged: {reason}; copy the file from where the run was made") from None
         return self._examples
 
     def describe(self) -> dict[str, Any]:

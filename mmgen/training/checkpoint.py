@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..errors import RunError
+from ..errors import RunError, regular
 from ..files import write_text
 from ..storage import plan_file
 from ..storage.weights import read_tensors, write_tensors
@@ -88,13 +88,14 @@ class Checkpoint:
         tensors, about = read_tensors(self.path)
         try:
             place = json.loads(about["cursor"])
-            lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+            lines = regular(self.log).read_text(encoding="utf-8").splitlines() if self.log.exists() else []
             records = [json.loads(line) for line in lines[: place["records"]]]
             cursor = Cursor(place["done"], place["best"], place["halved"], records)
             cursor.check(updates)
-        except (KeyError, ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise RunError(
-                f"{self.path}: the checkpoint or log.jsonl is damaged: {error}; delete the checkpoint to train the "
+                f"{self.path}: the checkpoint or log.jsonl is damaged: {reason}; delete the checkpoint to train the "
                 "step again"
             ) from None
         learnt: dict[str, Tensor] = {}

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, regular
 from mmgen.files import refuse_overwriting
 from mmgen.progress import tell
+from mmgen.reading.text import read_text
 
 OBJECTS, ATTRIBUTES = "objects_vocab.txt", "attributes_vocab.txt"
 KEYS = {  # setting -> where config.yaml has it
@@ -56,8 +57,8 @@ def frcnn(folder: Path, out: Path) -> None:
     tensors = {name: published[name].clone() for name in published}
     about = {
         "settings": settings(folder / "config.yaml"),
-        "classes": _read_vocabulary(folder / OBJECTS),
-        "attributes": _read_vocabulary(folder / ATTRIBUTES),
+        "classes": read_vocabulary(folder / OBJECTS),
+        "attributes": read_vocabulary(folder / ATTRIBUTES),
     }
     network = network_of(tensors, about, folder)
     predictor = network.roi_heads["box_predictor"]
@@ -75,7 +76,7 @@ def settings(path: Path) -> dict[str, Any]:
     from .network import MEANINGS, settings_of
 
     try:
-        tables = _with_lower_keys(yaml.safe_load(path.read_text(encoding="utf-8")))
+        tables = _with_lower_keys(yaml.safe_load(regular(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or "not valid YAML"
         raise DataError(f"{path}: {reason}; use the config.yaml beside the published weights") from None
@@ -105,13 +106,8 @@ def _with_lower_keys(value: Any) -> Any:
     )
 
 
-def _read_vocabulary(path: Path) -> list[str]:
+def read_vocabulary(path: Path) -> list[str]:
     """The first name of every line ("stop sign,stopsign"); empty without the file."""
-    if not path.is_file():
+    if not path.exists():
         return []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise DataError(f"{path}: {reason}; use the file of bottom-up-attention") from None
-    return [line.split(",")[0].strip() for line in lines if line.strip()]
+    return [line.split(",")[0].strip() for line in read_text(path).split("\n") if line.strip()]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmgen.errors import DataError
+from mmgen.reading.text import read_text
 
 from .phrases import Caption, Phrase
 
@@ -36,9 +37,9 @@ def letters(text: str) -> str:
 def read(path: Path) -> Parses:
     """Read all sentences of a CoNLL-U file. Raises DataError with file and line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"parses: cannot read {path}: {error}") from None
+        lines = read_text(path).split("\n")
+    except DataError as error:
+        raise DataError(f"parses: {error}") from None
     sentences: dict[str, list[Word]] = {}
     rows: list[tuple[str, list[str]]] = []
     for number, line in enumerate([*lines, ""], 1):

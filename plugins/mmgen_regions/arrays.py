@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, regular
 from mmgen.features.untrusted_hdf5 import MOST_BYTES
 from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
@@ -106,7 +106,7 @@ class ArrayFolder(Extractor):
         info_path = _path_beside(path, "_info.json")
         if not info_path.exists():
             return Record(key, np.array(mapped))
-        info = json.loads(info_path.read_text(encoding="utf-8"))
+        info = json.loads(regular(info_path).read_text(encoding="utf-8"))
         return Record(
             key,
             np.array(mapped),
@@ -116,14 +116,14 @@ class ArrayFolder(Extractor):
 
 def _check_magic(path: Path) -> None:
     """Raise ValueError for a file of another format. numpy would take the file for a pickle and suggest opening it."""
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         if not file.read(6).startswith(MAGIC_BYTES[path.suffix]):
             raise ValueError(f"does not begin like a {path.suffix} file; the file is damaged or has another format")
 
 
 def _read_error(error: Exception) -> str:
     """The first line of an error. numpy's advice to unpickle objects is replaced."""
-    text = str(error).partition("\n")[0]
+    text = getattr(error, "strerror", None) or str(error).partition("\n")[0]
     if "pickle" in text or "Python objects" in text:
         return "contains Python objects instead of numbers; they could run any program and are never opened"
     return text or type(error).__name__

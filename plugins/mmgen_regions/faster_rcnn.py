@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from torchvision.models import get_model, get_model_weights, list_models
 from torchvision.transforms.functional import pil_to_tensor
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, regular
 from mmgen.features.classes import Classes
 from mmgen.features.licenses import UNKNOWN, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
@@ -126,7 +126,7 @@ def load(config: FasterRcnn, folder: Path | None = None) -> tuple[Any, list[str]
         elif config.weights != "random":
             if Path(config.weights).suffix != ".safetensors":
                 raise DataError(f'weights \'{config.weights}\': must be "pretrained", "random" or a .safetensors file')
-            model.load_state_dict(load_file(config.weights))
+            model.load_state_dict(load_file(regular(Path(config.weights))))
     except DataError:
         raise
     except Exception as error:  # downloads, damaged files and other models' weights fail in many ways

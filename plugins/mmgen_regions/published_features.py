@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
+from mmgen.reading.text import read_text
 
 from . import Published
 
@@ -38,11 +40,10 @@ def read_class_names(config: Published) -> Sequence[str]:
     if config.class_names is None:
         return ()
     try:
-        return [line.split(",")[0].strip() for line in config.class_names.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{config.class_names}: cannot be read: {error}; 'class_names' must be a text file with one class per line"
-        ) from None
+        text = read_text(config.class_names)
+    except DataError as error:
+        raise DataError(f"{error}; 'class_names' must be a text file with one class per line") from None
+    return [line.split(",")[0].strip() for line in io.StringIO(text)]
 
 
 def names_of(numbers: np.ndarray | None, names: Sequence[str]) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, regular
 from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
@@ -126,7 +126,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Numbered lines of a plain or gzipped file. Raises DataError if the file is truncated or damaged."""
     number = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with gzip.open(regular(path), "rb") if path.suffix == ".gz" else regular(path).open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:

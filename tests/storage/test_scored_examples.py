@@ -1,6 +1,7 @@
 """The examples that a run is scored on: saved in its folder, and read when the data are gone."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 from kit import toys
@@ -59,6 +60,12 @@ def test_the_copy_is_read_where_the_data_are_gone(recipe, tmp_path, monkeypatch,
     (tmp_path / FILE).unlink()
     with pytest.raises(DataError, match="toy.json: no such file"):
         dataset_of(recipe, tmp_path)
+
+
+def test_a_text_may_contain_a_line_separator(tmp_path):
+    example = Example("a", {}, ("x\u2028y\x85",), {}, {})
+    (tmp_path / FILE).write_text(json.dumps(asdict(example), ensure_ascii=False) + "\n", encoding="utf-8")
+    assert SavedExamples("test", tmp_path / FILE, "gone").split("test") == (example,)
 
 
 def test_a_damaged_copy(tmp_path):

@@ -45,7 +45,7 @@ def test_settings_are_those_of_the_file(converted, tmp_path):
         ),
         (
             lambda folder: (folder / "attributes_vocab.txt").write_bytes(b"red\n\xff\n"),
-            "attributes_vocab.txt: not UTF-8; use the file of bottom-up-attention",
+            "attributes_vocab.txt:2: the encoding is not UTF-8; save the file as UTF-8",
         ),
         (lambda folder: torch.save({"a": torch.zeros(1)}, folder / "pytorch_model.bin"), "not the Faster R-CNN of"),
         (lambda folder: torch.save({"a": Settings()}, folder / "pytorch_model.bin"), "could execute arbitrary code"),

@@ -158,6 +158,7 @@ def test_relations_come_from_the_data_set(tmp_path):
     [
         ("1 a a DET", "{}:1: 1 columns; CoNLL-U has 10 columns, separated by tabs"),
         ("1\ta\t_\t_\t_\t_\tx\tdet\t_\t_", "{}:1: 'x' is not a word number"),
+        ("# \u2028 \x85 \x0c\nx", "{}:2: 1 columns; CoNLL-U has 10 columns, separated by tabs"),
         ("2\ta\t_\t_\t_\t_\t1\tdet\t_\t_", "{}:1: word 2 follows word 0"),
         ("1\ta\t_\t_\t_\t_\t7\tdet\t_\t_", "{}:1: the head is word 7, but the sentence has 1"),
     ],

@@ -30,7 +30,7 @@ def test_damaged_base64(text, problem):
 
 def test_class_names_are_the_first_of_each_line(tmp_path):
     path = tmp_path / "names.txt"
-    path.write_text("yolk\negg,eggs\n")
+    path.write_text("yolk\negg,eggs\u2028\n", encoding="utf-8")
     config = SimpleNamespace(class_names=path)
     assert published_features.read_class_names(config) == ["yolk", "egg"]
     assert published_features.read_class_names(SimpleNamespace(class_names=None)) == ()
