@@ -31,7 +31,7 @@ class ClipScoreMetric(Metric):
             ).eval()
             self.tokenizer = AutoTokenizer.from_pretrained(config.model, trust_remote_code=False)
             self.processor = AutoImageProcessor.from_pretrained(config.model, trust_remote_code=False)
-        except (OSError, ValueError):
+        except Exception:  # any exception of transformers and safetensors about a missing or damaged file
             raise DataError(
                 f"clip_score: '{config.model}' cannot be loaded; set model to a folder or hub name of a CLIP model"
             ) from None
