@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import FeaturesConfig
-from ..errors import DataError
+from ..errors import DataError, regular
 from ..features.multi_file import files_of
 from ..tensors import All
 from .predictor import Predictor
 from .query import Query
+
+ENDS = 1 << 16  # bytes at each end of a feature store that are compared
 
 
 def digest_queries(predictor: Predictor, queries: Iterable[Query]) -> str:
@@ -47,12 +49,10 @@ def digest_files(predictor: Predictor, queries: Iterable[Query]) -> str:
 
 
 def digest_features(predictor: Predictor) -> str:
-    """The digest of names and sizes of the feature stores' files: keys in queries, and remarks, refer to them."""
-    states = {
-        name: [(path.name, state and state[0]) for path in paths for state in [_state_of(path)]]
-        for name, paths in _store_files(predictor).items()
-    }
-    return _digest_json(states)
+    """The digest of names and sizes of the feature stores' files, and of the bytes at both ends of each: keys in
+    queries, and remarks, refer to them. Copies have the same digest. Raises DataError for a file that cannot be
+    read."""
+    return _digest_json({name: [_ends_of(path) for path in paths] for name, paths in _store_files(predictor).items()})
 
 
 def extractor_settings(predictor: Predictor) -> dict[str, Any]:
@@ -128,6 +128,19 @@ def _store_files(predictor: Predictor) -> dict[str, list[Path]]:
         except DataError:  # an empty folder
             files[name] = []
     return files
+
+
+def _ends_of(path: Path) -> tuple[str, int, str] | None:
+    """The name, the size and a digest of the first and last bytes of a file; None if there is no regular file."""
+    if (state := _state_of(path)) is None:
+        return None
+    try:
+        with regular(path).open("rb") as file:
+            first = file.read(ENDS)
+            file.seek(max(0, state[0] - ENDS))
+            return path.name, state[0], blake2b(first + file.read(ENDS), digest_size=16).hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _state_of(path: Path) -> tuple[int, int] | None:

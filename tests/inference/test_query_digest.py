@@ -5,7 +5,7 @@ from kit import served
 
 from mmgen.errors import DataError
 from mmgen.inference.query import Query, read_sources
-from mmgen.inference.query_digest import digest_files, digest_queries
+from mmgen.inference.query_digest import digest_features, digest_files, digest_queries
 from mmgen.tensors import All
 
 
@@ -58,6 +58,19 @@ def test_files_of_pictures_change_the_digest(predictor, tmp_path, value):
     small = digests()
     (tmp_path / "p.png").write_bytes(b"12")
     assert all(len(set(pair)) == 3 for pair in zip(missing, small, digests(), strict=True))
+
+
+def test_stores_of_the_same_name_and_size_differ_by_their_ends(predictor, tmp_path, monkeypatch):
+    reader, digests = predictor.features.embedders["image"].reader, []
+    for name, content in (("a", b"1" * 300_000), ("b", b"1" * 299_999 + b"2"), ("c", b"1" * 300_000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f.h5").write_bytes(content)
+        for path in (tmp_path / name / "f.h5", tmp_path / name):
+            monkeypatch.setattr(reader, "path", path)
+            digests.append(digest_features(predictor))
+    assert digests[:2] == digests[4:] and digests[0] != digests[2] and digests[1] != digests[3]
+    monkeypatch.setattr(reader, "path", tmp_path / "missing.h5")
+    assert digest_features(predictor) not in digests
 
 
 def test_a_value_that_cannot_be_compared_is_refused_in_a_line(predictor):

@@ -171,10 +171,10 @@ def test_a_shard_of_other_values_is_refused(predictor, tmp_path):
         write(predictor, captioned("two dogs"), path, 1, 2)
     assert str(error.value) == f"{target}: was begun with other inputs; delete it, or choose another --out"
     assert target.read_bytes() == written
-    other = write(predictor, captioned("two dogs"), path, 2, 2)
+    second = write(predictor, captioned("two dogs"), path, 2, 2)
     with pytest.raises(DataError) as error:
         merged(path)
-    assert str(error.value) == f"{other}: has other inputs than {target}; run one of them again"
+    assert str(error.value) == f"{second}: has other inputs than {target}; run one of them again"
 
 
 def test_a_stopped_shard_of_other_values_is_refused_under_the_name_of_its_file(predictor, tmp_path):
