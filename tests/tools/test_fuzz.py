@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import save_file
 
 from mmgen.data.example_sizes import Measures
+from mmgen.errors import DataError
 from mmgen.features.index import IndexedFile, IndexedStore
 from tools.fuzz import BATCHES, Bench, all_surfaces, fuzz, harness, judge
 from tools.fuzz import folder as case_folder
@@ -150,7 +151,8 @@ def test_other_weights_texts_and_silent_commands_are_wrong_results(tmp_path, mon
         surfaces["checkpoint"].check(path, run, {})
     with pytest.raises(AssertionError, match="'a dog' instead of 'a cat'"):
         surfaces["run_folder"].check(path, (None, "a dog"), {"text": "a cat"})
-    for code, output in ((0, " "), (1, "Error: x"), (2, "Usage")):
+    internal = "error: the command 'judge' (judge, mmgen 1.0): its function raises RuntimeError: x"
+    for code, output in ((0, " "), (1, "Error: x"), (2, "Usage"), (1, internal)):
         with pytest.raises(AssertionError):
             surfaces["commands"].check(path, SimpleNamespace(output=output, exit_code=code), {"arguments": []})
 
@@ -173,6 +175,7 @@ def test_the_fuzzer_finds_programs_and_files_elsewhere(tmp_path, monkeypatch):
             all_surfaces()["tsv"],
             spoil=lambda draw, folder, _: folder / "x",
             read=lambda path, _, act=act: suppressed(act),
+            uncontrolled="a test",
         )
         (finding,) = fuzz(surface, 1).findings
         assert finding.outcome.kind == "does what reading must not do" and event in finding.outcome.message
@@ -227,7 +230,7 @@ def test_the_fuzzer_finds_code_that_is_run(way, monkeypatch):
                 "pickle": lambda: pickle.loads(path.read_bytes()),
             }[way]()
 
-    surface = replace(all_surfaces()["tsv"], spoil=spoil, read=read, check=lambda *_: None)
+    surface = replace(all_surfaces()["tsv"], spoil=spoil, read=read, check=lambda *_: None, uncontrolled="a test")
     (finding,) = fuzz(surface, 1).findings
     assert finding.outcome.kind == "does what reading must not do"
 
@@ -240,7 +243,12 @@ def test_every_surface_gets_a_thousand_of_a_million():
 
 
 def test_a_finding_says_the_command_that_repeats_it(tmp_path, monkeypatch, capsys):
-    bad = replace(all_surfaces()["tsv"], spoil=lambda draw, folder, _: folder / "x", read=lambda *_: 1 / 0)
+    bad = replace(
+        all_surfaces()["tsv"],
+        spoil=lambda draw, folder, _: folder / "x",
+        read=lambda *_: 1 / 0,
+        uncontrolled="a test",
+    )
     monkeypatch.setattr("tools.trials.fuzz.all_surfaces", lambda: {"tsv": bad})
     monkeypatch.setitem(BATCHES, "tsv", 2)
     with trial.opened(5, tmp_path) as case:
@@ -278,6 +286,7 @@ def test_the_fuzzer_tells_what_is_wrong_with_a_message():
     assert judge("/x/file.json: no text", path, placed=r":\d+") == "message without a place"
     assert judge("no text", path) == "message that does not name the file"
     assert judge("/x/file.json: a\nb", path) == "message of 2 lines"
+    assert judge("/x/file.json: metric 'a' (b 1): build raises KeyError: 'x'", path) == "internal error of a part"
     assert judge("/x/file.json: \x1b[2J", path) == "message with control characters"
     assert judge("/x/file.json: " + "x" * 2000, path) == "message without end"
 
@@ -294,6 +303,7 @@ def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
         all_surfaces()["tsv"],
         spoil=lambda draw, folder, _: folder / "x",
         check=lambda *_: (_ for _ in ()).throw(AssertionError("other")),
+        uncontrolled="a test",
     )
     kinds = [
         fuzz(replace(base, read=lambda path, _, act=act: act()), 1, seconds=seconds).findings[0].outcome.kind
@@ -306,6 +316,22 @@ def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
         "hang of over 1 s",
         "hang of over 0.1 s of processor time",
     ]
+
+
+def test_a_reader_that_refuses_everything_is_found(tmp_path):
+    """Its messages may be right. A control is run once, and is no input."""
+
+    def refuse(path, _):
+        raise DataError(f"{path}:1: no")
+
+    surface = replace(all_surfaces()["answer_shards"], read=refuse)
+    bench = Bench(surface, tmp_path)
+    tally = bench.run(0, 2)
+    assert [(finding.number, finding.outcome.kind) for finding in tally.findings] == [
+        (harness.CONTROL, "the whole files are refused")
+    ]
+    assert tally.counts.total() == 2 and not bench.run(2, 4).findings
+    assert not fuzz(replace(surface, uncontrolled="a test"), 2).findings
 
 
 def test_two_changes_of_one_store_do_not_crash_the_fuzzer():

@@ -21,6 +21,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from unicodedata import category
 
 from mmgen.errors import JOINERS, MmgenError
 
+from . import mutations
 from .folder import CaseFolder, in_memory
 from .watch import Watch
 
@@ -37,7 +39,9 @@ MEMORY = 3 << 29  # bytes that a case may take besides what the process has alre
 LONGEST = 1000  # characters of a message's line
 MOST_SHOWN = 1000  # characters of a finding
 REFUSED, READ = "refused", "read"
+CONTROLS, CONTROL = 50, -1  # cases of a control, and its number
 BLANK = f"{JOINERS}\n"  # what a message may have, besides printable letters and blanks of any width
+INTERNAL = re.compile(r": [\w. ]+ raises [A-Z]\w+")  # what `registry.part_calls` says about a part's own error
 HEAVY = (
     "h5py",
     "timm",
@@ -69,6 +73,7 @@ class Surface:
     lines: int = 1  # that a message may have
     named: str = ""  # what a message must match instead of the file's name
     starts: bool = False  # reading it may start programs
+    uncontrolled: str = ""  # why there are no whole files that must be read
 
 
 @dataclass(frozen=True)
@@ -112,15 +117,29 @@ class Bench:
         self.prepared = surface.prepare(source)
         self.folder = CaseFolder(source, place / "case")
         self.watch: Watch | None = None  # of the process that runs cases
+        self.controlled = bool(surface.uncontrolled)
 
     def spoil(self, number: int) -> Path:
-        """Write the files of a case; the one that is bad."""
+        """Write the files of a case; the one that is bad. The mutations of a negative number damage nothing."""
         self.folder.restore()
         draw = random.Random(f"{self.seed}/{self.surface.name}/{number}")
-        return self.surface.spoil(draw, self.folder.path, self.prepared)
+        with mutations.harmless() if number < 0 else nullcontext():
+            return self.surface.spoil(draw, self.folder.path, self.prepared)
 
     def once(self, number: int) -> Outcome:
-        """Run one case in this process, which is watched from now on."""
+        """Run one case in this process, which is watched from now on. The number CONTROL stands for the control."""
+        return self._control() if number == CONTROL else self._case(number)
+
+    def _control(self) -> Outcome:
+        """Run cases whose mutations damage nothing, until mmgen reads one: a reader that refuses everything is wrong.
+        Some are damaged in other ways, such as by another name."""
+        outcome = Outcome(REFUSED)
+        for number in range(CONTROL - 1, CONTROL - 1 - CONTROLS, -1):
+            if (outcome := self._case(number)).kind != REFUSED:
+                return outcome
+        return Outcome("the whole files are refused", outcome.message)
+
+    def _case(self, number: int) -> Outcome:
         self.watch = self.watch or Watch(self.folder.path)
         surface, prepared, path = self.surface, self.prepared, self.spoil(number)
         try:
@@ -149,8 +168,13 @@ class Bench:
 
     def run(self, first: int, last: int, budget: float = math.inf) -> Tally:
         """Run the cases from `first` to before `last` in children, which are replaced when they die; fewer if they
-        take more than `budget` seconds of processor time."""
+        take more than `budget` seconds of processor time. The first call runs the control before, which is counted
+        only as a finding."""
         tally = Tally()
+        if not self.controlled:
+            self.controlled = True
+            _Child(self, CONTROL, CONTROL + 1, math.inf).join(tally)
+            tally.counts.clear()
         while tally.cases < last - first and tally.seconds < budget:
             _Child(self, first + tally.cases, last, budget - tally.seconds).join(tally)
         return tally
@@ -247,6 +271,8 @@ def judge(text: str, path: Path, placed: str = "", lines: int = 1, named: str = 
         return "message without end"
     if not all(letter.isprintable() or letter in BLANK or category(letter) == "Zs" for letter in text):
         return "message with control characters"
+    if INTERNAL.search(text):
+        return "internal error of a part"
     if not re.search(named or re.escape(path.name), text):
         return "message that does not name the file"
     if placed and not re.search(placed, text):

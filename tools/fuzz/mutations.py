@@ -6,8 +6,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 ODD_BYTES = [
     b"\0",
@@ -182,6 +184,16 @@ BYTES = [
     _splice,
     _replace_all,
 ]
+
+
+@contextmanager
+def harmless() -> Iterator[None]:
+    """In the block, `bytes_`, `lines` and `json_` damage nothing."""
+    with ExitStack() as stack:
+        for name in ("bytes_", "lines"):
+            stack.enter_context(patch.dict(globals(), {name: lambda draw, content, *_: content}))
+        stack.enter_context(patch.dict(globals(), {"json_": lambda draw, value, *_: json.dumps(value)}))
+        yield
 
 
 def lines(draw: Random, text: str, odd: Sequence[str]) -> str:

@@ -153,6 +153,7 @@ ODD = [
     '"any_order"',
     "train_size = 1000000000000",
 ]
+WHOLE = ("training.epochs=3", 'name = "other"', "steps.both.training.epochs=2", "decoding.candidates=4")  # settings
 KEYS = [
     "seed",
     "name",
@@ -336,6 +337,8 @@ def _spoil_setting(draw: Random, folder: Path, prepared: Any) -> Path:
             f"{key}.{key}={value}",
         )
     )
+    if draw.random() < 0.2:
+        setting = draw.choice(WHOLE)
     if draw.random() < 0.3:
         setting = mutations.bytes_(draw, setting.encode()).decode("utf-8", "replace").replace("\0", "")[:3000]
     prepared["setting"] = setting

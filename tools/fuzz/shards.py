@@ -11,7 +11,14 @@ from . import mutations
 from .harness import Surface
 
 SHARDS, QUERIES = 3, 8
-HEADER = {"queries": QUERIES, "ids": "0f" * 8, "step": "both", "weights": "01234567", "decoding": {"num_beams": 1}}
+HEADER = {
+    "queries": QUERIES,
+    "ids": "0f" * 8,
+    "inputs": "f0" * 8,
+    "step": "both",
+    "weights": "01234567",
+    "decoding": {"num_beams": 1},
+}
 ODD_NAMES = ("0-of-3", "4-of-3", "1-of-999999999999", "2-of-2", "01-of-3", "1-of-0", "２-of-3", "3-of-3 ", "-1-of-3")
 
 
