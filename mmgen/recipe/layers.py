@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..registry import did_you_mean
 from .toml_lines import MOST_NAMES, Key, line_of_deep_key, lines
 from .training import INSTEAD_OF
 
+DATE = "is a date or a time, which no key takes; put a text in quotes"
 LARGE_NUMBER = "the number is too large; whole numbers in TOML have at most 64 bits (19 digits)"
 
 
@@ -175,7 +177,7 @@ def _read_with_parents(
     except (ValueError, RecursionError) as error:
         raise RecipeError(_toml_error(path, text, error)) from None
     origins = {key: f"{path}:{line}" for key, line in lines(text).items()}
-    _check_numbers(table, origins)
+    _check_values(table, origins)
     parent = table.pop("extends", None)
     if parent is None:
         return [(table, origins)]
@@ -221,6 +223,8 @@ def setting_table(setting: str, front: str = "") -> tuple[dict, dict[Key, str]]:
             f"{option}: a key has more than {MOST_NAMES} names separated by dots; keys of a recipe have fewer"
         )
     try:
+        if isinstance(next(iter(tomllib.loads(f"value = {value}").values())), date | time):
+            value = f"'{value.strip()}'"  # a bare word too
         table = tomllib.loads(f"{name.strip()} = {value}")
     except tomllib.TOMLDecodeError:
         try:
@@ -232,19 +236,31 @@ def setting_table(setting: str, front: str = "") -> tuple[dict, dict[Key, str]]:
     except ValueError:
         raise RecipeError(f"{option[:60]}: {LARGE_NUMBER}") from None
     origins = {key: option for key in _table_paths(table)}
-    _check_numbers(table, origins)
+    _check_values(table, origins)
     return table, origins
 
 
-def _check_numbers(table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
-    """Raises RecipeError for a whole number that TOML does not allow."""
+def _check_values(table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
+    """Raises RecipeError for a whole number that TOML does not allow, and for a date or a time."""
     for name, value in table.items():
         key = (*at, name)
         if isinstance(value, dict):
-            _check_numbers(value, origins, key)
-        for number in value if isinstance(value, list) else [value]:
-            if isinstance(number, int) and not -(2**63) <= number < 2**63:
-                raise RecipeError(f"{origins.get(key, '')[:200]}: {'.'.join(key)}: {LARGE_NUMBER}")
+            _check_values(value, origins, key)
+        for scalar in _scalars(value):
+            large = isinstance(scalar, int) and not -(2**63) <= scalar < 2**63
+            if large or isinstance(scalar, date | time):
+                problem = LARGE_NUMBER if large else DATE
+                raise RecipeError(f"{origins.get(key, '')[:200]}: {'.'.join(key)}: {problem}")
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    """A value, or what stands in a list and in the lists and tables inside it."""
+    if not isinstance(value, list):
+        yield value
+        return
+    for entry in value:
+        for inner in entry.values() if isinstance(entry, dict) else [entry]:
+            yield from _scalars(inner)
 
 
 def settings_of(sets: Iterable[str], names: Iterable[str], kind: str) -> dict[str, tuple[str, ...]]:

@@ -130,9 +130,12 @@ def _load_pickle(path: Path) -> Any:
 
 def _check_zip(path: Path) -> None:
     """Raises DataError for a torch file with compressed entries: torch compresses none, and a small file could unpack
-    to more than fits into memory. Also for a wrong checksum, since torch compares none."""
+    to more than fits into memory. Also for a wrong checksum, since torch compares none, and for an archive behind other
+    bytes, where torch looks for the entries in those bytes."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as file:
+            if min((entry.header_offset for entry in file.infolist()), default=0):
+                raise DataError(f"{path}: damaged: other bytes stand before the archive; download the file again")
             unpacked_size = sum(entry.file_size for entry in file.infolist())
             if unpacked_size > path.stat().st_size:
                 raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")

@@ -4,7 +4,7 @@ import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 from mmgen_masked import Masked
 
-from mmgen.recipe.layers import LARGE_NUMBER
+from mmgen.recipe.layers import DATE, LARGE_NUMBER
 from mmgen.recipe.load import load
 
 
@@ -63,6 +63,10 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             for number in (2**63, -(2**63) - 1, "9" * 400)
         ),
         (("epochs = 3", f"epochs = {'9' * 5000}"), f"my.toml:10: {LARGE_NUMBER}"),
+        *(
+            (('name = "toy"', f"name = {value}"), f"my.toml:1: name: {DATE}")
+            for value in ("2026-11-26", "07:32:00", "2026-11-26T07:32:00Z", '["a", [{b = 07:32:00}]]')
+        ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (

@@ -135,6 +135,11 @@ def test_a_profile_is_not_chosen_by_a_setting(recipe):
     assert mistakes(recipe(), sets=("profile=large",)) == ["--set profile=large: choose a profile with --profile"]
 
 
+@pytest.mark.parametrize("name", ["2026-11-26", "07:32:00"])
+def test_a_date_in_a_setting_is_a_bare_word(recipe, name):
+    assert load(recipe(), REGISTRY, sets=(f"description={name}",))[0].description == name
+
+
 def test_a_mistake_in_a_setting_names_the_setting(recipe):
     assert mistakes(recipe(), sets=("steps.second.training.epochs=0",)) == [
         "--set steps.second.training.epochs=0: steps.second.training.epochs: must be at least 1, not 0"

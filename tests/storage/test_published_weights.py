@@ -126,6 +126,19 @@ def test_a_turned_bit_of_a_torch_file_is_noticed(tmp_path):
     )
 
 
+def test_bytes_before_a_torch_file_are_refused(tmp_path):
+    """zipfile looks for the entries behind them, and torch in them: checksums would be of other values."""
+    torch.save(TENSORS, tmp_path / "a.bin")
+    content = (tmp_path / "a.bin").read_bytes()
+    damaged = bytearray(content)
+    damaged[content.index(TENSORS["cls.b"].numpy().tobytes()) + 3] ^= 1
+    (tmp_path / "a.bin").write_bytes(damaged + content)
+    with pytest.raises(DataError) as error:
+        read_published(str(tmp_path / "a.bin"))
+    message = "damaged: other bytes stand before the archive; download the file again"
+    assert str(error.value) == f"{tmp_path / 'a.bin'}: {message}"
+
+
 @pytest.mark.parametrize(
     "name, content, reason",
     [
