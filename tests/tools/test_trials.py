@@ -1,6 +1,7 @@
 """The trials: every piece runs a few cases, goes on where it ended, and reports what is wrong."""
 
 import json
+import re
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -25,7 +26,8 @@ def counting(wrong_case: int = -1, tries: int = 2) -> SimpleNamespace:
     def opened(seed, folder):
         yield case
 
-    return SimpleNamespace(TRIES="kills", COUNT=6, opened=opened, cycle=lambda: ["a", "b"], numbers=numbers)
+    cycle = ["a", "b"]
+    return SimpleNamespace(TRIES="kills", COUNT=6, KEEPS=False, opened=opened, cycle=lambda: cycle, numbers=numbers)
 
 
 def test_a_second_call_goes_on_where_the_first_one_ended(tmp_path):
@@ -65,10 +67,58 @@ def test_cases_that_are_left_have_an_exit_code_and_a_line(tmp_path, monkeypatch,
     assert capsys.readouterr().out.endswith("\n0 of 6 kills are done; the same command goes on\n")
 
 
+def test_a_surface_without_a_try_is_reported(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.import_module", lambda name: counting())
+    assert main(["fuzz", "--folder", str(tmp_path), "--count", "2"]) == 1
+    assert capsys.readouterr().out.endswith("\nnot tried: b; choose a larger --count\n")
+    assert main(["fuzz", "--folder", str(tmp_path), "--count", "4"]) == 0
+    assert "not tried" not in capsys.readouterr().out
+
+
+def test_cases_without_a_kill_are_no_try(tmp_path):
+    journal = piece.Journal(tmp_path / "t.jsonl", 0, ["a", "b"])
+    journal.add(0, piece.Outcome("a", 2), 0.1)
+    journal.add(1, piece.Outcome("b", 0), 0.1)
+    assert journal.untried == ["b"]
+
+
+def test_wrong_cases_run_again_and_their_later_line_counts(tmp_path, monkeypatch, capsys):
+    first, second, arguments = counting(wrong_case=1), counting(), ["fuzz", "--folder", str(tmp_path)]
+    modules = iter((first, second, second))
+    monkeypatch.setattr("importlib.import_module", lambda name: next(modules))
+    assert main(arguments) == 1 and main([*arguments, "--again"]) == 0
+    assert (first.numbers, second.numbers) == ([0, 1, 2], [1])
+    lines = [json.loads(line) for line in (tmp_path / "fuzz.jsonl").open()]
+    assert [(line["case"], bool(line["wrong"])) for line in lines] == [(0, False), (1, True), (2, False), (1, False)]
+    assert main([*arguments, "--again"]) == 0 and second.numbers == [1]
+    assert "| all | 6 | 0 |" in capsys.readouterr().out
+
+
+def test_a_line_says_its_commit(tmp_path, monkeypatch, capsys):
+    """Also beside lines of older versions, which lack it."""
+    path = tmp_path / "fuzz.jsonl"
+    piece.Journal(path, 0, ["a", "b"]).add(0, piece.Outcome("a", 2), 0.1)
+    old = json.loads(path.read_text())
+    assert re.fullmatch(r"[0-9a-f]{7,}\+?", old["commit"])
+    path.write_text(json.dumps({name: value for name, value in old.items() if name not in ("commit", "sizes")}) + "\n")
+    monkeypatch.setattr("importlib.import_module", lambda name: counting())
+    monkeypatch.setattr(piece, "commit", lambda: "0123abc+")
+    assert main(["fuzz", "--folder", str(tmp_path)]) == 0
+    assert "\ncases by commit: an unknown commit: 1, 0123abc+: 2\n" in capsys.readouterr().out
+
+
+def test_sizes_are_not_added_up(tmp_path):
+    journal = piece.Journal(tmp_path / "t.jsonl", 0)
+    for number, (megabytes, passed) in enumerate(((5, 3), (7, 4), (6, 5))):
+        journal.add(number, piece.Outcome("a", 1, parts={"passed": passed}, sizes={"MB": megabytes}), 0.1)
+    header, _, row, total = journal.table("installs").splitlines()
+    assert header.endswith("| passed | largest MB |") and row.endswith("| 12 | 7 |") and total.endswith("| 12 | 7 |")
+
+
 def test_a_journal_of_other_cases_is_refused(tmp_path):
     """Their numbers would stand for others, and some would be counted twice."""
     path = tmp_path / "t.jsonl"
-    piece.Journal(path, 0, ["a", "b"]).add(piece.Outcome("a", 1), 0.1)
+    piece.Journal(path, 0, ["a", "b"]).add(0, piece.Outcome("a", 1), 0.1)
     assert piece.Journal(path, 0, ["a", "b"]).tries == 1 and piece.Journal(path, 1, ["a"]).tries == 0
     with pytest.raises(SystemExit, match="t.jsonl:1: the cases of seed 0 were others then; choose another --seed or"):
         piece.Journal(path, 0, ["a", "c", "b"])
@@ -105,10 +155,10 @@ def test_a_case_of_the_fuzzer_is_a_batch_of_one_surface(tmp_path, monkeypatch):
 
 def test_phases_have_a_table(tmp_path):
     journal = piece.Journal(tmp_path / "t.jsonl", 0)
-    journal.add(piece.Outcome("a", 1), 0.1)
+    journal.add(0, piece.Outcome("a", 1), 0.1)
     assert journal.phase_table("kills") == ""
-    for phases in ({"writing": 1, "learning": 2}, {"writing": 1}):
-        journal.add(piece.Outcome("run", sum(phases.values()), phases=phases), 0.1)
+    for number, phases in enumerate(({"writing": 1, "learning": 2}, {"writing": 1}), 1):
+        journal.add(number, piece.Outcome("run", sum(phases.values()), phases=phases), 0.1)
     for known in (journal, piece.Journal(tmp_path / "t.jsonl", 0)):
         assert known.phase_table("kills").splitlines() == [
             "| surface | phase | kills |",

@@ -1,5 +1,5 @@
 """The command `python -m tools.trials PIECE`: run cases, go on where the last call ended, and print a table by
-surface. The exit code is 1 if something is wrong, and 3 if cases are left for another call."""
+surface. The exit code is 1 if something is wrong or was never tried, and 3 if cases are left for another call."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 for variable, value in {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}.items():
@@ -28,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no case after this time; 60 by default")
     parser.add_argument("--folder", type=Path, default=Path("trials"), help="of the journals; trials by default")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="run the cases again that the journal says are wrong")
     options = parser.parse_args(arguments)
     module: piece.Piece = importlib.import_module(f"tools.trials.{options.piece}")
     path = options.folder / f"{options.piece}.jsonl"
@@ -39,17 +43,36 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(module: piece.Piece, journal: piece.Journal, options: argparse.Namespace) -> int:
     count = module.COUNT if options.count is None else options.count
     try:
-        with tempfile.TemporaryDirectory(prefix="mmgen-trials-") as folder:
-            piece.run(module, journal, count, options.minutes, Path(folder), lambda text: print(text, flush=True))
+        with _folder(module, options) as folder:
+            say = partial(print, flush=True)
+            piece.run(module, journal, count, options.minutes, folder, say, options.again)
     except KeyboardInterrupt:
         print("stopped")
     for table in (journal.table(module.TRIES), journal.phase_table(module.TRIES)):
         print(f"\n{table}" if table else "")
+    print("cases by commit:", ", ".join(f"{commit}: {cases:,}" for commit, cases in journal.commits.items()) or "none")
     for text in journal.wrong:
         print(f"wrong: {text}")
-    if left := journal.tries < count:
-        print(f"{journal.tries:,} of {count:,} {module.TRIES} are done; the same command goes on")
-    return 1 if journal.wrong else UNFINISHED if left else 0
+    left = journal.tries < count
+    untried = [] if left else journal.untried
+    for name in untried:
+        print(f"not tried: {name}; choose a larger --count")
+    if left:
+        goes_on = "the command without --again" if options.again else "the same command"
+        print(f"{journal.tries:,} of {count:,} {module.TRIES} are done; {goes_on} goes on")
+    return 1 if journal.wrong or untried else UNFINISHED if left else 0
+
+
+@contextmanager
+def _folder(module: piece.Piece, options: argparse.Namespace) -> Iterator[Path]:
+    """The folder for the files of cases."""
+    if module.KEEPS:
+        folder = options.folder / f"{options.piece}-{options.seed}"
+        folder.mkdir(exist_ok=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="mmgen-trials-") as temporary:
+            yield Path(temporary)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tools.fuzz.harness import READ, REFUSED, command, warm
 from .piece import Case, Outcome
 
 TRIES, COUNT = "inputs", 1_000_000
+KEEPS = False
 
 
 def cycle() -> list[str]:

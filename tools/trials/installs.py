@@ -21,6 +21,7 @@ from kit import toys
 from .piece import Case, Outcome
 
 TRIES, COUNT = "installs", 6
+KEEPS = False
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
 VERSIONS = ("newest", "oldest")

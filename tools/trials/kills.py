@@ -20,6 +20,7 @@ from . import runs, service, writers
 from .piece import Case, Outcome
 
 TRIES, COUNT = "kills", 1000
+KEEPS = False
 SHARES = {  # of the cases; the sum does not matter
     "checkpoint": 6,
     "checkpoint of 300 MB": 3,

@@ -24,6 +24,7 @@ from . import forks
 from .piece import Case, Outcome
 
 TRIES, COUNT = "starts", 200
+KEEPS = False
 ROOT = Path(__file__).resolve().parents[2]
 WAYS = ("end", "error", "one error", "Ctrl-C", "one kill")
 LEFT = 3  # the exit status of a process that was stopped and left in order; `rendezvous.leave` gives 1 where it hangs

@@ -17,6 +17,7 @@ from pathlib import Path
 from .piece import Case, Outcome
 
 TRIES, COUNT = "runs", 10
+KEEPS = False
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = "-n 2 -m 'not slow'"
 LOAD = "while True: sum(range(10_000))"
