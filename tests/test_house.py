@@ -58,7 +58,6 @@ UNCHECKED = {  # functions that read files without `errors.regular`
     *("mmgen.files.locked", "mmgen.files.refuse_overwriting", "mmgen.report.page._probe_results"),  # known to be files
     *("mmgen.inference.export.export", "mmgen_encoders.published_config.published_config"),
     *("mmgen.inference.answers._complete_lines", "mmgen.inference.query_digest._ends_of"),
-    "mmgen.inference.shard_answers._read_lines",
     "mmgen_serve.command.read_token",  # a shell hands over a secret as a pipe
 }
 HANDED_ON = {  # functions that take **names and hand them on, since the names are another's

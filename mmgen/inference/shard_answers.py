@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..decoding import DecodingConfig
-from ..errors import DataError, RunError
+from ..errors import DataError, RunError, regular
 from ..features.shards import ShardOf, shard_files
 from ..reading.text import join_names
 from ..storage.weights import module_checksum
@@ -154,8 +154,12 @@ def _have_equal_values(first: Mapping[str, Any], second: Mapping[str, Any], name
 
 
 def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a shard. Raises DataError for a line that is no JSON object."""
-    with path.open("rb") as file:  # json decodes it; other bytes are not JSON either
+    """The lines of a shard. Raises DataError for a file that cannot be read, and a line that is no JSON object."""
+    try:
+        file = regular(path).open("rb")  # json decodes it; other bytes are not JSON either
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    with file:
         for place, text in enumerate(file, 1):
             line: object = None
             with contextlib.suppress(ValueError, RecursionError):

@@ -163,6 +163,14 @@ def captioned(caption: str, **more) -> list[Query]:
     return [Query(color, {"image": served.picture(color), "caption": caption, **more}) for color in ("red", "blue")]
 
 
+def test_a_pipe_instead_of_a_shard_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "a-1-of-1.jsonl")
+    with pytest.raises(DataError) as error:
+        list(merged(tmp_path / "a.jsonl"))
+    reason = "not a regular file, but a pipe, socket or device"
+    assert str(error.value) == f"{tmp_path / 'a-1-of-1.jsonl'}: cannot be read: {reason}"
+
+
 def test_a_shard_of_other_values_is_refused(predictor, tmp_path):
     path = tmp_path / "a.jsonl"
     target = write(predictor, captioned("a red ball"), path, 1, 2)

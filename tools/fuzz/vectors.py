@@ -61,12 +61,21 @@ def _spoil(draw: Random, folder: Path, _) -> Path:
     vectors, key = tensors["vectors"], draw.choice(("entries", "entries", "model"))
     number = draw.choice((0.0, -1.0, 2.0, 1e30, float("nan"), float("inf")))
     vectors[draw.randrange(3), draw.randrange(3)] = number if draw.random() < 0.3 else vectors[0, 0]
-    others = (vectors, vectors, vectors[:2], vectors[:0], vectors[:, :2], vectors[None], vectors.double(), vectors[0])
+    replacements = (
+        vectors,
+        vectors,
+        vectors[:2],
+        vectors[:0],
+        vectors[:, :2],
+        vectors[None],
+        vectors.double(),
+        vectors[0],
+    )
     with contextlib.suppress(UnicodeEncodeError):  # as JSON it is always written
         about[key] = mutations.json_(draw, json.loads(about[key])) if key == "entries" else draw.choice(("", "x"))
         if draw.random() < 0.2:
             del about[key]
-        write_tensors(path, {"vectors": draw.choice(others).contiguous().clone()}, about)
+        write_tensors(path, {"vectors": draw.choice(replacements).contiguous().clone()}, about)
     return path
 
 
