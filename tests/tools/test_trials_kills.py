@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -224,7 +225,8 @@ def test_the_statuses_that_are_expected(way, statuses):
 class Started:
     """A process that stands for one that trains; `seconds` until it ends with `status`."""
 
-    def __init__(self, status: int, seconds: float, folder: Path) -> None:
+    def __init__(self, status: int, seconds: float, folder: Path, stdout: str = "1 finite", stderr: str = "") -> None:
+        self.printed = SimpleNamespace(stdout=stdout, stderr=stderr)
         code = f"import sys, time; time.sleep({seconds}); sys.exit({status})"
         self.popen = subprocess.Popen([sys.executable, "-S", "-c", code], cwd=folder)
         self.pid = self.popen.pid
@@ -233,7 +235,7 @@ class Started:
         return self.popen.poll() is not None
 
     def finish(self) -> SimpleNamespace:
-        return SimpleNamespace(returncode=self.popen.wait(), stderr="why\n")
+        return SimpleNamespace(returncode=self.popen.wait(), **vars(self.printed))
 
 
 class Unnoticed(Started):
@@ -249,16 +251,57 @@ class Unnoticed(Started):
 def test_processes_that_end_otherwise_or_hang_are_found(tmp_path, monkeypatch):
     statuses = iter([0, 1])
     monkeypatch.setattr(processes.forked, "start", lambda *_, **__: Started(next(statuses), 0.0, tmp_path))
-    assert processes.start("end", 2, tmp_path) == ["exit statuses [0, 1] instead of [0, 0]: why / why"]
+    assert start("end", 2, tmp_path) == ["exit statuses [0, 1] instead of [0, 0]:  / "]
     monkeypatch.setattr(processes.forked, "start", lambda *_, **__: Unnoticed(0, 60.0, tmp_path))
     monkeypatch.setattr(processes, "SECONDS", 0.2)
-    assert processes.start("end", 1, tmp_path) == [
-        "hangs for over 0.2 seconds",
-        "exit statuses [-9] instead of [0]: why",
+    assert start("end", 1, tmp_path) == ["hangs for over 0.2 seconds", "exit statuses [-9] instead of [0]: "]
+
+
+def start(way, count, folder, moment=processes.MOMENTS[0]):
+    Path(f"{folder}.tmp").mkdir(exist_ok=True)
+    return processes.start(way, count, folder, moment, random.Random(0))
+
+
+def test_what_processes_print_and_leave_is_found(tmp_path, monkeypatch):
+    """Their exit status is right. The line of a process that has waited for another is right, too."""
+    folder = tmp_path / "case"
+    folder.mkdir()
+
+    def wrong(*printed):
+        endings = iter(printed)
+        monkeypatch.setattr(processes.forked, "start", lambda *_, **__: Started(0, 0.0, folder, *next(endings)))
+        return start("end", len(printed), folder)
+
+    fine = "1 finite"
+    assert wrong((fine, f"process 1 of 2: another process has ended; it {processes.ALLOWED}\n"), (fine,)) == []
+    assert wrong((fine,), (fine, "Traceback (most recent call last):\nKeyError")) == [
+        "process 1, a traceback on stderr: Traceback (most recent call last):\nKeyError"
+    ]
+    assert wrong((fine,), ("2 finite",)) == ["the processes have the weights ['1 finite', '2 finite']"]
+    assert wrong(("1 nan",)) == ["the processes have the weights ['1 nan']"]
+    for name in ("case/.weights.partial", "case.tmp/x"):
+        (tmp_path / name).touch()
+    (folder / "log.jsonl").write_text("{")
+    assert wrong((fine,)) == [
+        "log.jsonl is torn: ValueError: the last line has no end",
+        ".weights.partial is left over",
+        "x is left over among temporary files",
     ]
 
 
+def test_the_end_is_before_a_call_that_is_drawn(tmp_path):
+    class Loader:
+        def load(self):
+            return 7
+
+    processes._before_call(3, Loader, "load", lambda: 1 / 0)
+    loader = Loader()
+    assert [loader.load(), loader.load()] == [7, 7]
+    with pytest.raises(ZeroDivisionError):
+        loader.load()
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("way", processes.WAYS)
-def test_several_processes_end_in_order(tmp_path, way):
-    assert processes.start(way, 2, tmp_path) == []
+@pytest.mark.parametrize(("way", "moment"), [*product(processes.WAYS[1:], processes.MOMENTS), ("end", "")])
+def test_several_processes_end_in_order(tmp_path, way, moment):
+    assert start(way, 2, tmp_path, moment) == []
