@@ -30,7 +30,7 @@ def test_a_case_installs_measures_and_trains(commands, tmp_path, number, surface
     with installs.opened(0, tmp_path) as case:
         outcome = case(number)
     assert outcome.surface == surface and not outcome.wrong
-    assert outcome.parts["MB"] == 5 and outcome.parts["of NVIDIA, MB"] == 3
+    assert outcome.sizes["MB"] == 5 and outcome.sizes["of NVIDIA, MB"] == 3
     assert any("--constraint" in command for command in commands) == ("oldest" in surface)
     assert any("lowest-direct" in command and command.endswith("pins.txt") for command in commands) == (number == 5)
     assert commands[-1].endswith("mmgen run toy.toml") and not list(tmp_path.iterdir())
@@ -51,3 +51,16 @@ def failing(command):
 def test_the_end_of_a_failed_command_is_said():
     with pytest.raises(installs.Failed, match="^git frobnicate ends with 1: .*frobnicate"):
         installs._run("git", "frobnicate")
+
+
+def test_a_slow_help_is_wrong(commands, tmp_path, monkeypatch):
+    monkeypatch.setattr(installs, "_seconds_of_help", lambda environment: 0.3504)
+    outcome = installs.install("3.12", "newest", tmp_path / "case")
+    assert outcome.wrong == ("mmgen --help takes at least 350 ms of processor time, over 300",)
+    assert outcome.sizes["--help, ms"] == 350
+
+
+def test_a_command_that_hangs_is_wrong(monkeypatch):
+    monkeypatch.setattr(installs, "LIMIT", 0.1)
+    with pytest.raises(installs.Failed, match=r"^sleep 600 hangs for over 0\.1 seconds$"):
+        installs._run("sleep", "600")

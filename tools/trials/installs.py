@@ -18,6 +18,7 @@ from pathlib import Path
 
 from kit import toys
 
+from . import commands
 from .piece import Case, Outcome
 
 TRIES, COUNT = "installs", 6
@@ -26,11 +27,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
 VERSIONS = ("newest", "oldest")
 CALLS = 12  # of `mmgen --help`, the fastest of which counts
+MOST_OF_HELP = 300  # milliseconds of processor time
+LIMIT = 3600.0  # seconds; a command that takes longer hangs
 OLDEST = ("--resolution", "lowest-direct", "--only-binary", ":all:", "--quiet")
 
 
 class Failed(Exception):
-    """A command failed; its end says why."""
+    """A command failed or took too long; the message says why."""
 
 
 def cycle() -> list[str]:
@@ -46,17 +49,20 @@ def opened(seed: int, folder: Path) -> Iterator[Case]:
 def install(python: str, versions: str, folder: Path) -> Outcome:
     """Install, measure, and train a toy."""
     folder.mkdir()
-    parts: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     wrong: tuple[str, ...] = ()
     try:
         environment = _installed(python, versions, folder)
-        parts = _sizes(environment) | {"--help, ms": round(1000 * _seconds_of_help(environment))}
+        sizes = _sizes(environment)
+        sizes["--help, ms"] = milliseconds = round(1000 * _seconds_of_help(environment))
         _trained(environment, folder)
+        if milliseconds > MOST_OF_HELP:
+            raise Failed(f"mmgen --help takes at least {milliseconds} ms of processor time, over {MOST_OF_HELP}")
     except Failed as failed:
         wrong = (str(failed),)
     finally:
         shutil.rmtree(folder)
-    return Outcome(f"Python {python}, {versions}", 1, wrong, parts)
+    return Outcome(f"Python {python}, {versions}", 1, wrong, sizes=sizes)
 
 
 def _installed(python: str, versions: str, folder: Path) -> Path:
@@ -103,7 +109,10 @@ def _trained(environment: Path, folder: Path) -> None:
 def _run(*command: str | Path, folder: Path = ROOT) -> str:
     """Run a command; what it prints on stdout."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
+    try:
+        done = commands.run(command, folder, LIMIT, variables)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(map(str, command))} hangs for over {LIMIT:g} seconds") from None
     if done.returncode:
         raise Failed(f"{' '.join(map(str, command))} ends with {done.returncode}: {done.stderr[-500:].strip()}")
     return done.stdout

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from . import commands
 from .piece import Case, Outcome
 
 TRIES, COUNT = "runs", 10
 KEEPS = False
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = "-n 2 -m 'not slow'"
+LIMIT = 7200.0  # seconds; a run that takes longer hangs
 LOAD = "while True: sum(range(10_000))"
 COUNTED = re.compile(r"(\d+) (passed|skipped)")
 FAILED = re.compile(r"^(FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
@@ -45,7 +47,10 @@ def opened(seed: int, folder: Path) -> Iterator[Case]:
 def tests(arguments: list[str]) -> Outcome:
     """Run the tests once; every failed test is wrong."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rfE", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = commands.run(command, ROOT, LIMIT)
+    except subprocess.TimeoutExpired:
+        return Outcome(" ".join(arguments), 1, (f"hangs for over {LIMIT:g} seconds",))
     wrong = sorted({f"{match[2]} failed" for match in FAILED.finditer(done.stdout)})
     if done.returncode and not wrong:
         wrong = [f"pytest ended with exit code {done.returncode}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}"]
