@@ -83,6 +83,33 @@ def test_the_phase_of_steps_side_by_side_follows_from_the_files(tmp_path):
     assert phases == ["starting", *expected]
 
 
+def killed_often(folder, work, begun=lambda folder: True):
+    """The surface of work that goes on until it is killed, as a busy machine may end shorter work before a kill. The
+    undisturbed run ends, and the run after the last kill. `begun(folder)`: whether the work may be killed."""
+    last, kills = folder / "last", []
+
+    def going_on():
+        work()
+        while not last.exists():
+            time.sleep(0.001)
+
+    def kill(process, draw, seconds):
+        while not begun(process.folder):
+            time.sleep(0.001)
+        process.kill()
+        while not process.ended():
+            time.sleep(0.001)
+        kills.append(process.pid)
+        if len(kills) == runs.KILLS:
+            last.touch()
+        return True
+
+    last.touch()
+    surface = runs.Runs("run", "", going_on, kill, folder / "surface")
+    last.unlink()
+    return surface
+
+
 def test_a_run_that_resumes_with_other_results_is_found(tmp_path):
     """The result has a letter for every attempt."""
     text = tmp_path / "text"
@@ -91,15 +118,8 @@ def test_a_run_that_resumes_with_other_results_is_found(tmp_path):
         with text.open("a") as file:
             file.write("x")
         Path("result.txt").write_text(text.read_text())
-        time.sleep(0.05)
 
-    def kill(process, draw, seconds):
-        while not (process.folder / "result.txt").exists():
-            time.sleep(0.001)
-        process.kill()
-        return True
-
-    surface = runs.Runs("run", "", work, kill, tmp_path / "surface")
+    surface = killed_often(tmp_path, work, lambda folder: (folder / "result.txt").exists())
     outcome = surface.case(random.Random(0))
     assert (outcome.surface, outcome.tries, outcome.wrong) == ("run", runs.KILLS, ("result.txt differs",))
     assert outcome.phases == {"starting": runs.KILLS}
@@ -107,44 +127,30 @@ def test_a_run_that_resumes_with_other_results_is_found(tmp_path):
 
 def test_a_torn_file_of_a_killed_run_is_found(tmp_path):
     """Also one whose bytes may differ."""
-    begun = tmp_path / "begun"
 
     def work():
-        for text in ("{", "{}") if begun.exists() else ("{}",):
-            Path("environment.json").write_text(text)
-            time.sleep(0.05)
+        Path("environment.json").write_text("{}" if (tmp_path / "last").exists() else "{")
 
-    def kill(process, draw, seconds):
-        while not (process.folder / "environment.json").exists():
-            time.sleep(0.001)
-        return killed_at_once(process, draw, seconds)
-
-    surface = runs.Runs("run", "", work, kill, tmp_path / "surface")
-    begun.touch()
+    surface = killed_often(tmp_path, work, lambda folder: (folder / "environment.json").exists())
     wrong = surface.case(random.Random(0)).wrong
-    assert wrong and all("environment.json is torn: JSONDecodeError: " in text for text in wrong)
+    text = "killed while starting: environment.json is torn: JSONDecodeError: "
+    assert len(wrong) == runs.KILLS and all(line.startswith(text) for line in wrong)
 
 
 def test_a_run_without_its_page_is_found(tmp_path):
     def work():
         if not (tmp_path / "begun").exists():
             Path("report.html").write_text("<html></html>")
-        time.sleep(0.05)
 
-    surface = runs.Runs("run", "", work, killed_at_once, tmp_path / "surface")
+    surface = killed_often(tmp_path, work)
     (tmp_path / "begun").touch()
     assert surface.case(random.Random(0)).wrong == ("report.html is missing",)
 
 
 def test_a_process_that_outlives_its_run_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(forks, "survivors", lambda folder: [1, 2])
-    surface = runs.Runs("run", "", lambda: time.sleep(0.05), killed_at_once, tmp_path / "surface")
+    surface = killed_often(tmp_path, lambda: None)
     assert surface.case(random.Random(0)).wrong == ("2 processes are left over",) * runs.KILLS
-
-
-def killed_at_once(process, draw, seconds):
-    process.kill()
-    return True
 
 
 def test_a_traceback_of_a_process_that_outlives_its_run_is_found(tmp_path):
@@ -181,11 +187,7 @@ def test_a_traceback_of_a_process_that_outlives_its_run_is_found(tmp_path):
 
 
 def test_temporary_files_of_a_run_are_found(tmp_path):
-    def work():
-        time.sleep(0.02)
-        Path(tempfile.mkdtemp(prefix="pymp-"), "listener").touch()
-
-    surface = runs.Runs("run", "", work, killed_at_once, tmp_path / "surface")
+    surface = killed_often(tmp_path, lambda: Path(tempfile.mkdtemp(prefix="pymp-"), "listener").touch())
     wrong = surface.case(random.Random(0)).wrong
     assert wrong and all(re.fullmatch(r"pymp-\w+/listener is left over among temporary files", text) for text in wrong)
 
