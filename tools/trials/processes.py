@@ -181,11 +181,11 @@ def work(way: str, last: str, moment: str, call: str, delay: str) -> None:
 
 def _before_call(number: int, cls: type, method: str, end: Callable[[], None]) -> None:
     """Have `end` called before this call of a method, counted from 1."""
-    whole, calls = getattr(cls, method), itertools.count(1)
+    original, calls = getattr(cls, method), itertools.count(1)
 
     def counted(*arguments: Any, **options: Any) -> Any:
         if next(calls) == number:
             end()
-        return whole(*arguments, **options)
+        return original(*arguments, **options)
 
     setattr(cls, method, counted)
