@@ -50,7 +50,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     with open_tensors(path, "has this step been run?") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         saved = (file.metadata() or {}).get(ABOUT)
-        about = dict(json.loads(saved or "{}"))
+        about = json.loads(saved or "{}")
+        if not isinstance(about, dict):
+            raise ValueError("the metadata is not a JSON object")
     if saved is not None and about.pop(CHECKSUM, None) != checksum(tensors, about):
         raise RunError(f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again")
     return tensors, about

@@ -56,7 +56,10 @@ def test_a_file_that_others_wrote_is_read(tmp_path):
     assert about == {} and tensors["b"].equal(TENSORS["b"])
 
 
-@pytest.mark.parametrize("about", ["{", "[1]", "7", "[" * 100_000, json.dumps({CHECKSUM: "0"}), "{}", '{"crc33": "0"}'])
+@pytest.mark.parametrize(
+    "about",
+    ["{", "[1]", "7", '[[1, 2], ["a", 3]]', "[" * 100_000, json.dumps({CHECKSUM: "0"}), "{}", '{"crc33": "0"}'],
+)
 def test_metadata_that_are_damaged(tmp_path, about):
     save_file(TENSORS, tmp_path / "x", {ABOUT: about})
     with pytest.raises(RunError, match="x: damaged: "):
