@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .errors import UnavailableError
+from .errors import DataError, UnavailableError
 from .objectives import Rows
 from .prompts import behind_prompts, prompts_in
 from .tensors import Batch, Layout, ResolvedExample, Slots, Tail, apply
@@ -125,12 +125,16 @@ def token_attention(
     """The attention of B inputs with one text of token ids each, in several ways, from one forward pass.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that returns no attention, and
-    for a generator whose rows differ from its layout. A text stands behind the first prompt of its example.
+    for a generator whose rows differ from its layout, and DataError for a token that the encoder does not know. A text
+    stands behind the first prompt of its example.
     """
     if not model.generator.reads_as_laid_out:
         raise UnavailableError(
             f"{type(model.generator).__name__} does not encode texts as laid out, so its attention cannot be shown"
         )
+    words = len(model.backbone.tokenizer)
+    if unknown := [token for text in texts for token in text if not 0 <= token < words]:
+        raise DataError(f"token {unknown[0]} of a text is not one of the encoder's {words}; write the texts again")
     prefix = model.prefix(batch)
     laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
