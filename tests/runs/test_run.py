@@ -392,7 +392,7 @@ GENERATIONS, SCORES = "steps/both/generations.jsonl", "steps/both/scores.json"
         ),
         (GENERATIONS, b"", ": damaged: the file is empty; delete the file and run again"),
         (GENERATIONS, b"[]\n", ":1: damaged: the line has no text"),
-        (GENERATIONS, b"\xff\n", ": damaged: 'utf-8' codec can't decode"),
+        (GENERATIONS, b"\xff\n", ": damaged: not UTF-8"),
         (SCORES, b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}', ": damaged: scores must be numbers"),
         (SCORES, b'{"values": [], "per_example": {}, "notes": []}', ": damaged: 'values' is []"),
         (
