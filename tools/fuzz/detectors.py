@@ -93,7 +93,7 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
     names = {}
     for name in ("objects", "attributes"):
         file = folder / f"{name}_vocab.txt"
-        lines = file.read_bytes().decode("utf-8").splitlines() if file.exists() else []
+        lines = file.read_bytes().decode("utf-8-sig").split("\n") if file.exists() else []
         names[name] = [line.split(",")[0].strip() for line in lines if line.strip()]
     assert extractor.about["classes"] == names["objects"] and extractor.about["attributes"] == names["attributes"]
     tables = _lower(yaml.safe_load((folder / "config.yaml").read_bytes().decode("utf-8")))
