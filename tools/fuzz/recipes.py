@@ -265,7 +265,7 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
     for key, origin in layered.origins.items():
         file, _, number = origin.rpartition(":")
         if number.isdigit():
-            line = Path(file).read_bytes().decode("utf-8").splitlines()[int(number) - 1]
+            line = Path(file).read_bytes().decode("utf-8").split("\n")[int(number) - 1]
             if key[-1].isdigit() and ("{" in line or "[[" in line):
                 continue  # an array's entry
             names = [name.encode().decode("unicode_escape") if "\\" in name else name for name in (key[-1], line)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 from pathlib import Path
 from random import Random
@@ -110,7 +111,7 @@ def _plain(path: Path) -> str:
 def _check_results(path: Path, content: dict[str, Any], _: Any) -> None:
     form, text = _form(path), _plain(path)
     if form in ("nlvr2", "vcr"):
-        rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if any(cell.strip() for cell in row)]
         if not rows:
             assert not content
             return
