@@ -22,6 +22,7 @@ from .weights import read_tensors
 STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
 MAX_NAME = 500  # characters of a tensor's name
 PARALLEL = "module."  # prefix of all names if the model was saved inside torch's DataParallel
+IS_FOLDER = 0x10  # a bit of an entry of a zip archive
 
 
 class PublishedWeights(Mapping[str, Tensor]):
@@ -130,12 +131,15 @@ def _load_pickle(path: Path) -> Any:
 
 def _check_zip(path: Path) -> None:
     """Raises DataError for a torch file with compressed entries: torch compresses none, and a small file could unpack
-    to more than fits into memory. Also for a wrong checksum, since torch compares none, and for an archive behind other
-    bytes, where torch looks for the entries in those bytes."""
+    to more than fits into memory. Also for a wrong checksum, since torch compares none, for an archive behind other
+    bytes, where torch looks for the entries in those bytes, and for an entry marked as a folder, of which torch reads
+    nothing."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as file:
             if min((entry.header_offset for entry in file.infolist()), default=0):
                 raise DataError(f"{path}: damaged: other bytes stand before the archive; download the file again")
+            if folder := next((entry.filename for entry in file.infolist() if entry.external_attr & IS_FOLDER), None):
+                raise DataError(f"{path}: damaged: {folder!r:.60} is marked as a folder; download the file again")
             unpacked_size = sum(entry.file_size for entry in file.infolist())
             if unpacked_size > path.stat().st_size:
                 raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")

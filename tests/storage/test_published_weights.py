@@ -139,6 +139,18 @@ def test_bytes_before_a_torch_file_are_refused(tmp_path):
     assert str(error.value) == f"{tmp_path / 'a.bin'}: {message}"
 
 
+def test_an_entry_of_a_torch_file_that_is_marked_as_a_folder_is_refused(tmp_path):
+    """torch would read none of its bytes, and zipfile all."""
+    torch.save(TENSORS, tmp_path / "a.bin")
+    content = bytearray((tmp_path / "a.bin").read_bytes())
+    content[content.rindex(b"a/data/1") - 8] |= 0x10  # the attributes, before the offset in the archive
+    (tmp_path / "a.bin").write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_published(str(tmp_path / "a.bin"))
+    message = "damaged: 'a/data/1' is marked as a folder; download the file again"
+    assert str(error.value) == f"{tmp_path / 'a.bin'}: {message}"
+
+
 @pytest.mark.parametrize(
     "name, content, reason",
     [
