@@ -5,8 +5,8 @@ import json
 import tomllib
 
 import pytest
+from kit.diffusion import Denoising
 from kit.toys import PLACE, RECIPE, mmgen_here, toml
-from packages.diffusion import Denoising
 from pydantic import ValidationError
 
 from mmgen import Decoding, DecodingConfig
@@ -14,7 +14,7 @@ from mmgen.errors import DataError
 from mmgen.inference.load import load_run
 
 KEYS = "steps, order, temperature, num_return_sequences"
-PLUGIN = "from packages.diffusion import Diffusion, register_generators\n"
+PLUGIN = "from kit.diffusion import Diffusion, register_generators\n"
 
 
 def recipe(**decoding) -> str:
@@ -145,7 +145,7 @@ def test_a_finished_run_is_written_in_another_number_of_steps(diffusion, no_page
 
 
 def test_a_generator_of_one_text_says_so(site, tmp_path):
-    from packages.diffusion import Diffusion
+    from kit.diffusion import Diffusion
 
     from mmgen.inference.predictor import Predictor
 

@@ -1,5 +1,5 @@
 """The packages in examples/: installed from their folders, their tests pass and their recipes run, with three inputs
-in one prefix for both generators, and a third party's encoder."""
+in one prefix for both generators."""
 
 import json
 import shutil
@@ -27,7 +27,6 @@ FEW = (
 )
 SMALL = settings(*FEW)
 AUDIO = EXAMPLES / "mmgen_audio"
-MODERN = EXAMPLES / "mmgen_modernbert"
 RECIPES = ("recipe.toml", "rivals.toml")
 SET_UPS = {  # name -> recipe, and what its run is called with
     "masked": ("recipe.toml", []),
@@ -64,7 +63,6 @@ def ran(environment, folder) -> subprocess.CompletedProcess:
         (str(place), ["run", recipe, *SMALL, "--set", f'output="runs/{name}"', *more])
         for name, (recipe, more) in SET_UPS.items()
     ]
-    calls.append((str(folder / MODERN.name), ["run", "recipe.toml", *SMALL, "--set", 'output="runs/modern"']))
     return environment.several(calls)
 
 
@@ -79,7 +77,7 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
 
 
 def test_the_examples_are_those_that_the_docs_name():
-    assert PACKAGES == ["mmgen_audio", "mmgen_lora", "mmgen_modernbert"]
+    assert PACKAGES == ["mmgen_audio", "mmgen_lora"]
     assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
@@ -102,17 +100,8 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 
 def test_their_recipes_hold(environment, folder):
-    more_recipes = ["../mmgen_lora/recipe.toml", "../mmgen_modernbert/recipe.toml"]
-    done = environment.mmgen("check", *RECIPES, *more_recipes, cwd=folder / AUDIO.name)
-    assert done.stdout == "5 configurations in 4 recipes: no errors\n", done.stderr
-
-
-def test_a_third_partys_encoder_trains_and_writes(ran, folder):
-    """Its sizes are saved in the run folder, where `mmgen generate` finds them."""
-    (place,) = (folder / MODERN.name / "runs").glob("modern/*/*/seed-0")
-    assert len((place / "steps/caption/generations.jsonl").read_text().splitlines()) == 3
-    config = json.loads((place / "backbone/config.json").read_text())
-    assert config["model_type"] == "modernbert" and config["local_attention"] == 16
+    done = environment.mmgen("check", *RECIPES, "../mmgen_lora/recipe.toml", cwd=folder / AUDIO.name)
+    assert done.stdout == "4 configurations in 3 recipes: no errors\n", done.stderr
 
 
 @pytest.mark.parametrize("set_up", ["masked", "causal", "rival"])

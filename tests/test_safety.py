@@ -21,6 +21,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from kit import small_runs
 from kit.pictures import png
 from kit.refusals import copied_run, refusal
 from mmgen_frcnn import command as frcnn
@@ -50,7 +51,6 @@ from mmgen.runs.run import run
 from mmgen.storage import generations
 from mmgen.storage.scored_examples import SavedExamples
 from mmgen.storage.weights import read_tensors
-from tools.fuzz import folders
 
 pytestmark = pytest.mark.slow
 
@@ -370,7 +370,7 @@ def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read)
 
 def test_paths_in_a_recipe_stay_plain_paths(tmp_path, monkeypatch):
     monkeypatch.setenv("PLACE", "/elsewhere")
-    text = folders.RECIPE.format(folder=tmp_path)
+    text = small_runs.RECIPE.format(folder=tmp_path)
     for odd in ("$PLACE/f.h5", "~/f.h5", "file:///f.h5", "$(touch mark)", "{folder}/f.h5", "%PLACE%"):
         (tmp_path / "toy.toml").write_text(text.replace(f"{tmp_path}/features.h5", odd))
         recipe = load(tmp_path / "toy.toml", installed(), sets=(f"output='{odd}'",))[0]
@@ -388,7 +388,7 @@ def test_paths_in_a_recipe_stay_plain_paths(tmp_path, monkeypatch):
     ],
 )
 def test_names_that_become_folders_are_never_paths(tmp_path, change):
-    (tmp_path / "toy.toml").write_text(folders.RECIPE.format(folder=tmp_path).replace(*change))
+    (tmp_path / "toy.toml").write_text(small_runs.RECIPE.format(folder=tmp_path).replace(*change))
     with pytest.raises(RecipeError) as error:
         load(tmp_path / "toy.toml", installed())
     assert re.search(r"toy\.toml:\d+: .*a name m", str(error.value))
@@ -485,7 +485,7 @@ SCRIPT = "<script>document.title='it ran'</script><img src=x onerror=\"document.
 def scripted(tmp_path_factory) -> Path:
     """A finished run whose ids, captions and questions are scripts."""
     base = tmp_path_factory.mktemp("scripted")
-    shutil.copy(folders.runs() / "features.h5", base)
+    shutil.copy(small_runs.runs() / "features.h5", base)
     rows = [
         {
             "id": f"{key} {SCRIPT}",
@@ -497,7 +497,7 @@ def scripted(tmp_path_factory) -> Path:
     ]
     (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (base / "toy.toml").write_text(
-        folders.RECIPE.format(folder=base).replace("\n[backbone]", f"\ndescription = '''{SCRIPT}'''\n[backbone]", 1)
+        small_runs.RECIPE.format(folder=base).replace("\n[backbone]", f"\ndescription = '''{SCRIPT}'''\n[backbone]", 1)
     )
     recipe = load(base / "toy.toml", installed(), sets=(f"output='{base}/runs'",))[0]
     return run(recipe).path
@@ -551,7 +551,7 @@ STEERING = "\x1b[31mred\x1b[2J \x1b]8;;http://elsewhere\x07link\u202e"
 def steering(tmp_path_factory) -> Path:
     """A folder with a recipe, data and pictures whose texts, ids and names contain terminal control sequences."""
     base = tmp_path_factory.mktemp("steering")
-    shutil.copy(folders.runs() / "features.h5", base)
+    shutil.copy(small_runs.runs() / "features.h5", base)
     rows = [
         {"id": f"{key}{STEERING}", "image": key, "caption": f"a dog {STEERING}", "questions": [f"why {STEERING}"]}
         for key in "abc"
@@ -563,7 +563,7 @@ def steering(tmp_path_factory) -> Path:
     (base / "pictures").mkdir()
     (base / f"pictures/a{STEERING.replace('/', '')}.png").write_text("no picture")
     Image.new("RGB", (64, 64)).save(base / "pictures/b.png")
-    text = folders.RECIPE.format(folder=base).replace("epochs = 2", "epochs = 1")
+    text = small_runs.RECIPE.format(folder=base).replace("epochs = 2", "epochs = 1")
     (base / "toy.toml").write_text(text.replace("\n[backbone]", f"\ndescription = {json.dumps(STEERING)}\n[backbone]"))
     return base
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.small_runs import STEP, runs
 from mmgen.errors import MmgenError
-from tools.fuzz.folders import STEP, runs
 
 
 def refusal(act, *arguments, **options) -> str:

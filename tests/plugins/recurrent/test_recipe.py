@@ -1,5 +1,7 @@
 """The recipe of the systems: a run, its resume, texts for a photo, its export, and the optimiser of the papers."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from kit.recurrent import examples, model
@@ -14,7 +16,8 @@ from mmgen.recipe.tables import Step, Training
 from mmgen.registry import installed
 from mmgen.training.optimizer import make_optimizer
 from mmgen.training.train import train
-from tools.house import ROOT
+
+ROOT = Path(__file__).resolve().parents[3]
 
 SMALL = [
     "data.train_size=12",

@@ -1,1 +1,0 @@
-"""Packages as third parties would write them, from the docs alone."""
