@@ -2,7 +2,6 @@
 
     python -m tools.gpu        check and measure mmgen on a GPU
     python -m tools.hub        compare every published VisualBERT checkpoint (needs a network)
-    python -m tools.pages      write the reference pages of docs/
 
 The tools may use what tests share, so `tests/kit` is made importable here as `kit`."""
 
