@@ -110,6 +110,11 @@ rate: int = 16_000
 Checks: `test_it_sounds`."""
 
 
+def test_the_contract_has_what_is_not_protected():
+    assert {"parts", "tensors", "features", "testing"} <= set(reference.public())
+    assert not {"cli", "training", "runs", "recipe"} & set(reference.public())
+
+
 def test_the_page_of_commands_has_options_in_columns():
     page = reference.commands()
     assert "\n## mmgen features\n" in page and "\n### mmgen features extract\n" in page

@@ -84,10 +84,17 @@ def _command(path: str, command: click.Command) -> str:
 
 def contract() -> str:
     """The public modules of parts; a folder stands for its modules."""
-    house = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
-    names = [name for name in house["parts"] if name != SUITES]
+    names = [name for name in public() if name != SUITES]
     listed = ", ".join(f"`mmgen.{name}`" for name in names)
     return "\n\n".join([f"The list: {listed}.", *(module(inner) for name in names for inner in _within(name))])
+
+
+def public() -> list[str]:
+    """The modules and folders of mmgen that no contract of import-linter protects from plugins."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    protected = {name for contract in linter["contracts"] for name in contract.get("protected_modules", ())}
+    paths = [*(ROOT / "mmgen").glob("[!_]*.py"), *(path.parent for path in (ROOT / "mmgen").glob("*/__init__.py"))]
+    return sorted(path.stem for path in paths if f"mmgen.{path.stem}" not in protected)
 
 
 def suites() -> str:
