@@ -59,16 +59,6 @@ class Reader(abc.ABC):
         """About how many slots N the input takes, without reading features. Similar examples share batches."""
         return 0
 
-    def file_of(self, example: Example) -> int:
-        """The number of the file from which the example is read, of several files; by default 0. A plan with
-        `training.shuffle_files` reads examples of one file after another."""
-        return 0
-
-    def read_in_order(self, files: int) -> None:
-        """Called before examples are read in such an order, from so many files at a time. By default it does
-        nothing."""
-        return
-
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError for examples that `read` would refuse (images without features), without reading them all.
         A run calls it before it trains. By default it does nothing."""

@@ -22,7 +22,6 @@ from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, ResolvedExample, Segment
 from .fingerprints import difference, in_words, same
 from .hiding import hide_regions
-from .index import IndexedStore
 from .licenses import licenses
 from .multi_file import MultiFileStore
 from .regions import Regions, check_picture_count
@@ -92,16 +91,6 @@ class StoreReader(Reader):
         if not isinstance(value, str):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
         return self.store.read(value, self.limit)
-
-    def file_of(self, example: Example) -> int:
-        """The number of the file with the features of the example's first picture."""
-        value = next(iter(example.shown(self.field)), None)
-        key = next(iter(value), None) if isinstance(value, tuple) else value
-        return self.store.file_of(key) if isinstance(key, str) else 0
-
-    def read_in_order(self, files: int) -> None:
-        if isinstance(self.store, IndexedStore):
-            self.store.window = files
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError if images of examples are missing in the store, or have no regions, and for an example with

@@ -109,11 +109,6 @@ class MultiFileStore:
             "or import the missing features, or leave the image out"
         )
 
-    def file_of(self, key: str) -> int:
-        """The number of the file that has an image; 0 for an unknown key."""
-        store = self._store_of(key)
-        return 0 if store is None else self.stores.index(store)
-
     def count(self, key: str) -> int:
         store = self._store_of(key)
         return 0 if store is None else store.count(key)
