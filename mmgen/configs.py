@@ -124,6 +124,10 @@ class ExtractorConfig(PartConfig):
         "random"."""
         return False
 
+    def base_model(self) -> str | None:
+        """The path or hub name of its network's pretrained weights, which a model card names if it is not a path."""
+        return None
+
     def load(self, folder: Path) -> "parts.Extractor":
         """The extractor with the network in a folder that `parts.Extractor.save` wrote; its fingerprint equals that of
         the saved extractor. Reads nothing outside of the folder. Raises DataError for a damaged folder."""
@@ -190,6 +194,10 @@ class BackboneConfig(PartConfig):
         """Build the encoder. `texts`: for training a vocabulary, if the encoder is not pretrained. `folder`: written
         by `Backbone.save`; sizes and tokenizer come from there, and the caller loads the weights."""
         raise NotImplementedError
+
+    def base_model(self) -> str | None:
+        """The path or hub name of its pretrained weights, which a model card names if it is not a path."""
+        return None
 
     def check_weights(self) -> None:
         """Raise DataError for weights that `build` would refuse, as far as files of this machine say so; reads no

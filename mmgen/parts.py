@@ -77,7 +77,6 @@ class Embedder(Part, abc.ABC):
     attribute the backbone would be a submodule, saved twice and trained with the input."""
 
     reader: Reader
-    license: str | None = None  # of the weights of a network in it, where known; an export names it
 
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
         """Called once after `build` if the config says `takes_picture`. `pictures`: the raw images of the data by key,
@@ -231,7 +230,6 @@ class Extractor(abc.ABC):
     the features (name, hash of the weights, settings); two stores with equal ones can be mixed."""
 
     fingerprint: Mapping[str, Any]
-    license: str | None = None  # of the network's weights, where known; an export names it
     thread_safe: bool = False  # whether several threads may call `records` at a time
 
     @abc.abstractmethod

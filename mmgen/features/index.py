@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import DataError, regular
 from ..files import write_atomically
-from .fingerprints import same
 from .multi_file import MultiFileStore, check_match, files_of
 from .store import FeatureStore
 
@@ -297,7 +296,7 @@ class IndexedStore(MultiFileStore):
         rows = slice(self._starts[number], self._starts[number + 1])
         if (
             store.width != self.width
-            or not same(store.fingerprint, self.fingerprint)
+            or store.fingerprint != self.fingerprint
             or store.class_names not in ((), self.class_names)
             or not store.has_rows(self._keys[rows], self._ends[rows])
         ):

@@ -12,7 +12,6 @@ from ..configs import DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..data.datasets import Datasets, PicturesByKey
 from ..data.seeds import seeded
 from ..errors import MmgenError, RunError
-from ..features.fingerprints import same
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
 from ..recipe.renamed_keys import with_old_names
@@ -83,7 +82,7 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
         earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})
         for name, before in earlier.items():
             now = {key: value for key, value in settings.get(name, {}).items() if key in before or not before}
-            if name in settings and not same(before, json.loads(json.dumps(now))):  # a new key is not a difference
+            if name in settings and before != json.loads(json.dumps(now)):  # a new key is not a difference
                 changes = "; ".join(differences(before, now))
                 raise RunError(
                     f"{folder.path}: the features of '{name}' differ from those the steps were trained on "

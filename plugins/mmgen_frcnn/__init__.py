@@ -19,6 +19,9 @@ class VisualGenome(mmgen.ExtractorConfig):
     )
     max_regions: int = Field(36, ge=1, le=300, description="most regions per image, by decreasing confidence")
 
+    def base_model(self):
+        return "unc-nlp/frcnn-vg-finetuned"
+
     def build(self):
         from .extractor import PUBLISHED, VisualGenomeRegions
 

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from mmgen_vl.cnn import COMPLETE, NETWORK, digest, extract_records, precision, save_network, with_license
+from mmgen_vl.cnn import COMPLETE, NETWORK, digest, extract_records, precision, save_network
 from PIL import Image
 from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.licenses import UNKNOWN, licenses
 from mmgen.files import open_tensors
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 from mmgen.reading.text import read_text
@@ -49,8 +48,7 @@ class VisualGenomeRegions(Extractor):
             "digest": digest(self.network),
             "settings": {**asdict(self.network.settings), "max_regions": config.max_regions},
         }
-        self.fingerprint = json.loads(json.dumps(with_license(fingerprint, UNKNOWN)))
-        self.license = licenses(self.fingerprint)
+        self.fingerprint = json.loads(json.dumps(fingerprint))
         self.network.to(self.device)
 
     def records(

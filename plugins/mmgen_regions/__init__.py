@@ -88,6 +88,9 @@ class Detector(Detections):
         "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
     )
 
+    def base_model(self):
+        return self.model
+
     def build(self):
         from .detector import TransformersDetector
 

@@ -290,27 +290,6 @@ def test_a_second_export_keeps_what_others_added(both, tmp_path):
     assert not (folder / "extractor" / "old.txt").exists()
 
 
-def test_licences(both, tmp_path):
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "README.md").write_text("---\nlicense: mit\n---\n# A model\n")
-    recipe = both.recipe.model_copy(
-        update={"backbone": both.recipe.backbone.model_copy(update={"weights": str(source)})}
-    )
-    run = Predictor(both.model, recipe, "both")
-    run.features.extractor("image").license = "apache-2.0"
-    folder = export(run, tmp_path / "export")
-    assert json.loads((folder / "config.json").read_text())["licenses"] == {"backbone": "mit", "image": "apache-2.0"}
-    (source / "README.md").write_text("---\nlicense: [a\n---\n")
-    assert json.loads((export(run, folder) / "config.json").read_text())["licenses"] == {"image": "apache-2.0"}
-
-
-def test_an_export_of_an_export_names_the_licences(copy, tmp_path):
-    change(copy, licenses={"backbone": "mit"})
-    again = export(mmgen.load(copy, device="cpu"), tmp_path / "again")
-    assert json.loads((again / "config.json").read_text())["licenses"] == {"backbone": "mit"}
-
-
 def test_other_folders_are_not_replaced(both, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(RunError) as error:
@@ -449,7 +428,6 @@ HOSTILE = {  # changes of config.json -> the error after its place
         {"plugins": {"x": {"version": "1", "parts": "all"}}},
         "damaged: plugins.x: must be a table with 'version' and a list of 'parts'",
     ),
-    "licences of another type": ({"licenses": {"backbone": {}}}, "damaged: 'licenses' must be names"),
     "a huge encoder": ({"encoder_prefix": "../../"}, ""),
     "several mistakes": ({"step_objectives": [5], "generator": {"type": "masked", "x": 1}}, "damaged: "),
     "no version": ({"mmgen_version": None}, "damaged: 'mmgen_version' is null"),

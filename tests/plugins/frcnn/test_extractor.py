@@ -43,7 +43,6 @@ def test_regions_of_a_picture(extractor):
     words = [name.split(" ") for name in record.region_names]
     assert all(a in ("red", "green", "old") and b in ("cat", "dog", "tree", "ball", "car") for a, b in words)
     assert record.classes.names == ("cat", "dog", "tree", "ball", "car") and record.classes.error(6) == ""
-    assert extractor.fingerprint["license"] == "unknown"
     (again, second) = extractor.records([picture(), picture("q", (60, 200), 1)])
     assert np.array_equal(again.features, record.features) and second.key == "q"
 
