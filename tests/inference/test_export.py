@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from kit import toys
+from kit import small_runs, toys
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -34,7 +34,6 @@ from mmgen.recipe.load import load
 from mmgen.registry import Registry, Source, installed
 from mmgen.tensors import Example
 
-STORED = Path(__file__).resolve().parents[1] / "kept_runs"
 STEPS = [
     ("writes", "words"),
     ("writes", "both"),
@@ -51,17 +50,8 @@ main()
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """Copies of the finished runs in a writable folder."""
-    folder = tmp_path_factory.mktemp("runs")
-    for name in ("writes", "predicts"):
-        shutil.copytree(STORED / name, folder / name / "default")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def both(stored):
-    return load_run(stored / "writes" / "default" / "seed-0", "both")
+def both():
+    return load_run(small_runs.drawn("writes"), "both")
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +93,8 @@ def refused(folder) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "step"), STEPS)
-def test_answers_as_the_run_does(stored, tmp_path, photo, name, step):
-    run = load_run(stored / name / "default" / "seed-0", step)
+def test_answers_as_the_run_does(tmp_path, photo, name, step):
+    run = load_run(small_runs.drawn(name), step)
     model = mmgen.load(export(run, tmp_path / "export"), device=str(run.model.device))
     call = "ask" if run.kind == "text" else "predict"
     before, after = (getattr(predictor, call)(**query(run, photo)) for predictor in (run, model))
