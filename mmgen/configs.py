@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import click
 
     from . import objectives, parts
-    from .reading.export import Exporter
     from .reading.results import ResultFiles
     from .tensors import Example
 
@@ -116,13 +115,6 @@ class ExtractorConfig(PartConfig):
 
     kind: ClassVar[str] = "extractor"
     source: ClassVar[Literal["pictures", "file"]] = "pictures"  # what `parts.Extractor.records` takes
-    exported_as: ClassVar[str] = ""  # name of the file of features that `write` adds to an exported data set
-
-    @classmethod
-    def write(cls, path: Path, records: "Iterable[parts.Record]", sizes: "Mapping[str, tuple[int, int]]") -> int:
-        """Write the records of the pictures with these sizes (width, height) in the format that this extractor reads,
-        for `mmgen data export`. Returns their number. Raises DataError for what the format cannot express."""
-        raise NotImplementedError
 
     def build(self) -> "parts.Extractor":
         raise NotImplementedError
@@ -131,6 +123,10 @@ class ExtractorConfig(PartConfig):
         """Whether its features come from random weights, which a run reports. Its fingerprint then has "weights":
         "random"."""
         return False
+
+    def base_model(self) -> str | None:
+        """The path or hub name of its network's pretrained weights, which a model card names if it is not a path."""
+        return None
 
     def load(self, folder: Path) -> "parts.Extractor":
         """The extractor with the network in a folder that `parts.Extractor.save` wrote; its fingerprint equals that of
@@ -198,6 +194,10 @@ class BackboneConfig(PartConfig):
         """Build the encoder. `texts`: for training a vocabulary, if the encoder is not pretrained. `folder`: written
         by `Backbone.save`; sizes and tokenizer come from there, and the caller loads the weights."""
         raise NotImplementedError
+
+    def base_model(self) -> str | None:
+        """The path or hub name of its pretrained weights, which a model card names if it is not a path."""
+        return None
 
     def check_weights(self) -> None:
         """Raise DataError for weights that `build` would refuse, as far as files of this machine say so; reads no
@@ -300,12 +300,6 @@ class DatasetConfig(PartConfig):
     train_split: str = Field("train", description="the split for training")
     validation_split: str = Field("val", description="the split whose loss is measured during training")
     test_split: str = Field("test", description="the split that every step generates for and is scored on")
-
-    @classmethod
-    def exporters(cls) -> "tuple[Exporter, ...]":
-        """Exporters that write other data sets in the formats that this one reads, for `mmgen data export --as`. By
-        default none."""
-        return ()
 
     @classmethod
     def pictures_of(cls, source: str) -> "DatasetConfig | None":

@@ -59,16 +59,6 @@ class Reader(abc.ABC):
         """About how many slots N the input takes, without reading features. Similar examples share batches."""
         return 0
 
-    def file_of(self, example: Example) -> int:
-        """The number of the file from which the example is read, of several files; by default 0. A plan with
-        `training.shuffle_files` reads examples of one file after another."""
-        return 0
-
-    def read_in_order(self, files: int) -> None:
-        """Called before examples are read in such an order, from so many files at a time. By default it does
-        nothing."""
-        return
-
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError for examples that `read` would refuse (images without features), without reading them all.
         A run calls it before it trains. By default it does nothing."""
@@ -87,7 +77,6 @@ class Embedder(Part, abc.ABC):
     attribute the backbone would be a submodule, saved twice and trained with the input."""
 
     reader: Reader
-    license: str | None = None  # of the weights of a network in it, where known; an export names it
 
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
         """Called once after `build` if the config says `takes_picture`. `pictures`: the raw images of the data by key,
@@ -241,7 +230,6 @@ class Extractor(abc.ABC):
     the features (name, hash of the weights, settings); two stores with equal ones can be mixed."""
 
     fingerprint: Mapping[str, Any]
-    license: str | None = None  # of the network's weights, where known; an export names it
     thread_safe: bool = False  # whether several threads may call `records` at a time
 
     @abc.abstractmethod

@@ -24,7 +24,7 @@ import pytest
 from kit import small_runs
 from kit.pictures import png
 from kit.refusals import copied_run, refusal
-from mmgen_frcnn import command as frcnn
+from mmgen_frcnn.extractor import read_vocabulary
 from mmgen_humaneval.answers import read as judged
 from mmgen_probes import parses
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
@@ -419,8 +419,7 @@ READERS = {
     "index.json": lambda path: LxmertH5(index=path).build(),
     "classes.txt": lambda path: BottomUpTsv(class_names=path).build(),
     "parses.conllu": parses.read,
-    "config.yaml": frcnn.settings,
-    "objects_vocab.txt": frcnn.read_vocabulary,
+    "objects_vocab.txt": read_vocabulary,
     "generations.jsonl": lambda path: generations.read(path.parent),
     "examples.jsonl": lambda path: SavedExamples("test", path, "").split("test"),
     "log.jsonl": curves.read,

@@ -136,10 +136,7 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     from ..progress import Bars
 
     progress = Bars()
-    extractor = config.build()
-    if extractor.license:
-        progress.say(f"licence of the network: {extractor.license}")
-    summary = extract(extractor, source, store, dtype="float32" if float32 else "float16", progress=progress)
+    summary = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
     for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
     candidates = [

@@ -174,10 +174,6 @@ class Collator:
         """Names of all losses, as in `Batch.counts`."""
         return tuple(f"{name}.{loss}" for name, reader in self.targets.items() for loss in reader.losses)
 
-    def file_of(self, example: Example) -> int:
-        """The number of the file from which an example is read."""
-        return next(filter(None, (reader.file_of(example) for reader in self.readers.values())), 0)
-
     def pairs(self, example: Example) -> int:
         """How much an example counts in `batch_size`."""
         return max((reader.pairs(example) for reader in self.targets.values()), default=1)

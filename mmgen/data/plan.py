@@ -48,7 +48,6 @@ class PlanOptions:
     micro_batch_size: int
     length_bucket: int = 1  # updates that redistribute their examples by length
     updates: int | None = None
-    shuffle_files: int | None = None  # read features file by file, so many at a time
 
 
 @dataclass(eq=True)
@@ -218,31 +217,10 @@ class _Samples:
         return random.Random("/".join(map(str, (self.options.seed, self.options.step, what, epoch, *source_number))))
 
     def order(self, epoch: int, draw: random.Random) -> list[int]:
-        """One epoch of the source in random order, or file by file."""
+        """One epoch of the source in random order."""
         order = list(range(epoch * self.count, (epoch + 1) * self.count))
-        if self.options.shuffle_files is None:
-            draw.shuffle(order)
-            return order
-        files = list(self._examples_by_file)
-        draw.shuffle(files)
-        shuffled: list[int] = []
-        for first in range(0, len(files), self.options.shuffle_files):
-            window = [
-                index
-                for file in files[first : first + self.options.shuffle_files]
-                for index in self._examples_by_file[file]
-            ]
-            draw.shuffle(window)
-            shuffled += [order[index] for index in window]
-        return shuffled
-
-    @cached_property
-    def _examples_by_file(self) -> dict[int, array[int]]:
-        """The examples of each file."""
-        files: dict[int, array[int]] = {}
-        for index, example in enumerate(self.stream.source.examples):
-            files.setdefault(self.stream.collate.file_of(example), array("I")).append(index)
-        return files
+        draw.shuffle(order)
+        return order
 
     def endless(self) -> Iterator[int]:
         """Epoch after epoch without end."""
@@ -325,11 +303,8 @@ def _bucket_by_length(samples: _Samples, epoch: int, length_bucket: int) -> list
         cut = _cut_at_limit(sorted(remaining, key=samples.slots), samples)
         carry_over = first + length_bucket < len(groups) and samples.pairs(cut[-1]) < samples.limit
         remaining = cut.pop() if carry_over else []
-        if samples.options.shuffle_files is not None:  # updates stay near their files
-            draw.shuffle(cut)
         bucketed += cut
-    if samples.options.shuffle_files is None:
-        draw.shuffle(bucketed)
+    draw.shuffle(bucketed)
     return bucketed
 
 

@@ -20,10 +20,8 @@ from ..configs import FeaturesConfig
 from ..errors import DataError, MissingInput
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, ResolvedExample, Segment
-from .fingerprints import difference, in_words, same
+from .fingerprints import difference, in_words
 from .hiding import hide_regions
-from .index import IndexedStore
-from .licenses import licenses
 from .multi_file import MultiFileStore
 from .regions import Regions, check_picture_count
 from .statistics import measure, word_scale
@@ -92,16 +90,6 @@ class StoreReader(Reader):
         if not isinstance(value, str):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
         return self.store.read(value, self.limit)
-
-    def file_of(self, example: Example) -> int:
-        """The number of the file with the features of the example's first picture."""
-        value = next(iter(example.shown(self.field)), None)
-        key = next(iter(value), None) if isinstance(value, tuple) else value
-        return self.store.file_of(key) if isinstance(key, str) else 0
-
-    def read_in_order(self, files: int) -> None:
-        if isinstance(self.store, IndexedStore):
-            self.store.window = files
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError if images of examples are missing in the store, or have no regions, and for an example with
@@ -197,7 +185,7 @@ class StoreReader(Reader):
             raise DataError(
                 f"{store.path}: features have width {store.width}, but the model was trained on width {self.width}"
             )
-        if self.fingerprint is not None and not same(store.fingerprint, self.fingerprint) and not self.allow_other:
+        if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
             changes = difference(store.fingerprint, self.fingerprint, ("here", "in training"))
             raise DataError(
                 f"{store.path}: features of {in_words(store.fingerprint)}, but the model was trained on features of "
@@ -257,10 +245,6 @@ class StoredEmbedder(Embedder):
     @property
     def fingerprint(self) -> dict[str, Any]:
         return self.reader.fingerprint or {}
-
-    @property
-    def license(self) -> str | None:  # type: ignore[override]
-        return licenses(self.reader.fingerprint)
 
     def forward(
         self, features: Tensor, mask: Tensor, boxes: Tensor | None = None, picture: Tensor | None = None

@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .licenses import LICENSE
-
 RANDOM = "random weights, not pretrained"
-
-
-def same(first: Any, second: Any) -> bool:
-    """Whether two fingerprints, or tables with fingerprints, describe the same features. Licences do not count."""
-    return bool(_without_licenses(first) == _without_licenses(second))
-
-
-def _without_licenses(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return {key: _without_licenses(inner) for key, inner in value.items() if key != LICENSE}
 
 
 def difference(theirs: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
     """The differences between two fingerprints in one line: "key: value there, value here". `sides` names the two."""
     if isinstance(theirs, Mapping) or isinstance(ours, Mapping):
         left, right = (value if isinstance(value, Mapping) else {} for value in (theirs, ours))
-        names = [name for name in {**left, **right} if name != LICENSE and not same(left.get(name), right.get(name))]
+        names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
         differences = (difference(left.get(name), right.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names)
         return "; ".join(differences)
     description = ", ".join(

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import DataError, regular
 from ..files import write_atomically
-from .fingerprints import same
 from .multi_file import MultiFileStore, check_match, files_of
-from .store import IN_MEMORY, FeatureStore
+from .store import FeatureStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,14 +136,10 @@ class IndexedFile(FeatureStore):
 
 class IndexedStore(MultiFileStore):
     """Several stores under one index, with the interface of `FeatureStore`. Raises DataError for an index that is
-    damaged, or older than a file.
+    damaged, or older than a file."""
 
-    window  files that are read completely when they are opened, and stay in memory: for a plan that reads a few files
-            at a time (`training.shuffle_files`); 0: images are read one by one
-    """
-
-    def __init__(self, path: Path, window: int = 0) -> None:
-        self.path, self.window = path, window
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._file = index_path(path)
         self._open_files: OrderedDict[int, IndexedFile] = OrderedDict()
         try:
@@ -209,7 +204,7 @@ class IndexedStore(MultiFileStore):
         return arrays
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "window": self.window}
+        return {"path": self.path}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         IndexedStore.__init__(self, **state)
@@ -254,10 +249,6 @@ class IndexedStore(MultiFileStore):
         first, last = self._rows_in_file(place, self._file_number(place))
         return last - first
 
-    def file_of(self, key: str) -> int:
-        place = self._place_of_key(key)
-        return 0 if place is None else self._file_number(place)
-
     def records(self) -> Iterator[Record]:
         for file in self.files:
             yield from FeatureStore(file, in_memory=0).records()
@@ -296,16 +287,16 @@ class IndexedStore(MultiFileStore):
         if number in self._open_files:
             self._open_files.move_to_end(number)
             return self._open_files[number]
-        while len(self._open_files) >= max(self.window + 1, 0 if self.window else OPEN):
+        while len(self._open_files) >= OPEN:
             self._open_files.popitem(last=False)[1].close()
-        store = IndexedFile(self.files[number], IN_MEMORY if self.window else 0)
+        store = IndexedFile(self.files[number], in_memory=0)
         if _size_and_time(self.files[number]) != self._states[number]:  # written again since the index was opened
             store.close()
             raise self._outdated_error()
         rows = slice(self._starts[number], self._starts[number + 1])
         if (
             store.width != self.width
-            or not same(store.fingerprint, self.fingerprint)
+            or store.fingerprint != self.fingerprint
             or store.class_names not in ((), self.class_names)
             or not store.has_rows(self._keys[rows], self._ends[rows])
         ):

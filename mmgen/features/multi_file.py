@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .fingerprints import RANDOM, difference, is_random, same
+from .fingerprints import RANDOM, difference, is_random
 from .store import IN_MEMORY, FeatureStore
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def files_of(path: Path) -> list[Path] | None:
 
 def check_match(store: FeatureStore, first: FeatureStore, class_names: Sequence[str]) -> None:
     """Raises DataError for a store that was not made as the first one. `class_names`: those of earlier files."""
-    if not same(store.fingerprint, first.fingerprint):
+    if store.fingerprint != first.fingerprint:
         raise DataError(
             f"{store.path}: features differ from those of {first.path} "
             f"({difference(store.fingerprint, first.fingerprint)}); use the same extractor and settings for all files"
@@ -108,11 +108,6 @@ class MultiFileStore:
             f"{self.path}: no features for image '{key}'; the {files} files have {len(self)} images{example}; extract "
             "or import the missing features, or leave the image out"
         )
-
-    def file_of(self, key: str) -> int:
-        """The number of the file that has an image; 0 for an unknown key."""
-        store = self._store_of(key)
-        return 0 if store is None else self.stores.index(store)
 
     def count(self, key: str) -> int:
         store = self._store_of(key)

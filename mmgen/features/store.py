@@ -102,10 +102,6 @@ class FeatureStore:
             )
         return self.record(key, *self._rows_of(place), limit)
 
-    def file_of(self, key: str) -> int:
-        """The number of the file that has an image, of several files."""
-        return 0
-
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
         place = self._find_place(key)

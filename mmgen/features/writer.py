@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, RunError
 from ..files import locked, refuse_special, take_name
-from .fingerprints import difference, same
+from .fingerprints import difference
 from .journal import Journal
 from .layout import SAMPLE, Layout
 from .row_writer import RowWriter
@@ -184,7 +184,7 @@ class StoreWriter:
 
     def _check_purpose(self, stored: Mapping[str, Any], path: Path) -> None:
         for name, ours in self.purpose.items():
-            if not same(stored.get(name), ours):
+            if stored.get(name) != ours:
                 raise DataError(
                     f"{path}: contains features with a different {name} ({difference(stored.get(name), ours)}); delete "
                     "the file, or write elsewhere"

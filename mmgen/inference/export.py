@@ -1,4 +1,4 @@
-"""Export: write one step of a run as a folder (config, weights, extractors, licences) that needs no run and no hub."""
+"""Export: write one step of a run as a folder (config, weights, extractors) that needs no run and no hub."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from huggingface_hub import save_torch_state_dict
 from torch import Tensor
 
 from .. import API_VERSION, __version__
-from ..configs import BackboneConfig, FeaturesConfig, PartConfig
+from ..configs import FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
-from ..features.licenses import hub_license
 from ..files import clear_killed, write_folder, write_json
 from ..model import EMBEDDERS, Model
 from ..parts import Embedder, Extractor
@@ -78,7 +77,7 @@ def export(
             saved = {name: list(classes) for name, classes in predictor.model.vocabularies.items()}
             write_json(partial / VOCABULARIES, {"vocabularies": saved})
         if extractor:
-            config["licenses"] |= _save_extractors(predictor, config, partial)
+            _save_extractors(predictor, config, partial)
         write_json(partial / CONFIG, config)
         text = existing_card if existing_card is not None else card(partial, config) if card else None
         if text is not None:
@@ -131,11 +130,6 @@ def _config_table(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         "step_objectives": list(step.objectives),
         **without_local_paths(tables),
         "plugins": _plugins_needed(parts_in((exported.backbone, inputs, exported.generator, objectives))),
-        "licenses": {
-            **{name: text for name, text in predictor.licenses.items() if name in ("backbone", *inputs)},
-            **{name: text for name in inputs if (text := predictor.model.embedders[name].license) is not None},
-            **_backbone_license(exported.backbone),
-        },
     }
 
 
@@ -178,13 +172,6 @@ def _save_sharded(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> No
     save_torch_state_dict(on_cpu, folder, metadata={"format": "pt"})
 
 
-def _backbone_license(config: BackboneConfig) -> dict[str, str]:
-    """The licence of an encoder's pretrained weights, where it is known."""
-    weights = getattr(config, "weights", None)
-    license = hub_license(weights) if isinstance(weights, str) else None
-    return {"backbone": license} if license is not None else {}
-
-
 def _adds_terms(embedder: Embedder) -> bool:
     """Whether an embedder adds a term to slots of other inputs, even if its own input is absent."""
     return type(embedder).add is not Embedder.add or type(embedder).tail_term is not Embedder.tail_term
@@ -201,9 +188,8 @@ def _plugins_needed(configs: Iterable[PartConfig]) -> dict[str, dict[str, Any]]:
     return used
 
 
-def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Save the extractor of each input. Returns the known licences of their networks."""
-    licenses = {}
+def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path) -> None:
+    """Save the extractor of each input."""
     for name in config["step_inputs"]:
         settings = predictor.recipe.inputs[name]
         if name not in predictor.features or not isinstance(settings, FeaturesConfig):
@@ -222,6 +208,3 @@ def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path)
         place = folder / EXTRACTORS / name
         place.mkdir(parents=True)
         extractor.save(place)
-        if extractor.license:
-            licenses[name] = extractor.license
-    return licenses

@@ -63,9 +63,7 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     model = _build_model(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
     extractors = _saved_extractors(recipe, folder, overridden)
-    predictor = Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
-    predictor.licenses = dict(config["licenses"])
-    return predictor
+    return Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
 
 
 def _overridden_extractors(sets: Sequence[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The model card of an export: use, scores with intervals, examples, data, training, start, licences, limits."""
+"""The model card of an export: use, scores with intervals, examples, data, training, start, limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from ..configs import BackboneConfig, FeaturesConfig
+from ..configs import BackboneConfig, ExtractorConfig, FeaturesConfig
 from ..data.part_checks import score_with
 from ..data.seeds import resolve
 from ..errors import MmgenError
@@ -18,12 +18,12 @@ from ..evaluation import score
 from ..evaluation.predict import predict
 from ..parts import Dataset
 from ..progress import Progress, number, table
-from ..recipe.tables import Step
+from ..recipe.tables import Step, parts_in
 from ..report.pictures import find
 from ..report.rendering import step_renderer
 from ..scoring.intervals import groups_of, interval, resampled_means
 from ..storage import generations, predictions
-from ..storage.exports import EXAMPLES
+from ..storage.exports import EXAMPLES, without_local_paths
 from ..storage.scored_examples import ScoredExamples
 from ..tensors import Example, Generation, Prediction, Scores
 
@@ -145,13 +145,11 @@ def _card_text(
             f"{distribution} {entry['version']}: {', '.join(entry['parts'])}"
             for distribution, entry in config["plugins"].items()
         ),
-        licenses=_describe_licenses(config),
     )
     return str(card)
 
 
 def _card_metadata(predictor: Predictor, evaluation: Evaluation, config: Mapping[str, Any]) -> ModelCardData:
-    weights = config["backbone"].get("weights")
     task = "image-to-text" if predictor.kind == "text" else "visual-question-answering"
     task = task if predictor.names.pictures else "text-generation"
     data = str(evaluation.dataset.describe().get("name", "test data")) if evaluation.dataset else ""
@@ -161,14 +159,20 @@ def _card_metadata(predictor: Predictor, evaluation: Evaluation, config: Mapping
         if value is not None and data
     ]
     return ModelCardData(
-        base_model=weights if weights != "local" else None,
+        base_model=_base_models(predictor) or None,
         library_name="mmgen",
-        license=config["licenses"].get("backbone"),
         pipeline_tag=task,
         tags=["mmgen", "bert-gen"],
         model_name=f"{config['name']} {predictor.step}" if results else None,
         eval_results=results or None,
     )
+
+
+def _base_models(predictor: Predictor) -> list[str]:
+    """The names of the pretrained weights of the encoder and of the networks that see pictures, without local paths."""
+    parts = parts_in((predictor.recipe.backbone, tuple(predictor.names.inputs.values())))
+    names = [part.base_model() for part in parts if isinstance(part, BackboneConfig | ExtractorConfig)]
+    return [name for name in dict.fromkeys(without_local_paths(names)) if name not in (None, "local")]
 
 
 def _show_examples(predictor: Predictor, evaluation: Evaluation, folder: Path) -> list[dict[str, Any]]:
@@ -292,11 +296,6 @@ def _describe_limits(predictor: Predictor) -> str:
     if random:
         return "The network that computes features of pictures has random weights: it sees colours and edges only."
     return "The model sees pictures through the features of a network that was not trained with it."
-
-
-def _describe_licenses(config: Mapping[str, Any]) -> list[str]:
-    known = [f"Licence of the weights of '{part}': {name}." for part, name in config["licenses"].items()]
-    return known or ["mmgen does not know the licences of the weights; check their sources before publishing."]
 
 
 KINDS = {

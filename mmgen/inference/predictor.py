@@ -84,7 +84,6 @@ class Predictor:
             raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
         self._collators: dict[tuple[str, ...], Collator] = {}  # by the inputs of queries
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
-        self.licenses: Mapping[str, str] = {}  # part or input -> the licence of its weights, as an export names it
 
     def __repr__(self) -> str:
         return f"<{self.where}: step '{self.step}', reads {self.names.reads}, gives {self.kind}>"

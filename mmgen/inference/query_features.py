@@ -15,7 +15,7 @@ from PIL import Image
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
-from ..features.fingerprints import difference, same
+from ..features.fingerprints import difference
 from ..features.statistics import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
@@ -164,7 +164,7 @@ class QueryFeatures:
         saved, settings = self.extractors.get(name), config.extractor
         extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
         fingerprint = dict(extractor.fingerprint)
-        if not same(fingerprint, trained) and not config.allow_other_features:
+        if fingerprint != trained and not config.allow_other_features:
             same_extractor = fingerprint.get("extractor") == source
             changes = (
                 difference(trained, fingerprint, ("in training", "here")) if same_extractor else f"{source} in training"

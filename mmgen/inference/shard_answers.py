@@ -24,10 +24,8 @@ from .query import Query
 from .query_digest import digest_features, digest_files, digest_queries, extractor_settings
 
 NUMBER = "number"  # of a query among all, in the lines of a shard
-INPUTS = "inputs"  # the digest of all queries, in the header; headers of older versions do not have the key
 LOCAL = ("shard", "files")  # keys of the header that differ between shards of one file
 BATCH = 16
-OLD = f"the header has no '{INPUTS}' (written by an older version), so the queries cannot be compared"
 START_OVER = "delete this file and run the shard again"
 
 
@@ -78,7 +76,7 @@ def header_of(
     return {
         "shard": str(part.shard),
         "queries": len(queries),
-        INPUTS: digest_queries(predictor, queries),
+        "inputs": digest_queries(predictor, queries),
         "files": digest_files(predictor, [queries[number] for number in part.numbers]),
         "features": digest_features(predictor),
         "extractors": extractor_settings(predictor),
@@ -89,13 +87,11 @@ def header_of(
 
 
 def _check_header(path: Path, header: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Raises RunError if a file was begun by another command, by an older version, or with other settings."""
+    """Raises RunError if a file was begun by another command, or with other settings."""
     if "shard" not in header:
         raise RunError(
             f"{path}:1: is not the answers of shard {expected['shard']}; delete this file, or choose another --out"
         )
-    if INPUTS not in header:
-        raise RunError(f"{path}:1: {OLD}; delete this file, or choose another --out")
     if changed := [name for name in expected if header.get(name) != expected[name]]:
         raise RunError(f"{path}: was begun with other {' and '.join(changed)}; delete it, or choose another --out")
 
@@ -126,8 +122,6 @@ def merged(path: Path) -> Iterator[dict[str, Any]]:
         count = header.get("queries")
         if header.get("shard") != str(shard) or type(count) is not int or count < 0:
             raise DataError(f"{file}:1: is not the answers of shard {shard}; run again with --shard {shard}")
-        if INPUTS not in header:
-            raise DataError(f"{file}:1: {OLD}; delete the file and run again with --shard {shard}")
         if changed := [
             name for name in {**first, **header} if name not in LOCAL and not _have_equal_values(first, header, name)
         ]:

@@ -16,7 +16,6 @@ from ..registry import Registry, did_you_mean
 from .layers import Layered
 from .messages import describe_mistake
 from .paths import resolve_paths
-from .renamed_keys import new_name, with_new_names
 from .step_objectives import objective_errors, stream_errors, unscored_metrics, unsupported_training
 from .tables import EXPORT, GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
@@ -26,8 +25,7 @@ AnyConfig = TypeVar("AnyConfig", bound=Config)
 
 
 class _Check:
-    """Collects all problems instead of stopping at the first. `stored`: the tables come from a finished run, whose keys
-    may have old names."""
+    """Collects all problems instead of stopping at the first. `stored`: the tables come from a finished run."""
 
     def __init__(self, layers: Layered, registry: Registry, source: str, stored: bool = False) -> None:
         self.layers, self.registry, self.source, self.stored = layers, registry, source, stored
@@ -86,8 +84,6 @@ class _Check:
         configs inside the table that are already checked. `keys`: see `describe_mistake`."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
-        if self.stored:
-            table = with_new_names(cls, table)
         table = resolve_paths(cls, table, lambda key: self.layers.folder((*path, key)))
         config, wrong = _config_or_errors(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
         if parts:
@@ -98,12 +94,7 @@ class _Check:
         return None if wrong else config
 
     def mistakes(self, cls: type[Config], mistakes: Iterable[Any], path: Key, keys: str = "") -> None:
-        mistakes = list(mistakes)
-        unknown = [str(mistake["loc"][-1]) for mistake in mistakes if mistake["type"] == "extra_forbidden"]
-        renamed = {new_name(key, cls.model_fields) for key in unknown}
         for mistake in mistakes:
-            if mistake["type"] == "missing" and mistake["loc"][-1] in renamed:
-                continue  # the key is present under its old name
             in_list = issubclass(cls, DatasetConfig) and path[-1:] and path[-1].isdigit()
             key, text = describe_mistake(cls, mistake, SOURCE_KEYS if in_list else (), keys)
             self.problem((*path, *key), text)
@@ -159,8 +150,6 @@ class _Check:
             self.problem(path, "must be a table")
             return None
         source_keys = {name: value for name, value in table.items() if name in SOURCE_KEYS}
-        if self.stored:  # earlier runs have saved defaults as []
-            source_keys = {name: value for name, value in source_keys.items() if value != []}
         data = self.part("dataset", {name: value for name, value in table.items() if name not in SOURCE_KEYS}, path)
         source: SourceConfig | None = self.table(
             SourceConfig, source_keys, path, {"data": data or DatasetConfig(type="")}

@@ -86,7 +86,7 @@ def resolve(
     stored: bool = False,
     data: DatasetConfig | None = None,
 ) -> Recipe:
-    """The checked recipe of merged tables. `stored`: they come from a finished run, see `renamed`. `data`: the data of
+    """The checked recipe of merged tables. `stored`: they come from a finished run. `data`: the data of
     a recipe whose tables have none; it is not compared with the steps."""
     check = _Check(layers, registry, source, stored)
     values = dict(layers.values)

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..configs import Config
 from ..errors import did_you_mean
-from .renamed_keys import new_name
 from .tables import NAME, NAME_IN_WORDS
 
 KINDS = {  # the first word of an error's type -> what the value must be
@@ -41,8 +40,6 @@ def describe_mistake(
     key = tuple(str(name) for name in mistake["loc"])
     kind = mistake["type"]
     if kind == "extra_forbidden":
-        if today := new_name(key[-1], cls.model_fields):
-            return key, f"this key is now called '{today}'"
         return key, f"no such key{did_you_mean(key[-1], [*more_keys, *cls.model_fields]) or keys}"
     if kind == "missing":
         return key, "is missing"

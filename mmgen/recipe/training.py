@@ -40,13 +40,6 @@ class Training(Config):
         ge=1,
         description="updates whose examples are sorted by length among them, for less padding; 1: no sorting",
     )
-    shuffle_files: int | None = Field(
-        None,
-        ge=1,
-        le=10_000,
-        description="read features file by file: an epoch draws the order of the files, and shuffles the images of so "
-        "many files at a time; without it, images of all files are shuffled together",
-    )
     updates: int | None = Field(
         None,
         ge=1,

@@ -50,13 +50,6 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
         progress.say(f"{name}: {remark}")
 
 
-def say_licenses(model: Model, progress: Progress) -> None:
-    """Print the licences of the networks that see pictures."""
-    for name, embedder in model.embedders.items():
-        if embedder.license:
-            progress.say(f"{name}: licence of the network: {embedder.license}")
-
-
 def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:
     """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
     these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and

@@ -35,7 +35,7 @@ from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
-from .prepare import build_metrics, introduce, model_of_steps, say_licenses, title, trust_checked
+from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import save_starts
 from .step import score_step, train_step
@@ -104,7 +104,6 @@ def run(
                 begin_early(todo, recipe, folder, side_by_side, threads, running)
             with _with_place(layers):
                 model, recipe = _check_and_build_model(recipe, only, todo, datasets, folder, accelerator, progress)
-            say_licenses(model, progress)
             progress.say(choose_threads(threads, model, side_by_side.count))
             metrics = build_metrics(recipe, datasets, accelerator.device) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from ..data.part_checks import published_problem
 from ..errors import DataError, MmgenError, PluginError, RunError
-from ..features.fingerprints import same
 from ..files import file_digest, read_table, write_json
 from ..inference.hub import find_folder
 from ..model import EMBEDDERS, Model
@@ -174,7 +173,7 @@ def _same_meaning(owner: StepPart, recipe: Recipe, model: Model, weights: Export
         saved = weights.config["inputs"].get(name, {}).get("fingerprint")
         allowed = getattr(recipe.inputs[name], "allow_other_features", False)
         settings = json.loads(json.dumps(model.embedders[name].inferred_settings()))
-        return saved is None or same(saved, settings.get("fingerprint")) or allowed
+        return saved is None or saved == settings.get("fingerprint") or allowed
     if owner.kind == "objective":
         labels = recipe.objectives[name].required_labels
         return all(model.vocabularies.get(label) == weights.vocabularies.get(label) for label in labels)

@@ -1,6 +1,6 @@
 """The files of an export, read: config.json, vocabularies, weights and their shapes; no local paths.
 
-config.json          the step, its parts' configs, decoding, plugins, licences
+config.json          the step, its parts' configs, decoding, plugins
 model.safetensors    weights, in shards with an index over 5 GB
 backbone/            the encoder with its tokenizer; transformers' `from_pretrained` loads the folder
 extractor/<input>/   the networks that compute features of pictures
@@ -27,7 +27,7 @@ BACKBONE, EXTRACTORS, EXAMPLES = "backbone", "extractor", "examples"
 WEIGHTS = "model.safetensors"
 KINDS: Mapping[str, type | tuple[type, ...]] = {  # key of config.json -> its type
     **dict.fromkeys(("name", "step", "kind", "encoder_prefix", "mmgen_version", "dtype"), str),
-    **dict.fromkeys(("backbone", "inputs", "objectives", "plugins", "licenses"), dict),
+    **dict.fromkeys(("backbone", "inputs", "objectives", "plugins"), dict),
     "generator": (dict, type(None)),  # none in a recipe whose steps only predict
     **dict.fromkeys(("step_inputs", "step_objectives"), list),
 }
@@ -72,8 +72,6 @@ def _config_problems(config: Mapping[str, Any]) -> Iterator[str]:
         parts = entry.get("parts") if isinstance(entry, dict) else None
         if not isinstance(parts, list) or not all(isinstance(text, str) for text in (entry.get("version"), *parts)):
             yield f"plugins.{name}: must be a table with 'version' and a list of 'parts'"
-    if not all(isinstance(license, str) for license in config["licenses"].values()):
-        yield "'licenses' must be names"
 
 
 def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:

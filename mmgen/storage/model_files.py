@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..configs import DatasetConfig, ExtractorConfig, FeaturesConfig
+from ..configs import ExtractorConfig, FeaturesConfig
 from ..data.datasets import Datasets, PicturesByKey
 from ..data.seeds import seeded
-from ..errors import MmgenError, RunError
-from ..features.fingerprints import same
+from ..errors import RunError
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
-from ..recipe.renamed_keys import with_old_names
 from ..recipe.tables import SOURCE_KEYS, Recipe
 from ..registry import Qualified, part_calls
 from .run_folder import RunFolder, differences
@@ -82,8 +80,8 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
     if any(folder.path.glob("steps/*/*.safetensors")):
         earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})
         for name, before in earlier.items():
-            now = {key: value for key, value in settings.get(name, {}).items() if key in before or not before}
-            if name in settings and not same(before, json.loads(json.dumps(now))):  # a new key is not a difference
+            now = json.loads(json.dumps(settings.get(name, before)))
+            if before != now:
                 changes = "; ".join(differences(before, now))
                 raise RunError(
                     f"{folder.path}: the features of '{name}' differ from those the steps were trained on "
@@ -94,65 +92,21 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
 
 def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """The file of the features that an extractor computes from the run's pictures. All inputs with this extractor share
-    the file, which is named after the first of them."""
+    the file, which is named after the first of them. The rest of the name follows from the tables in recipe.json, whose
+    paths stay as they are when the folder moves."""
     name = next(
         name
         for name, config in recipe.inputs.items()
         if isinstance(config, FeaturesConfig) and config.features is None and config.extractor == extractor
     )
+    tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
+    data = [tables["data"], *(table for step in tables["steps"].values() for table in _data_sets(step.get("data")))]
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    configs = [recipe.data, *(config for step in recipe.steps.values() for config in step.data_sets)]
-    data = [with_old_names(config.model_dump(mode="json")) for config in configs]
-    made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
-    path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    return path if path.exists() else _features_by_saved_recipe(name, extractor, configs, fingerprint, folder) or path
-
-
-def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
+    made_from = json.dumps([extractor.model_dump(mode="json"), *data, fingerprint], sort_keys=True)
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
-
-
-def _features_by_saved_recipe(
-    name: str, extractor: ExtractorConfig, now: Sequence[DatasetConfig], fingerprint: str, folder: RunFolder
-) -> Path | None:
-    """The file whose name follows from recipe.json as saved: paths are written differently in a folder other than the
-    run's first, and data sets may have got new keys since."""
-    try:
-        tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
-        step_data = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
-    except (MmgenError, AttributeError):  # loading the recipe reports the error
-        return None
-    as_saved = [tables["data"], *step_data]
-    for data in (
-        as_saved,
-        [with_old_names(table) for table in as_saved],
-    ):  # of an old run, or of one with today's names
-        tables_now = [_without_new_keys(config, saved) for config, saved in zip(now, data, strict=False)]
-        if len(data) != len(now) or _without_texts(data) != _without_texts(tables_now):
-            continue  # other pictures
-        made_from = [with_old_names(extractor.model_dump(mode="json")), *data, fingerprint]
-        path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-        if path.exists():
-            return path
-    return None
 
 
 def _data_sets(saved: Any) -> list[dict[str, Any]]:
     """The data sets of a saved step, one or several."""
     several = saved if isinstance(saved, list) else [saved] if saved is not None else []
     return [{key: value for key, value in table.items() if key not in SOURCE_KEYS} for table in several]
-
-
-def _without_new_keys(config: DatasetConfig, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a config without keys that the saved table lacks and that have their defaults."""
-    new = {key for key, info in type(config).model_fields.items() if getattr(config, key) == info.default} - {*saved}
-    return {key: value for key, value in with_old_names(config.model_dump(mode="json")).items() if key not in new}
-
-
-def _without_texts(value: Any) -> Any:
-    """Nested tables without strings, since a string may be a path."""
-    if isinstance(value, dict):
-        return {key: _without_texts(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_texts(inner) for inner in value]
-    return None if isinstance(value, str) else value

@@ -60,8 +60,6 @@ def _parse_column(kind: str, content: bytes) -> array[int]:
 def _made_from(streams: Sequence[DataStream], options: PlanOptions) -> str | None:
     """A digest of all that a plan follows from: options, sizes of examples, and code. None if the sizes are not known,
     or not all of them."""
-    if options.shuffle_files is not None:  # the files of the features are not among the sizes
-        return None
     code = [file_digest(Path(module.__file__ or "")) for module in (example_sizes, plan, seeds)]
     digest = hashlib.sha256(repr((code, options)).encode())
     for stream in streams:

@@ -5,24 +5,18 @@ These files are untrusted. Only tensors are read from pickles, and none of their
 
 from __future__ import annotations
 
-import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor
 
-from ..errors import DataError, RunError, regular
-from ..files import file_digest, foreign
+from ..errors import DataError, RunError
+from ..files import file_digest
+from ..reading.torch_files import format_problem, named_tensors, read_torch_file
 from ..recipe.weight_files import EXPECTED, IN_FOLDERS, INDEX, names_in_index, weight_files
 from .weights import read_tensors
 
-STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
-MAX_NAME = 500  # characters of a tensor's name
 PARALLEL = "module."  # prefix of all names if the model was saved inside torch's DataParallel
-IS_FOLDER = 0x10  # a bit of an entry of a zip archive
 
 
 class PublishedWeights(Mapping[str, Tensor]):
@@ -42,7 +36,7 @@ class PublishedWeights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         """Raises DataError for a sparse or quantised tensor, or one without data."""
         tensor = self._tensors[name]
-        if problem := _format_problem(tensor):
+        if problem := format_problem(tensor):
             raise DataError(f"'{self.source}': '{name}' is {problem}; use weights saved as dense, unquantised tensors")
         self.read.add(name)
         return tensor
@@ -80,90 +74,13 @@ def read_published(source: str) -> PublishedWeights:
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:
-    if path.suffix == ".safetensors":
-        try:
-            tensors: Any = read_tensors(path)[0]
-        except RunError as error:
-            raise DataError(str(error)) from None
-    else:
-        tensors = _load_pickle(path)
-    by_name = _by_name(tensors)
-    if not by_name:
-        raise DataError(f"{path}: contains no named tensors; {EXPECTED}")
-    if bad_name := next((name for name in by_name if not name.isprintable() or len(name) > MAX_NAME), None):
-        raise DataError(f"{path}: damaged: invalid tensor name {bad_name[:60]!r}; download the file again")
-    if oversized := next((name for name, tensor in by_name.items() if _has_missing_data(tensor)), None):
-        raise DataError(
-            f"{path}: damaged: '{oversized}' has shape {tuple(by_name[oversized].shape)} but fewer values; download "
-            "the file again"
-        )
-    return by_name
-
-
-def _has_missing_data(tensor: Tensor) -> bool:
-    """Whether the shape claims more values than are stored: a copy of the tensor would fill the memory."""
-    return not _format_problem(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
-
-
-def _load_pickle(path: Path) -> Any:
-    """The content of a torch file. Raises DataError for any error of torch on a damaged file."""
-    if what := foreign(path, "torch", "zip"):
-        raise DataError(f"{path}: {what}")
     try:
-        _check_zip(regular(path))
-        with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except DataError:
-        raise
-    except Exception as error:  # of any kind: from pickle, zip or torch
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        if what := foreign(path, "torch"):  # a zip archive of something else
-            raise DataError(f"{path}: {what}") from None
-        if "hasRecord" in reason or "PytorchStreamReader" in reason:
-            reason = "parts of the torch file are missing"
-        if "eights only" in reason or "weights_only" in reason:  # torch's text advises to load the file anyway
-            reason = "contains pickled objects other than tensors; loading it could execute arbitrary code"
-        raise DataError(
-            f"{path}: damaged, or not a weights file: {reason[:200]}; download the file again, as safetensors if "
-            "available"
-        ) from None
-
-
-def _check_zip(path: Path) -> None:
-    """Raises DataError for a torch file with compressed entries: torch compresses none, and a small file could unpack
-    to more than fits into memory. Also for a wrong checksum, since torch compares none, for an archive behind other
-    bytes, where torch looks for the entries in those bytes, and for an entry marked as a folder, of which torch reads
-    nothing."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as file:
-            if min((entry.header_offset for entry in file.infolist()), default=0):
-                raise DataError(f"{path}: damaged: other bytes stand before the archive; download the file again")
-            if folder := next((entry.filename for entry in file.infolist() if entry.external_attr & IS_FOLDER), None):
-                raise DataError(f"{path}: damaged: {folder!r:.60} is marked as a folder; download the file again")
-            unpacked_size = sum(entry.file_size for entry in file.infolist())
-            if unpacked_size > path.stat().st_size:
-                raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")
-            if name := file.testzip():
-                raise DataError(f"{path}: damaged: checksum mismatch in '{name}'; download the file again")
-
-
-def _by_name(value: Any) -> dict[str, Tensor]:
-    """The named tensors of a file's content: of the table itself, or of the inner table that has them."""
-    if not isinstance(value, Mapping):
-        return {}
-    inner = next((value[key] for key in STATES if isinstance(value.get(key), Mapping)), value)
-    return {
-        name: tensor.detach() for name, tensor in inner.items() if isinstance(name, str) and isinstance(tensor, Tensor)
-    }
-
-
-def _format_problem(tensor: Tensor) -> str:
-    """Why a part cannot read a tensor directly; empty if it can."""
-    if tensor.layout != torch.strided:
-        return f"sparse ({str(tensor.layout).removeprefix('torch.')})"
-    if tensor.device.type != "cpu":  # everything else is loaded to the CPU
-        return f"without data (device '{tensor.device.type}')"
-    return f"quantised ({str(tensor.dtype).removeprefix('torch.')})" if tensor.is_quantized else ""
+        content = read_tensors(path)[0] if path.suffix == ".safetensors" else read_torch_file(path)
+    except RunError as error:
+        raise DataError(str(error)) from None
+    if not (tensors := named_tensors(content, path)):
+        raise DataError(f"{path}: contains no named tensors; {EXPECTED}")
+    return tensors
 
 
 def _of_hub(name: str) -> list[Path]:

@@ -263,9 +263,8 @@ class RunFolder:
         path = self.path / "environment.json"
         earlier = []
         if path.exists() and any(self.path.glob("steps/*/*")):
-            before = read_table(path)
-            earlier = before.pop("earlier sessions", before.pop("earlier sittings", []))  # the older name
-            earlier = earlier if isinstance(earlier, list) else []
+            before = read_table(path, **{"earlier sessions": list})
+            earlier = before.pop("earlier sessions")
             if any(before.get(name) != now[name] for name in now if name not in ("command", "written")):
                 earlier.append(before)
         return {**now, "earlier sessions": earlier}

@@ -88,11 +88,7 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         batch_size=training.batch_size,
         micro_batch_size=training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,
-        shuffle_files=training.shuffle_files,
     )
-    if training.shuffle_files is not None:
-        for reader in [reader for stream in streams for reader in stream.collate.readers.values()]:
-            reader.read_in_order(training.shuffle_files)
     return Material(make_plan(context.folder, streams, options, context.accelerator.is_main_process), streams)
 
 

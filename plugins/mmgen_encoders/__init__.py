@@ -86,6 +86,9 @@ class Encoder(mmgen.BackboneConfig):
                 f"({self.num_attention_heads})"
             )
 
+    def base_model(self):
+        return self.weights
+
     def build(self, texts=None, folder: Path | None = None):
         from .loading import build
 

@@ -1,7 +1,7 @@
-"""Configs of Visual Genome's Faster R-CNN (Anderson et al.), an extractor and a command: 36 regions, 1,600 classes."""
+"""Config of the extractor of Visual Genome's Faster R-CNN (Anderson et al.): 36 regions, 1,600 classes."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -10,40 +10,29 @@ import mmgen
 
 class VisualGenome(mmgen.ExtractorConfig):
     """Regions of the Faster R-CNN that LXMERT, VisualBERT and VL-BERT used, as published for PyTorch
-    (unc-nlp/frcnn-vg-finetuned). `mmgen frcnn FOLDER FILE` converts its files once."""
+    (unc-nlp/frcnn-vg-finetuned)."""
 
     type: Literal["visual_genome"] = "visual_genome"
-    weights: Path = Field(description="the file that `mmgen frcnn` wrote")
+    weights: Path = Field(
+        description="the folder of the published pytorch_model.bin; with objects_vocab.txt and attributes_vocab.txt of "
+        "bottom-up-attention beside the weights, regions have names"
+    )
     max_regions: int = Field(36, ge=1, le=300, description="most regions per image, by decreasing confidence")
 
-    def build(self):
-        from .extractor import VisualGenomeRegions
+    def base_model(self):
+        return "unc-nlp/frcnn-vg-finetuned"
 
-        return VisualGenomeRegions(self, self.weights)
+    def build(self):
+        from .extractor import PUBLISHED, VisualGenomeRegions
+
+        return VisualGenomeRegions(self, self.weights / PUBLISHED)
 
     def load(self, folder: Path):
-        from .extractor import FILE, VisualGenomeRegions
+        from .extractor import NETWORK, VisualGenomeRegions
 
-        return VisualGenomeRegions(self, folder / FILE)
-
-
-class Frcnn(mmgen.CommandConfig):
-    """Convert the published Faster R-CNN of Visual Genome."""
-
-    type: Literal["frcnn"] = "frcnn"
-    group: ClassVar[str] = "Your data"
-
-    def build(self):
-        from .command import frcnn
-
-        return frcnn
+        return VisualGenomeRegions(self, folder / NETWORK)
 
 
 @mmgen.hookimpl
 def register_extractors():
     return [VisualGenome]
-
-
-@mmgen.hookimpl
-def register_commands():
-    return [Frcnn]

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from mmgen_vl.cnn import digest, extract_records, precision, with_license
+from mmgen_vl.cnn import COMPLETE, NETWORK, digest, extract_records, precision, save_network
 from PIL import Image
-from safetensors.torch import save
 from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.licenses import UNKNOWN, licenses
-from mmgen.files import open_tensors, write_atomically
+from mmgen.files import open_tensors
 from mmgen.parts import Extractor, FailedImage, Picture, Record
+from mmgen.reading.text import read_text
+from mmgen.reading.torch_files import named_tensors, read_torch_file
 
 from . import VisualGenome
-from .network import MEANINGS, STRIDE, FasterRcnn, Settings, settings_of
+from .network import STRIDE, FasterRcnn, Settings
 
-FILE = "visual_genome.safetensors"  # in an export
-TOP = 10  # classes of a region that are kept
+SETTINGS = Settings()
+PUBLISHED = "pytorch_model.bin"
+OBJECTS, ATTRIBUTES = "objects_vocab.txt", "attributes_vocab.txt"
 
 
 class VisualGenomeRegions(Extractor):
     """Extracts features (R, D) per picture, by decreasing confidence. Names of regions are those of their classes, with
-    the most probable attribute, if the converted files had vocabularies."""
+    the most probable attribute, if vocabularies are beside the weights."""
 
-    def __init__(self, config: VisualGenome, path: Path) -> None:
+    def __init__(self, config: VisualGenome, weights: Path) -> None:
+        folder = weights.parent
         self.config = config
-        self.network, self.about = load(path)
+        self.network = load(weights)
+        self.objects, self.attributes = (read_vocabulary(folder / name) for name in (OBJECTS, ATTRIBUTES))
+        predictor = self.network.roi_heads["box_predictor"]
+        for file, names, head in ((OBJECTS, self.objects, "cls_score"), (ATTRIBUTES, self.attributes, "attr_score")):
+            if head in predictor and names and len(names) != (count := predictor[head].out_features - 1):
+                raise DataError(f"{folder / file}: has {len(names)} names, but the network has {count} classes of them")
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         fingerprint = {
             "extractor": "visual_genome",
@@ -43,8 +48,7 @@ class VisualGenomeRegions(Extractor):
             "digest": digest(self.network),
             "settings": {**asdict(self.network.settings), "max_regions": config.max_regions},
         }
-        self.fingerprint = json.loads(json.dumps(with_license(fingerprint, UNKNOWN)))
-        self.license = licenses(self.fingerprint)
+        self.fingerprint = json.loads(json.dumps(fingerprint))
         self.network.to(self.device)
 
     def records(
@@ -53,7 +57,9 @@ class VisualGenomeRegions(Extractor):
         return extract_records("visual_genome", source, skip, 1, lambda batch: map(self._extract_record, batch))
 
     def save(self, folder: Path) -> None:
-        write(folder / FILE, {name: t.cpu() for name, t in self.network.state_dict().items()}, self.about)
+        save_network(self.network, folder)
+        for name, words in ((OBJECTS, self.objects), (ATTRIBUTES, self.attributes)):
+            (folder / name).write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
 
     @torch.inference_mode()
     def _extract_record(self, loaded: tuple[Picture, Image.Image]) -> Record:
@@ -65,15 +71,15 @@ class VisualGenomeRegions(Extractor):
         boxes = regions.boxes.float().cpu().numpy() / np.array([width, height] * 2, np.float32)
         scores, classes = regions.probabilities.float().max(1)
         names = self._region_names(classes.tolist(), regions.attributes.float())
-        class_names = self.about["classes"] or [f"class {number}" for number in range(regions.probabilities.shape[1])]
+        class_names = self.objects or [f"class {number}" for number in range(regions.probabilities.shape[1])]
         surest = Classes.surest(tuple(class_names), regions.probabilities.float().cpu().numpy())
         features = regions.features.float().cpu().numpy()
         return Record(picture.key, features, boxes, names, scores.cpu().numpy(), surest)
 
     def _region_names(self, classes: Sequence[int], attributes: torch.Tensor) -> tuple[str, ...] | None:
-        if not (names := self.about["classes"]):
+        names, words = self.objects, self.attributes
+        if not names:
             return None
-        words = self.about["attributes"]
         best = attributes.argmax(1).tolist() if words and attributes.shape[1] == len(words) else []
         before = [f"{words[number]} " for number in best] or [""] * len(classes)
         return tuple(word + names[number] for word, number in zip(before, classes, strict=True))
@@ -87,30 +93,20 @@ def resized(image: Image.Image, settings: Settings) -> torch.Tensor:
     width, height = (max(int(side * scale + 0.5), STRIDE) for side in image.size)
     pixels = torch.from_numpy(np.array(image)).flip(2).permute(2, 0, 1).float()
     pixels = functional.interpolate(pixels.unsqueeze(0), (height, width), mode="bilinear", align_corners=False)[0]
-    mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (settings.pixel_mean, settings.pixel_std))
-    return (pixels - mean) / deviation
+    return pixels - torch.tensor(settings.pixel_mean).view(3, 1, 1)
 
 
-def load(path: Path) -> tuple[FasterRcnn, dict[str, Any]]:
-    """The network of a converted file in eval mode, and what the file says besides. Raises DataError."""
-    again = "convert the published files again with `mmgen frcnn`"
-    with open_tensors(path, "convert the published files with `mmgen frcnn`", again, DataError) as file:
-        metadata = dict(file.metadata() or {})
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata.get("crc32") != _checksum(tensors, metadata["about"]):
-            raise ValueError("checksum mismatch")
-        about = json.loads(metadata["about"])
-    return network_of(tensors, about, path), about
-
-
-def network_of(tensors: dict[str, torch.Tensor], about: dict[str, Any], path: Path) -> FasterRcnn:
-    """The network of tensors by the published names. Raises DataError for tensors that do not fit."""
-    known = {field.name for field in fields(Settings)}
-    settings = settings_of({name: value for name, value in about["settings"].items() if name in known})
-    if isinstance(settings, str):
-        raise DataError(f"{path}: setting '{settings}' must be {MEANINGS[settings]}; convert the published files again")
+def load(path: Path) -> FasterRcnn:
+    """The network of the published file, or of one that `save_network` wrote, in eval mode. Raises DataError."""
+    if path.name == NETWORK:
+        with open_tensors(path, COMPLETE, COMPLETE, DataError) as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    elif path.is_file():
+        tensors = named_tensors(read_torch_file(path), path)
+    else:
+        raise DataError(f"{path}: no such file; give the folder of the published weights")
     try:
-        network = FasterRcnn({name: tensor.shape for name, tensor in tensors.items()}, settings)
+        network = FasterRcnn({name: tensor.shape for name, tensor in tensors.items()}, SETTINGS)
         network.load_state_dict(tensors)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -118,17 +114,8 @@ def network_of(tensors: dict[str, torch.Tensor], about: dict[str, Any], path: Pa
     return network.eval().requires_grad_(False)
 
 
-def write(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
-    """Write a converted file, which `load` reads."""
-    tensors, text = {name: tensor.contiguous() for name, tensor in tensors.items()}, json.dumps(about)
-    content = save(tensors, {"about": text, "crc32": _checksum(tensors, text)})
-    write_atomically(path, lambda partial: partial.write_bytes(content))
-
-
-def _checksum(tensors: Mapping[str, torch.Tensor], about: str) -> str:
-    """CRC-32 over names, shapes, values and the text."""
-    total = zlib.crc32(about.encode())
-    for name, tensor in sorted(tensors.items()):
-        total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
-        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, total)
-    return f"{total:08x}"
+def read_vocabulary(path: Path) -> list[str]:
+    """The first name of every line ("stop sign,stopsign"); empty without the file."""
+    if not path.exists():
+        return []
+    return [line.split(",")[0].strip() for line in read_text(path).split("\n") if line.strip()]

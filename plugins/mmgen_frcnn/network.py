@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
-from pydantic import ConfigDict, Field, ValidationError
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.ops import clip_boxes_to_image, nms, roi_pool
@@ -21,55 +20,22 @@ STRIDE = 16  # of the maps of the stage res4, in pixels
 HEAD = ("conv", "objectness_logits", "anchor_deltas")
 LARGEST_SCALE = math.log(1000 / 16)  # of a box's width or height, by which a proposal changes
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
-Side = Annotated[int, Field(ge=1, le=4000)]
-MEANINGS = {
-    "pixel_mean": "three numbers",
-    "pixel_std": "three numbers above 0",
-    "box_weights": "four numbers above 0",
-    "overlaps": "one or more numbers from 0 to 1",
-    "proposal_overlap": "a number from 0 to 1",
-    "anchor_offset": "a number",
-    "pooled": "a whole number from 1 to 64",
-    **dict.fromkeys(("min_size", "max_size"), "a whole number from 1 to 4000"),
-    **dict.fromkeys(("proposals_before", "proposals", "min_regions"), "a whole number from 1 to 100000"),
-    **dict.fromkeys(("caffe_maxpool", "stride_in_1x1", "halved"), "true or false"),
-}
+BOX_WEIGHTS = (10.0, 10.0, 5.0, 5.0)  # of the last deltas of boxes
 
 
-@dataclass(frozen=True, config=ConfigDict(strict=True))
+@dataclass(frozen=True)
 class Settings:
-    """What does not follow from the weights; defaults are those of the published config.yaml."""
+    """What does not follow from the weights, as in the published config.yaml."""
 
-    pixel_mean: tuple[Number, Number, Number] = (102.9801, 115.9465, 122.7717)  # blue, green, red
-    pixel_std: tuple[Scale, Scale, Scale] = (1.0, 1.0, 1.0)
-    min_size: Side = 800  # shorter side of the picture, in pixels
-    max_size: Side = 1333
-    caffe_maxpool: bool = True
-    stride_in_1x1: bool = True
-    anchor_offset: Number = 0.0
-    proposals_before: Count = 6000  # before suppression
-    proposals: Count = 300
-    proposal_overlap: Share = 0.7
-    overlaps: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.5, 0.6, 0.7)  # the first that leaves enough counts
-    pooled: Annotated[int, Field(ge=1, le=64)] = 14
-    box_weights: tuple[Scale, Scale, Scale, Scale] = (10.0, 10.0, 5.0, 5.0)
-    halved: bool = False  # whether the last stage halves its maps, in place of dilation
-    min_regions: Count = 36
-
-
-def settings_of(values: Mapping[str, Any]) -> Settings | str:
-    """The settings with these values, as JSON has them; the name of a wrong one."""
-    settings: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
-    try:
-        return Settings(**settings)
-    except ValidationError as error:
-        return str(error.errors()[0]["loc"][0])
+    pixel_mean: tuple[float, float, float] = (102.9801, 115.9465, 122.7717)  # blue, green, red
+    min_size: int = 800  # shorter side of the picture, in pixels
+    max_size: int = 1333
+    proposals_before: int = 6000  # before suppression
+    proposals: int = 300
+    proposal_overlap: float = 0.7
+    overlaps: tuple[float, ...] = (0.5, 0.6, 0.7)  # the first that leaves enough counts
+    pooled: int = 14
+    min_regions: int = 36
 
 
 class Detections(NamedTuple):
@@ -95,13 +61,12 @@ class Convolution(nn.Conv2d):
 
 
 class Bottleneck(nn.Module):
-    """A block of ResNet: 1 x 1, 3 x 3, 1 x 1."""
+    """A block of ResNet: 1 x 1 with the stride, 3 x 3, 1 x 1."""
 
-    def __init__(self, shapes: Mapping[str, torch.Size], stride: int, in_1x1: bool, dilation: int = 1) -> None:
+    def __init__(self, shapes: Mapping[str, torch.Size], stride: int, dilation: int = 1) -> None:
         super().__init__()
-        first, second = (stride, 1) if in_1x1 else (1, stride)
-        self.conv1 = Convolution(shapes["conv1.weight"], first)
-        self.conv2 = Convolution(shapes["conv2.weight"], second, dilation)
+        self.conv1 = Convolution(shapes["conv1.weight"], stride)
+        self.conv2 = Convolution(shapes["conv2.weight"], 1, dilation)
         self.conv3 = Convolution(shapes["conv3.weight"])
         self.shortcut = Convolution(shapes["shortcut.weight"], stride) if "shortcut.weight" in shapes else None
 
@@ -115,19 +80,18 @@ class FasterRcnn(nn.Module):
 
     def __init__(self, shapes: Mapping[str, torch.Size], settings: Settings) -> None:
         super().__init__()
-        self.settings, in_1x1 = settings, settings.stride_in_1x1
+        self.settings = settings
         stem: dict[str, nn.Module] = {"conv1": Convolution(shapes["backbone.stem.conv1.weight"], 2)}
         self.backbone: Any = nn.ModuleDict({"stem": nn.ModuleDict(stem)})
         for stage, stride in (("res2", 1), ("res3", 2), ("res4", 2)):
-            self.backbone[stage] = _build_stage(shapes, f"backbone.{stage}", stride, in_1x1)
+            self.backbone[stage] = _build_stage(shapes, f"backbone.{stage}", stride)
         layers = {name: _convolution(shapes[f"proposal_generator.rpn_head.{name}.weight"]) for name in HEAD}
         self.proposal_generator: Any = nn.ModuleDict(
             {"anchor_generator": nn.Module(), "rpn_head": nn.ModuleDict(layers)}
         )
         anchors = torch.zeros(shapes["proposal_generator.anchor_generator.cell_anchors.0"])
         self.proposal_generator["anchor_generator"].cell_anchors = nn.ParameterList([nn.Parameter(anchors)])
-        halved = settings.halved
-        last = _build_stage(shapes, "roi_heads.res5", 2 if halved else 1, in_1x1, 1 if halved else 2)
+        last = _build_stage(shapes, "roi_heads.res5", 1, dilation=2)
         inside = "roi_heads.box_predictor."
         predictor: Any = nn.ModuleDict()
         for name in ("cls_score", "bbox_pred", "cls_embedding", "fc_attr", "attr_score"):
@@ -147,7 +111,7 @@ class FasterRcnn(nn.Module):
         scores, classes = probabilities.max(1)
         deltas = predictor["bbox_pred"](features).unflatten(1, (-1, 4))  # (R, C or 1, 4)
         chosen = classes if deltas.shape[1] > 1 else torch.zeros_like(classes)
-        moved = apply_deltas(deltas[torch.arange(len(deltas)), chosen], proposals, self.settings.box_weights)
+        moved = apply_deltas(deltas[torch.arange(len(deltas)), chosen], proposals, BOX_WEIGHTS)
         boxes = clip_boxes_to_image(moved, (height, width))
         keep = torch.zeros(0, dtype=torch.long)
         for overlap in self.settings.overlaps:
@@ -160,8 +124,7 @@ class FasterRcnn(nn.Module):
     def _maps(self, pixels: Tensor) -> Tensor:
         backbone = self.backbone
         x = backbone["stem"]["conv1"](pixels).relu()
-        caffe = self.settings.caffe_maxpool
-        x = functional.max_pool2d(x, 3, 2, padding=0 if caffe else 1, ceil_mode=caffe)
+        x = functional.max_pool2d(x, 3, 2, ceil_mode=True)
         for stage in ("res2", "res3", "res4"):
             x = backbone[stage](x)
         return x
@@ -183,9 +146,7 @@ class FasterRcnn(nn.Module):
     def _anchors(self, maps: Tensor) -> Tensor:
         """(h x w x A, 4) the anchors at every place of the maps."""
         anchors: Tensor = self.proposal_generator["anchor_generator"].cell_anchors[0]
-        ys, xs = (
-            (torch.arange(count, device=maps.device) + self.settings.anchor_offset) * STRIDE for count in maps.shape[2:]
-        )
+        ys, xs = (torch.arange(count, device=maps.device) * STRIDE for count in maps.shape[2:])
         y, x = torch.meshgrid(ys, xs, indexing="ij")
         return (torch.stack([x, y, x, y], -1).unsqueeze(2) + anchors).reshape(-1, 4)
 
@@ -221,13 +182,11 @@ def _convolution(weight: torch.Size) -> nn.Conv2d:
     return nn.Conv2d(into, out, size, padding=size // 2)
 
 
-def _build_stage(
-    shapes: Mapping[str, torch.Size], name: str, stride: int, in_1x1: bool, dilation: int = 1
-) -> nn.Sequential:
+def _build_stage(shapes: Mapping[str, torch.Size], name: str, stride: int, dilation: int = 1) -> nn.Sequential:
     """The blocks of a stage; the first has the stride."""
     blocks: list[nn.Module] = []
     while f"{name}.{len(blocks)}.conv1.weight" in shapes:
         start = f"{name}.{len(blocks)}."
         inner = {key.removeprefix(start): shape for key, shape in shapes.items() if key.startswith(start)}
-        blocks.append(Bottleneck(inner, 1 if blocks else stride, in_1x1, dilation))
+        blocks.append(Bottleneck(inner, 1 if blocks else stride, dilation))
     return nn.Sequential(*blocks)

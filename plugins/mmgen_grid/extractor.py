@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
+from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name
 from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from mmgen.features.licenses import licenses
 from mmgen.parts import FailedImage, Picture, Record
 
 from . import TimmGrid
@@ -36,14 +35,12 @@ class GridFeatures(CnnExtractor):
         self.pooling = CellPooling(config.grid, pool, boxes)
         settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level}
         settings |= {"grid": config.grid, "pool": pool, "image_size": size}
-        fingerprint = {
+        self.fingerprint = {
             "extractor": "timm_grid",
             "model": config.model,
             "digest": self.network.digest,
             "settings": settings,
         }
-        self.fingerprint = with_license(fingerprint, self.network.license)
-        self.license = licenses(self.fingerprint)
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()

@@ -77,7 +77,6 @@ class Pictures(PictureInput):
     )
     width: int | None = Field(None, ge=1, le=1 << 20, description="width of the features; a run saves it")
     classes: tuple[str, ...] | None = Field(None, description="class names of regions; a run saves them")
-    license: str | None = Field(None, description="licence of the network's weights, where known; a run saves it")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -54,7 +54,6 @@ class PictureEmbedder(Embedder):
         freeze(self.network, settings.model, config.frozen_level, config.train_norms)
         if config.gradient_checkpointing:
             recompute(self.network, settings.model)
-        self.license = extractor.license if fresh else config.license
         self.width = config.width or self._width()
         inner = config.inner().model_copy(update={"width": self.width}).build(backbone)
         if not isinstance(inner, StoredEmbedder):
@@ -168,7 +167,7 @@ class PictureEmbedder(Embedder):
 
     def inferred_settings(self) -> dict[str, Any]:
         classes = {"classes": list(self.reader.inner.classes)} if self.reader.inner.classes else {}
-        return {"width": self.width, **classes, **({"license": self.license} if self.license else {})}
+        return {"width": self.width, **classes}
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return self.inner.vocabularies()

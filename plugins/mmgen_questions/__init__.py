@@ -100,12 +100,6 @@ class Vqg(Questions):
         "coco", description="the release, which defines file names, captions and published results"
     )
 
-    @classmethod
-    def exporters(cls):
-        from .export import VqgTables
-
-        return (VqgTables(),)
-
     @property
     def published(self) -> Release:
         return {"coco": VQG_COCO, "flickr": VQG_FLICKR, "bing": VQG_BING}[self.release]

@@ -88,6 +88,9 @@ class Detector(Detections):
         "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
     )
 
+    def base_model(self):
+        return self.model
+
     def build(self):
         from .detector import TransformersDetector
 
@@ -143,13 +146,6 @@ class BottomUpTsv(Published):
     """Reads the TSV files of bottom-up-attention (6 columns) and LXMERT (10 columns), also gzipped."""
 
     type: Literal["bottom_up_tsv"] = "bottom_up_tsv"
-    exported_as = "regions.tsv"
-
-    @classmethod
-    def write(cls, path, records, sizes):
-        from .tsv import write_tsv
-
-        return write_tsv(path, records, sizes)
 
     def build(self):
         from .tsv import TsvFile

@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 
 import torch
-from mmgen_vl.cnn import digest, extract_records, precision, with_license
+from mmgen_vl.cnn import digest, extract_records, precision
 from PIL import Image
 from safetensors import safe_open
 from torch import Tensor
@@ -15,7 +15,6 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError, regular
 from mmgen.features.classes import Classes
-from mmgen.features.licenses import UNKNOWN, hub_license, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Detector
@@ -33,14 +32,12 @@ class TransformersDetector(Extractor):
         self.model.to(self.device)
         name = "local" if Path(config.model).exists() else config.model  # no path of this machine in the fingerprint
         settings = {"model": name, "max_regions": config.max_regions, "min_score": config.min_score}
-        fingerprint = {
+        self.fingerprint = {
             "extractor": "detector",
             "model": self.model.config.model_type,
             "digest": weights_digest,
             "settings": settings,
         }
-        self.fingerprint = with_license(fingerprint, hub_license(config.model) or UNKNOWN)
-        self.license = licenses(self.fingerprint)
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()

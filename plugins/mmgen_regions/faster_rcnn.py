@@ -15,7 +15,6 @@ from mmgen_vl.cnn import (
     precision,
     save_network,
     weights_name,
-    with_license,
 )
 from PIL import Image
 from safetensors.torch import load_file
@@ -24,7 +23,6 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError, regular
 from mmgen.features.classes import Classes
-from mmgen.features.licenses import UNKNOWN, licenses
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -41,14 +39,12 @@ class TorchvisionDetector(Extractor):
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed}
         settings |= {"max_regions": config.max_regions, "min_score": config.min_score}
-        fingerprint = {
+        self.fingerprint = {
             "extractor": "faster_rcnn",
             "model": config.model,
             "digest": digest(self.model),
             "settings": settings,
         }
-        self.fingerprint = with_license(fingerprint, None if config.is_random() else UNKNOWN)
-        self.license = licenses(self.fingerprint)
         self.model.to(self.device)
 
     def records(

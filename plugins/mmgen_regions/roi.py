@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name, with_license
+from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name
 from PIL import Image
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from mmgen.features.licenses import licenses
 from mmgen.parts import FailedImage, Picture, Record
 
 from . import Roi
@@ -41,14 +40,12 @@ class RoiFeatures(CnnExtractor):
             "image_size": size,
         }
         boxes = {"detector": dict(self.detector.fingerprint)} if self.detector else {"spread": config.spread}
-        fingerprint = {
+        self.fingerprint = {
             "extractor": "roi",
             "model": config.model,
             "digest": self.network.digest,
             "settings": {**settings, **boxes},
         }
-        self.fingerprint = with_license(fingerprint, self.network.license)
-        self.license = licenses(self.fingerprint)
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()

@@ -1,5 +1,5 @@
-"""Features in TSV files: reads those of bottom-up-attention (Anderson et al., 2018) and LXMERT, writes the former. A
-line per image, base64.
+"""Features in TSV files: reads those of bottom-up-attention (Anderson et al., 2018) and LXMERT. A line per
+image, base64.
 
 image_id  image_w  image_h  num_boxes  boxes  features
 img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes  boxes  features
@@ -7,13 +7,10 @@ img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes 
 
 from __future__ import annotations
 
-import base64
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import numpy as np
 
 from mmgen.errors import DataError, regular
 from mmgen.files import image_key
@@ -91,35 +88,6 @@ class TsvFile(Extractor):
             scores,
             single_classes(classes, scores, self.names),
         )
-
-
-def write_tsv(path: Path, records: Iterable[Record], sizes: Mapping[str, tuple[int, int]]) -> int:
-    """Write the 6 columns, with boxes in pixels, of each record whose key has a size (width, height). Returns the
-    number of lines. Raises DataError for a record without boxes."""
-    count = 0
-    with path.open("w", encoding="ascii") as file:
-        for record in records:
-            if record.key not in sizes:
-                continue
-            if record.boxes is None:
-                raise DataError(f"the features of image '{record.key}' have no boxes, which this format requires")
-            width, height = sizes[record.key]
-            boxes = np.asarray(record.boxes, np.float64) * [width, height, width, height]
-            values = {
-                "image_id": record.key,
-                "image_w": width,
-                "image_h": height,
-                "num_boxes": len(boxes),
-                "boxes": _to_base64(boxes),
-                "features": _to_base64(record.features),
-            }
-            file.write("\t".join(str(values[name]) for name in COLUMNS[6]) + "\n")
-            count += 1
-    return count
-
-
-def _to_base64(values: np.ndarray) -> str:
-    return base64.b64encode(np.asarray(values, FLOATS).tobytes()).decode("ascii")
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmgen.errors import DataError
-from mmgen.features.licenses import LICENSE, UNKNOWN
 from mmgen.features.uninitialised import Uninitialised, building_device
 from mmgen.files import open_tensors
 from mmgen.oom import OomRetry
@@ -51,9 +50,7 @@ class Network:
     fit      "pad" keeps the aspect ratio and pads on the right and at the bottom; "stretch" ignores the aspect ratio
     folder   a folder that `save` wrote; its weights are used instead of `weights`
 
-    Attributes: width (C), digest (of the weights), device, license (of the weights, "unknown" if timm does
-    not know it; None for random weights). Raises DataError for
-    an unknown model, weights or level.
+    Attributes: width (C), digest (of the weights), device. Raises DataError for an unknown model, weights or level.
     """
 
     def __init__(
@@ -78,8 +75,6 @@ class Network:
             self.module, self.width = load_saved(model, level, size, folder)
             self.digest = digest(self.module)
         pretrained_cfg: Any = getattr(self.module, "pretrained_cfg", {})
-        published = pretrained_cfg.get("license") if weights == "pretrained" else None
-        self.license: str | None = None if weights in ("random", EMPTY) else published or UNKNOWN
         self.module.to(self.device)
         mean = pretrained_cfg.get("mean", (0.485, 0.456, 0.406))
         deviation = pretrained_cfg.get("std", (0.229, 0.224, 0.225))
@@ -296,11 +291,6 @@ def digest(module: nn.Module) -> str:
         sha256.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         sha256.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return sha256.hexdigest()[:HASH_DIGITS]
-
-
-def with_license(fingerprint: Mapping[str, Any], license: str | None) -> dict[str, Any]:
-    """The fingerprint of an extractor with the licence of its network, if it has one."""
-    return {**fingerprint, **({LICENSE: license} if license else {})}
 
 
 def weights_name(weights: str) -> str:

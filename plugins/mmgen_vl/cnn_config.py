@@ -48,6 +48,14 @@ class CnnConfig(ExtractorConfig):
     def is_random(self) -> bool:
         return self.weights == "random"
 
+    def base_model(self) -> str | None:
+        if self.weights != "pretrained":
+            return None
+        import timm
+
+        hub_name = getattr(timm.get_pretrained_cfg(self.model), "hf_hub_id", None)
+        return str(hub_name) if hub_name else None
+
     def feature_settings(self) -> FeatureSettings:
         """Level, pool and image size, with the defaults for these weights where a setting is None."""
         defaults = RANDOM if self.weights == "random" else PRETRAINED

@@ -1,4 +1,4 @@
-"""The format of COCO's captions: reads and writes its files; COCO's names of splits in file names."""
+"""Reads files of COCO's captions; COCO's names of splits in file names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmgen.errors import DataError
-from mmgen.reading.export import Exported, number_or_text, save_json, text_input
 from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
-from mmgen.tensors import Example
 
 CAPTIONS = "captions_{year}.json"
 YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}  # in names of files
@@ -63,28 +61,3 @@ def _check_equal_captions(caption_key: tuple[str, str], caption: str, path: Path
         raise DataError(
             f"caption {number} of image {image} is '{caption}' here and '{before}' {elsewhere}; keep one of them"
         )
-
-
-def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -> bool:
-    """Write the captions of examples in COCO's format, without duplicates. Returns whether there are any."""
-    images: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
-    for key, captions in _captions_by_picture(examples).items():
-        picture = exported.pictures[key]
-        size = {"width": picture.width, "height": picture.height}
-        images.append({"id": number_or_text(key), "file_name": picture.file, **size})
-        for caption in captions:
-            rows.append({"id": len(rows) + 1, "image_id": number_or_text(key), "caption": caption})
-    if rows:
-        save_json(path, {"images": images, "annotations": rows})
-    return bool(rows)
-
-
-def _captions_by_picture(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
-    """The captions of each picture, in order."""
-    captions_by_image: dict[str, dict[str, None]] = {}
-    for example in examples:
-        captions = example.inputs.get("caption", ())
-        several = (captions,) if isinstance(captions, str) else captions
-        captions_by_image.setdefault(text_input(example, "image"), {}).update(dict.fromkeys(several))
-    return {key: captions for key, captions in captions_by_image.items() if captions}

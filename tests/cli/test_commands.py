@@ -176,11 +176,6 @@ class TestFind(CommandSuite):
         return installed().get("command", "find").config()
 
 
-class TestFrcnn(CommandSuite):
-    def config(self):
-        return installed().get("command", "frcnn").config()
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -2,12 +2,9 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from kit import toys
-
-STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes" / "seed-0"
+from kit import small_runs, toys
 
 
 def test_folders_without_a_model(tmp_path):
@@ -43,7 +40,8 @@ print(*[CliRunner().invoke(main, command).exit_code for command in {commands}], 
 
 
 def test_a_run_is_described(tmp_path):
-    done = toys.mmgen_here(tmp_path, "info", str(STORED))
+    folder = small_runs.drawn("writes")
+    done = toys.mmgen_here(tmp_path, "info", str(folder))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == f"{STORED}: a run of 'writes', profile default, seed 0"
+    assert done.stdout.splitlines()[0] == f"{folder}: a run of 'writes', profile default, seed 0"
     assert "| both  | image and caption | text  | finished |" in done.stdout

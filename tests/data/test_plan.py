@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import torch
@@ -255,30 +254,3 @@ def test_one_more_source_changes_nothing_of_the_first():
 def test_a_source_without_pairs_is_an_error():
     with pytest.raises(DataError, match="the examples have no target to train on"):
         mixed([Source(toys.examples(5)), Source([Example("b", {})])])
-
-
-class InFiles(Alike):
-    """Five examples of a file; the file is a function of the id."""
-
-    def file_of(self, example):
-        return int(example.id[1:]) % 6
-
-
-@pytest.mark.parametrize("length_bucket", [1, 4])
-def test_files_are_read_one_after_another(length_bucket):
-    examples = [replace(example, targets=example.targets[:1]) for example in toys.examples(30)]
-    options = {"length_bucket": length_bucket, "shuffle_files": 2, "batch_size": 2}
-    new_plan = plan(examples, InFiles(), **options)
-    assert new_plan == plan(examples, InFiles(), **options) != plan(examples, InFiles(), **options, seed=1)
-    orders = []
-    for epoch in range(2):
-        visited = [sample for update in samples(new_plan) for sample in update if sample.epoch == epoch]
-        assert sorted(sample.index for sample in visited) == list(range(30))
-        files = [sample.index % 6 for sample in visited]
-        windows = [set(files[first : first + 10]) for first in range(0, 30, 10)]
-        if length_bucket == 1:
-            assert [len(window) for window in windows] == [2, 2, 2] and not windows[0] & windows[1]
-            assert len(set(files[:5])) == 2  # shuffled among the files that are open
-        orders.append(files)
-    assert orders[0] != orders[1]
-    assert plan(examples, InFiles(), **{**options, "shuffle_files": 6}) != new_plan

@@ -40,7 +40,7 @@ def test_an_indexed_store_is_the_store_without_it(folder):
         for store in (indexed, pickle.loads(pickle.dumps(indexed))):
             for key in plain:
                 assert_same_record(store.read(key), plain.read(key))
-                assert store.count(key) == plain.count(key) and store.file_of(key) == plain.file_of(key)
+                assert store.count(key) == plain.count(key)
         for record_, expected in zip(indexed.records(), plain.records(), strict=True):
             assert_same_record(record_, expected)
         for absent in ("x", "a name that is longer than all of them", "", 7):
@@ -56,18 +56,16 @@ def test_an_indexed_store_is_the_store_without_it(folder):
         assert described.pop("index").endswith(f" bytes in {index_path(path)}") and described == plain.describe()
 
 
-def test_files_are_opened_a_few_at_a_time(folder):
+def test_files_are_opened_a_few_at_a_time(folder, monkeypatch):
+    monkeypatch.setattr("mmgen.features.index.OPEN", 2)
     write_index(folder)
-    store = IndexedStore(folder, window=1)
+    store = IndexedStore(folder)
     for key in ("b", "d", "c", "0", "a"):
         store.read(key)
-        assert len(store._open_files) <= 2 and all(file.in_memory for file in store._open_files.values())
+        assert len(store._open_files) <= 2 and not any(file.in_memory for file in store._open_files.values())
     assert list(store._open_files) == [3, 0]
     store.close()
     assert not store._open_files
-    single = IndexedStore(folder)
-    single.read("b")
-    assert not single._open_file(0).in_memory
 
 
 def test_the_index_is_mapped_and_not_read(folder):

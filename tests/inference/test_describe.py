@@ -1,18 +1,16 @@
 """What `mmgen info` says about a folder."""
 
-from pathlib import Path
-
 import pytest
+from kit import small_runs
 
 from mmgen.errors import RunError
 from mmgen.inference.describe import describe
 
-STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes" / "seed-0"
-
 
 def test_a_run():
-    assert describe(STORED).splitlines() == [
-        f"{STORED}: a run of 'writes', profile default, seed 0",
+    folder = small_runs.drawn("writes")
+    assert describe(folder).splitlines() == [
+        f"{folder}: a run of 'writes', profile default, seed 0",
         "| step  | reads             | gives | state    |",
         "|-------|-------------------|-------|----------|",
         "| words | caption           | text  | finished |",

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from kit import toys
+from kit import small_runs, toys
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -34,7 +34,6 @@ from mmgen.recipe.load import load
 from mmgen.registry import Registry, Source, installed
 from mmgen.tensors import Example
 
-STORED = Path(__file__).resolve().parents[1] / "kept_runs"
 STEPS = [
     ("writes", "words"),
     ("writes", "both"),
@@ -51,17 +50,8 @@ main()
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """Copies of the finished runs in a writable folder."""
-    folder = tmp_path_factory.mktemp("runs")
-    for name in ("writes", "predicts"):
-        shutil.copytree(STORED / name, folder / name / "default")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def both(stored):
-    return load_run(stored / "writes" / "default" / "seed-0", "both")
+def both():
+    return load_run(small_runs.drawn("writes"), "both")
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +93,8 @@ def refused(folder) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "step"), STEPS)
-def test_answers_as_the_run_does(stored, tmp_path, photo, name, step):
-    run = load_run(stored / name / "default" / "seed-0", step)
+def test_answers_as_the_run_does(tmp_path, photo, name, step):
+    run = load_run(small_runs.drawn(name), step)
     model = mmgen.load(export(run, tmp_path / "export"), device=str(run.model.device))
     call = "ask" if run.kind == "text" else "predict"
     before, after = (getattr(predictor, call)(**query(run, photo)) for predictor in (run, model))
@@ -290,27 +280,6 @@ def test_a_second_export_keeps_what_others_added(both, tmp_path):
     assert not (folder / "extractor" / "old.txt").exists()
 
 
-def test_licences(both, tmp_path):
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "README.md").write_text("---\nlicense: mit\n---\n# A model\n")
-    recipe = both.recipe.model_copy(
-        update={"backbone": both.recipe.backbone.model_copy(update={"weights": str(source)})}
-    )
-    run = Predictor(both.model, recipe, "both")
-    run.features.extractor("image").license = "apache-2.0"
-    folder = export(run, tmp_path / "export")
-    assert json.loads((folder / "config.json").read_text())["licenses"] == {"backbone": "mit", "image": "apache-2.0"}
-    (source / "README.md").write_text("---\nlicense: [a\n---\n")
-    assert json.loads((export(run, folder) / "config.json").read_text())["licenses"] == {"image": "apache-2.0"}
-
-
-def test_an_export_of_an_export_names_the_licences(copy, tmp_path):
-    change(copy, licenses={"backbone": "mit"})
-    again = export(mmgen.load(copy, device="cpu"), tmp_path / "again")
-    assert json.loads((again / "config.json").read_text())["licenses"] == {"backbone": "mit"}
-
-
 def test_other_folders_are_not_replaced(both, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(RunError) as error:
@@ -449,7 +418,6 @@ HOSTILE = {  # changes of config.json -> the error after its place
         {"plugins": {"x": {"version": "1", "parts": "all"}}},
         "damaged: plugins.x: must be a table with 'version' and a list of 'parts'",
     ),
-    "licences of another type": ({"licenses": {"backbone": {}}}, "damaged: 'licenses' must be names"),
     "a huge encoder": ({"encoder_prefix": "../../"}, ""),
     "several mistakes": ({"step_objectives": [5], "generator": {"type": "masked", "x": 1}}, "damaged: "),
     "no version": ({"mmgen_version": None}, "damaged: 'mmgen_version' is null"),

@@ -1,12 +1,10 @@
 """Exports with the data of a recipe: scores, result files and probes are those of the run."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kit import toys
+from kit import small_runs, toys
 
 from mmgen.cli import main
 from mmgen.errors import DataError, RunError
@@ -19,72 +17,60 @@ from mmgen.runs.rescore import score_export
 
 pytestmark = pytest.mark.slow  # the data are drawn, and their features extracted
 
-STORED = Path(__file__).resolve().parents[1] / "kept_runs"
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    return export(load_run(small_runs.drawn("writes"), "both"), tmp_path_factory.mktemp("exports") / "both")
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """Copies of the finished runs, and their recipes."""
-    folder = tmp_path_factory.mktemp("runs")
-    for name in ("writes", "predicts"):
-        shutil.copytree(STORED / name, folder / name / "default")
-        shutil.copy(STORED / name / f"{name}.toml", folder)
-    return folder
+def answers(tmp_path_factory):
+    return export(load_run(small_runs.drawn("predicts"), "answers"), tmp_path_factory.mktemp("exports") / "answers")
 
 
-@pytest.fixture(scope="module")
-def both(stored):
-    return export(load_run(stored / "writes" / "default" / "seed-0", "both"), stored / "both")
-
-
-@pytest.fixture(scope="module")
-def answers(stored):
-    return export(load_run(stored / "predicts" / "default" / "seed-0", "answers"), stored / "answers")
-
-
-def test_scores_are_those_of_the_run(stored, both):
-    scores = score_export(both, DataSource(stored / "writes.toml"))
-    saved = json.loads((STORED / "writes" / "seed-0" / "steps" / "both" / "scores.json").read_text())
+def test_scores_are_those_of_the_run(both):
+    scores = score_export(both, DataSource(small_runs.recipe_of("writes")))
+    saved = json.loads((small_runs.drawn("writes") / "steps" / "both" / "scores.json").read_text())
     assert dict(scores.rows["both"].values) == pytest.approx(saved["values"])
     assert "| both " in scores.table and len(scores.ids["both"]) == 3
     assert {path.name for path in both.iterdir()} == {"config.json", "model.safetensors", "backbone", "extractor"}
 
 
-def test_a_result_file_is_that_of_the_run(stored, answers):
-    run = result_file(stored / "predicts" / "default" / "seed-0", "vqa", ["answers"])
-    assert result_file_of_export(answers, "vqa", DataSource(stored / "predicts.toml")) == run
+def test_a_result_file_is_that_of_the_run(answers):
+    run = result_file(small_runs.drawn("predicts"), "vqa", ["answers"])
+    assert result_file_of_export(answers, "vqa", DataSource(small_runs.recipe_of("predicts"))) == run
 
 
-def test_a_result_file_of_another_task(stored, answers):
+def test_a_result_file_of_another_task(answers):
     with pytest.raises(RunError) as error:
-        result_file_of_export(answers, "nlvr2", DataSource(stored / "predicts.toml"))
+        result_file_of_export(answers, "nlvr2", DataSource(small_runs.recipe_of("predicts")))
     assert str(error.value) == (
         f"{answers}: step 'answers' predicts 'answers', but nlvr2 needs 'truth'; choose another recipe with --data, or "
         "another export"
     )
 
 
-def test_probes_write_into_another_folder(stored, both, tmp_path):
-    results = probe_export(both, DataSource(stored / "writes.toml"), tmp_path / "out", ["attention"])
+def test_probes_write_into_another_folder(both, tmp_path):
+    results = probe_export(both, DataSource(small_runs.recipe_of("writes")), tmp_path / "out", ["attention"])
     assert results["attention"].tables and (tmp_path / "out" / "attention" / "findings.json").exists()
     assert not (both / "probes").exists()
 
 
-def test_an_extractor_that_there_is_not(stored):
-    run = stored / "predicts" / "default" / "seed-0"
+def test_an_extractor_that_there_is_not():
+    run = small_runs.drawn("predicts")
     with pytest.raises(DataError) as error:
         result_file(run, "vqa", ["answers"], sets=["inputs.image.extractor.model=evil"])
     assert str(error.value).startswith("timm has no model 'evil'")
 
 
-def test_another_split(stored, both):
-    with with_data(both, DataSource(stored / "writes.toml", split="val")) as attached:
+def test_another_split(both):
+    with with_data(both, DataSource(small_runs.recipe_of("writes"), split="val")) as attached:
         assert [example.id for example in attached.examples] == ["val-00000", "val-00001"]
 
 
-def test_a_run_has_data(stored):
-    folder = stored / "writes" / "default" / "seed-0"
-    with pytest.raises(RunError) as error, with_data(folder, DataSource(stored / "writes.toml")):
+def test_a_run_has_data():
+    folder = small_runs.drawn("writes")
+    with pytest.raises(RunError) as error, with_data(folder, DataSource(small_runs.recipe_of("writes"))):
         pass
     assert str(error.value) == f"{folder}: --data is for exports; leave it out for a run, which has its own data"
 
@@ -102,12 +88,12 @@ def test_options_that_do_not_fit(command, message):
     assert refused.output.startswith(f"error: {message}")
 
 
-def test_commands(stored, answers, tmp_path):
+def test_commands(answers, tmp_path):
     out = tmp_path / "out.json"
-    options = ("--as", "vqa", "--data", stored / "predicts.toml", "--out", out)
+    options = ("--as", "vqa", "--data", small_runs.recipe_of("predicts"), "--out", out)
     done = toys.mmgen_here(tmp_path, "predict", answers, *options)
     assert done.returncode == 0, done.stderr
-    assert out.read_text() == result_file(stored / "predicts" / "default" / "seed-0", "vqa", ["answers"])
+    assert out.read_text() == result_file(small_runs.drawn("predicts"), "vqa", ["answers"])
 
 
 def test_without_data_an_export_says_what_to_add(both):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from huggingface_hub import RepoCard
-from kit import hub
+from kit import hub, small_runs
 from PIL import Image
 
 import mmgen
@@ -34,15 +34,14 @@ for line in sys.stdin:
         os._exit(0)
     assert os.wait()[1] == 0
 """
-STORED = Path(__file__).resolve().parents[1] / "kept_runs" / "writes"
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hub")
-    shutil.copytree(STORED, folder / "writes" / "default")
-    run = load_run(folder / "writes" / "default" / "seed-0", "both")
-    return export(run, folder / "export", card=lambda *_: "---\nlibrary_name: mmgen\n---\n# both\n")
+    run = load_run(small_runs.drawn("writes"), "both")
+    return export(
+        run, tmp_path_factory.mktemp("hub") / "export", card=lambda *_: "---\nlibrary_name: mmgen\n---\n# both\n"
+    )
 
 
 def test_names():

@@ -3,9 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+from mmgen_encoders import Bert
+from mmgen_frcnn import VisualGenome
+from mmgen_regions import Detector, Regions, Roi
+from mmgen_text import Text
 
 from mmgen.inference import model_card
-from mmgen.inference.model_card import Evaluation, _describe_half_precision, _describe_licenses, _describe_start
+from mmgen.inference.model_card import Evaluation, _describe_half_precision, _describe_start
 from mmgen.tensors import Scores
 
 
@@ -36,10 +40,23 @@ def test_rounding_is_measured_or_said_not_to_be():
     assert lines[-1] == "| accuracy |   50.00 |    48.50 |"
 
 
-def test_licences_are_named_or_said_to_be_unknown():
-    assert _describe_licenses({"licenses": {"backbone": "mit"}}) == ["Licence of the weights of 'backbone': mit."]
-    assert "does not know the licences" in _describe_licenses({"licenses": {}})[0]
-
-
 def test_an_export_of_an_export_has_no_examples():
     assert model_card._read_evaluation(SimpleNamespace(folder=None, step="a", recipe=None)) == Evaluation()
+
+
+def test_the_pretrained_weights_of_the_encoder_and_of_networks_are_base_models(tmp_path):
+    detector = Detector(model="facebook/detr-resnet-50")
+    inputs = {
+        "image": Regions(extractor=Roi(model="resnet18.a1_in1k", weights="pretrained", detector=detector)),
+        "second": Regions(extractor=Roi(weights="random")),
+        "third": Regions(extractor=VisualGenome(weights=tmp_path)),
+        "caption": Text(),
+    }
+
+    def base_models(weights):
+        recipe = SimpleNamespace(backbone=Bert(weights=weights))
+        return model_card._base_models(SimpleNamespace(recipe=recipe, names=SimpleNamespace(inputs=inputs)))
+
+    networks = ["timm/resnet18.a1_in1k", "facebook/detr-resnet-50", "unc-nlp/frcnn-vg-finetuned"]
+    assert base_models("bert-base-uncased") == ["bert-base-uncased", *networks]
+    assert base_models(str(tmp_path)) == base_models("local") == base_models(None) == networks

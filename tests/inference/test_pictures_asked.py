@@ -666,19 +666,6 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
     )
 
 
-def test_other_pictures_have_other_features(seeing):
-    from mmgen.recipe.load import load
-    from mmgen.registry import installed
-    from mmgen.storage.model_files import features_file
-    from mmgen.storage.run_folder import RunFolder
-
-    files = set()
-    for size in (64, 96):
-        recipe, _ = load(seeing / "seeing.toml", installed(), None, (f"data.image_size={size}",))
-        files.add(features_file(recipe.inputs["image"].extractor, recipe, RunFolder(seeing / PLACE)))
-    assert len(files) == 2
-
-
 def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
     import numpy as np
 

@@ -229,21 +229,6 @@ def test_another_extractor_and_other_features_are_refused(predictor, tmp_path, m
         write(predictor, queries, path, 1, 1)
 
 
-def test_shards_of_an_older_version_are_refused(predictor, tmp_path):
-    path = tmp_path / "a.jsonl"
-    header = {"shard": "1/1", "queries": 2, "ids": "0" * 16, "step": "both", "weights": "0", "decoding": None}
-    old = "the header has no 'inputs' (written by an older version), so the queries cannot be compared"
-    for name in (".a-1-of-1.jsonl.partial", "a-1-of-1.jsonl"):
-        (tmp_path / name).write_text(json.dumps(header) + "\n")
-        with pytest.raises(RunError) as error:
-            write(predictor, captioned("x"), path, 1, 1)
-        assert str(error.value) == f"{tmp_path}/{name}:1: {old}; delete this file, or choose another --out"
-        assert not hasattr(error.value, "__notes__")
-    with pytest.raises(DataError) as error:
-        merged(path)
-    assert str(error.value) == f"{tmp_path}/a-1-of-1.jsonl:1: {old}; delete the file and run again with --shard 1/1"
-
-
 def test_partial_answers_of_another_command_are_refused(predictor, tmp_path):
     partial = tmp_path / ".a-1-of-1.jsonl.partial"
     partial.write_text('{"id": "red", "texts": []}\n{"id": ')

@@ -1,16 +1,11 @@
 """A tiny random Faster R-CNN in the form in which that of Visual Genome is published."""
 
 import torch
-import yaml
+from mmgen_frcnn.network import Settings
 
-CONFIG = {
-    "MODEL": {"PIXEL_MEAN": [100.0, 110.0, 120.0], "PIXEL_STD": [1.0, 1.0, 1.0], "MAX_POOL": True},
-    "INPUT": {"MIN_SIZE_TEST": 96, "MAX_SIZE_TEST": 160},
-    "RPN": {"PRE_NMS_TOPK_TEST": 60, "POST_NMS_TOPK_TEST": 40, "NMS_THRESH": 0.7},
-    "ROI_HEADS": {"NMS_THRESH_TEST": [0.5, 0.6]},
-    "ROI_BOX_HEAD": {"POOLER_RESOLUTION": 4, "RES5HALVE": False},
-    "MIN_DETECTIONS": 4,
-}
+SETTINGS = Settings(
+    min_size=96, max_size=160, proposals_before=60, proposals=40, overlaps=(0.5, 0.6), pooled=4, min_regions=4
+)
 
 
 def weights(seed=0):
@@ -59,10 +54,9 @@ def weights(seed=0):
     return tensors
 
 
-def published(folder, **config):
+def published(folder):
     folder.mkdir()
     torch.save(weights(), folder / "pytorch_model.bin")
-    (folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **config}))
     (folder / "objects_vocab.txt").write_text("cat\ndog,puppy\ntree\nball\ncar\n")
     (folder / "attributes_vocab.txt").write_text("red\ngreen\nold\n")
     return folder

@@ -183,3 +183,31 @@ def flickr30k(folder: Path) -> Path:
         (folder / f"Annotations/{name}.xml").write_text(FLICKR_BOXES.replace("NAME", name))
         pictures(folder / "images", f"{name}.jpg")
     return folder
+
+
+def coco_captions(folder: Path) -> Path:
+    """Three images per split, the first with two captions, the second with one of blanks alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for first, year in ((9, "train2014"), (42, "val2014")):
+        images = [
+            {"id": number, "file_name": f"COCO_{year}_{number:012d}.jpg", "width": SIZE[0], "height": SIZE[1]}
+            for number in range(first, first + 3)
+        ]
+        texts = ((0, "A dog . "), (0, "a brown\ndog"), (1, "two cats"), (1, " "), (2, "a boat"))
+        rows = [
+            {"image_id": first + place, "id": number, "caption": text} for number, (place, text) in enumerate(texts)
+        ]
+        (folder / f"captions_{year}.json").write_text(json.dumps({"images": images, "annotations": rows}))
+        pictures(folder / "images", *(row["file_name"] for row in images))
+    return folder
+
+
+def vqg(folder: Path) -> Path:
+    """VQG_COCO: pictures of COCO's training split, with several questions each, and their captions."""
+    coco_captions(folder)
+    for image, split in enumerate(("train", "val", "test"), 9):
+        address = f"http://images.cocodataset.org/train2014/COCO_train2014_{image:012d}.jpg"
+        rows = ("image_id,image_url,questions", f'{image},{address},"Is it  old, or new?---Who is it?"')
+        (folder / f"coco_{split}_all.csv").write_text("\r\n".join((*rows, "")), newline="")
+        pictures(folder / "images", address.rpartition("/")[2])
+    return folder

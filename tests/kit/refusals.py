@@ -1,6 +1,5 @@
 """One-line errors, and the run whose files are damaged."""
 
-import logging
 import shutil
 from pathlib import Path
 
@@ -19,11 +18,6 @@ def refusal(act, *arguments, **options) -> str:
 
 
 def copied_run(folder: Path) -> Path:
-    """A copy of a small run's folder. Making the run silences mmgen's messages, which later tests expect."""
-    level = logging.getLogger("mmgen").level
-    try:
-        runs()
-    finally:
-        logging.getLogger("mmgen").setLevel(level)
+    """A copy of a small run's folder."""
     shutil.copytree(runs() / "runs", folder / "runs")
     return folder / "runs" / STEP.parent.parent

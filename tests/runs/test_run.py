@@ -106,37 +106,6 @@ def test_a_step_that_is_added_is_trained_alone_as_in_a_run_from_scratch(finished
     assert refused.returncode == 1 and refused.stderr.splitlines()[1].startswith("  steps.third: {"), refused.stderr
 
 
-def older(place: Path) -> None:
-    """The run as an older one, without these keys."""
-    recipe = json.loads((place / "recipe.json").read_text())
-    for training in [recipe["training"], *(step["training"] for step in recipe["steps"].values())]:
-        del training["length_bucket"], training["keep"]
-    del recipe["decoding"]["num_beams"], recipe["sequence"], recipe["backbone"]["num_attention_heads"]
-    (place / "recipe.json").write_text(json.dumps(recipe))
-
-
-@pytest.mark.exhaustive
-def test_a_run_older_than_a_key_has_the_behaviour_of_its_time(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE.replace("num_attention_heads = 2", "num_attention_heads = 4"))
-    run = ("run", "toy.toml", "--step", "first", "--set", "backbone.num_hidden_layers=1")
-    assert mmgen(tmp_path, *run, "--set", "training.length_bucket=1").returncode == 0
-    older(tmp_path / PLACE)
-    refused = mmgen(tmp_path, *run)
-    assert refused.returncode == 1 and refused.stderr.splitlines()[1:] == [
-        f"  {place}training.length_bucket: 1 -> 16" for place in ("", "steps.first.", "steps.second.")
-    ]
-    beside = mmgen(tmp_path, *run, "--seed", "1")
-    assert beside.returncode == 0, beside.stderr
-    assert beside.stderr.splitlines()[-1] == (
-        "runs/toy/default/seed-0: not the same run with another seed (training.length_bucket: 1 -> 16 and more); it is "
-        "left out of the results over seeds"
-    )
-    assert not (tmp_path / PLACE).with_name("table.md").exists()
-    again = mmgen(tmp_path, *run, "--set", "training.length_bucket=1")
-    assert again.returncode == 0 and "nothing to do: all steps are done" in again.stdout, again.stderr
-    assert json.loads((tmp_path / PLACE / "recipe.json").read_text())["training"]["length_bucket"] == 1
-
-
 def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run):
     assert mmgen(finished_run, "run", "toy.toml", "--set", "training.num_workers=2").returncode == 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from kit import toys
+from kit import small_runs, toys
 
 import mmgen
 from mmgen.errors import RecipeError
@@ -20,7 +20,6 @@ from mmgen.storage.weights import read_tensors
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test trains
 
-STORED = Path(__file__).resolve().parents[1] / "kept_runs"
 ROI = {"type": "regions", "max_regions": 4, "extractor": toys.ROI}
 
 
@@ -43,10 +42,8 @@ def recipe(**changes) -> str:
 def exports(tmp_path_factory):
     """The exports of a step that reads captions and of one that reads pictures too."""
     folder = tmp_path_factory.mktemp("exports")
-    shutil.copytree(STORED / "writes", folder / "writes" / "default")
-    path = folder / "writes" / "default" / "seed-0"
-    export(load_run(path, "words"), folder / "captions")
-    export(load_run(path, "both"), folder / "both")
+    export(load_run(small_runs.drawn("writes"), "words"), folder / "captions")
+    export(load_run(small_runs.drawn("writes"), "both"), folder / "both")
     return folder
 
 

@@ -1,43 +1,46 @@
-"""Features of a finished run are found after its data set has got new keys."""
+"""The file of the features that a run computes: other pictures have other files, and a moved run finds its file."""
 
-import json
+from pathlib import Path
 
 from kit.toys import ROI, recipe
-from mmgen_scenes import Scenes
 
+from mmgen.files import write_json
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.storage import recipe_file
 from mmgen.storage.model_files import features_file
 from mmgen.storage.run_folder import RunFolder
 
-NEW = ("test_things", "unseen")  # keys of drawn scenes that earlier runs do not have
+PLACE = Path("runs/toy/default/seed-0")
 
 
-class Before(Scenes):
-    """Drawn scenes before they had the new keys."""
+def saved_run(**data) -> RunFolder:
+    """A run in the current folder, as far as the name of its features needs it."""
+    changes = {"inputs": {"image": {"type": "regions", "extractor": ROI}}, "data": data}
+    Path("toy.toml").write_text(recipe(**changes, steps={"first": {"inputs": ["image"], "train": ["image"]}}))
+    PLACE.mkdir(parents=True, exist_ok=True)
+    identity = load(Path("toy.toml"), installed())[0].identity()
+    write_json(PLACE / "recipe.json", identity | {recipe_file.STARTED: recipe_file.started_in(PLACE)})
+    write_json(PLACE / "data.json", {"fingerprint": "x"})
+    return RunFolder(PLACE)
 
-    def model_dump(self, **options):
-        return {key: value for key, value in super().model_dump(**options).items() if key not in NEW}
+
+def file_of(folder: RunFolder) -> Path:
+    loaded = folder.recipe(installed())
+    return features_file(loaded.inputs["image"].extractor, loaded, folder)
 
 
-def test_features_are_found_by_the_keys_that_a_run_was_saved_with(tmp_path):
-    inputs = {"image": {"type": "regions", "extractor": ROI}}
-    steps = {"first": {"inputs": ["image"], "train": ["image"]}}
-    (tmp_path / "toy.toml").write_text(recipe(inputs=inputs, steps=steps))
-    loaded = load(tmp_path / "toy.toml", installed())[0]
-    folder = RunFolder(tmp_path / "run/seed-0")
-    folder.path.mkdir(parents=True)
-    (folder.path / "data.json").write_text('{"fingerprint": "x"}')
-    saved = loaded.model_dump(mode="json")
-    current = features_file(loaded.inputs["image"].extractor, loaded, folder)
-    for key in NEW:
-        del saved["data"][key]
-    (folder.path / "recipe.json").write_text(json.dumps(saved))
-    before = loaded.model_copy(update={"data": Before(**dict(loaded.data))})
-    earlier = features_file(loaded.inputs["image"].extractor, before, folder)
-    assert earlier != current
-    earlier.parent.mkdir()
-    earlier.touch()
-    assert features_file(loaded.inputs["image"].extractor, loaded, folder) == earlier
-    changed = loaded.model_copy(update={"data": loaded.data.model_copy(update={"test_things": 5})})
-    assert features_file(loaded.inputs["image"].extractor, changed, folder) != earlier
+def test_other_pictures_have_other_features(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len({file_of(saved_run(image_size=size)) for size in (64, 96, 64)}) == 2
+
+
+def test_a_moved_run_finds_its_features(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    before = file_of(saved_run(type="jsonl", folder="texts", **dict.fromkeys(("train_size", "val_size", "test_size"))))
+    monkeypatch.chdir(tmp_path)
+    Path("here").rename("there")
+    moved = RunFolder("there" / PLACE)
+    assert moved.recipe(installed()).data.folder == tmp_path / "there" / "texts"
+    assert file_of(moved) == "there" / before

@@ -32,12 +32,6 @@ class CocoCaptions(Published):
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(["train", "val", *self.files]))
 
-    @classmethod
-    def exporters(cls):
-        from . import export
-
-        return (export.CocoCaptions(),)
-
     def build(self):
         from .files import CocoCaptionFiles
 

@@ -20,12 +20,6 @@ class Flickr30kEntities(FileEach):
     type: Literal["flickr30k_entities"] = "flickr30k_entities"
     labels: ClassVar[tuple[str, ...]] = ("phrases",)
 
-    @classmethod
-    def exporters(cls):
-        from . import export
-
-        return (export.Flickr30k(),)
-
     def build(self):
         from .files import Flickr30kFiles
 

@@ -35,12 +35,6 @@ class Nlvr2(FileEach):
         "all", description="all pairs of dev and test1, or one of the published subsets; train always has all pairs"
     )
 
-    @classmethod
-    def exporters(cls):
-        from . import export
-
-        return (export.Nlvr2(),)
-
     def build(self):
         from .files import Nlvr2Files
 

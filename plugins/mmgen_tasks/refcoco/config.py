@@ -46,12 +46,6 @@ class Refcoco(Published):
             return ("train", "val", "testA", "testB")
         return ("train", "val", "test")
 
-    @classmethod
-    def exporters(cls):
-        from . import export
-
-        return (export.RefcocoPlus(),)
-
     def build(self):
         from .files import RefcocoFiles
 

@@ -27,12 +27,6 @@ class Vcr(FileEach):
         "each of the four answers",
     )
 
-    @classmethod
-    def exporters(cls):
-        from . import export
-
-        return (export.Vcr(),)
-
     def build(self):
         from .files import VcrFiles
 
@@ -45,10 +39,6 @@ class VcrTexts(Vcr):
 
     type: Literal["vcr_texts"] = "vcr_texts"  # type: ignore[assignment]
     labels: ClassVar[tuple[str, ...]] = ("truth",)
-
-    @classmethod
-    def exporters(cls):
-        return ()
 
     def build(self):
         from .files import VcrTextFiles

@@ -55,12 +55,6 @@ class VqaAnswers(Published):
         published = ("train", "val") if self.release == "okvqa" else ("train", "val", "test", "test_dev")
         return tuple(dict.fromkeys((*published, *self.questions)))
 
-    @classmethod
-    def exporters(cls):
-        from . import export
-
-        return (export.Vqa2(),)
-
     def build(self):
         from .files import VqaFiles
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.reading.export import number_or_text
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys
 from mmgen.tensors import Example
@@ -56,6 +56,11 @@ class VqaResults(ResultFiles):
             for example in examples
         ]
         return json.dumps(rows, ensure_ascii=False) + "\n"
+
+
+def number_or_text(text: str) -> int | str:
+    """An id as published files have it: a number if the text is one."""
+    return int(text) if re.fullmatch("0|[1-9][0-9]{0,17}", text) else text
 
 
 def _check_text(value: Any, name: str) -> str:

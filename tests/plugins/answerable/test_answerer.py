@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from kit import toys
+from kit import small_runs, toys
 from mmgen_answerable import Answerable
 from mmgen_answerable.answerer import Answered
 
@@ -11,8 +11,6 @@ from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
-
-KEPT = toys.Path(__file__).parents[2] / "kept_runs" / "predicts" / "seed-0"
 
 
 def pictures(examples):
@@ -51,21 +49,22 @@ def test_a_model_that_writes_about_a_caption_answers_nothing_by_itself(tmp_path,
         ({"answerer": "/nowhere"}, "answerable: answerer: /nowhere: "),
         (
             {"step": "choices"},
-            f"answerable: {KEPT}: step 'choices' predicts choice; set step to one that answers with labels or texts",
+            "answerable: RUN: step 'choices' predicts choice; set step to one that answers with labels or texts",
         ),
-        ({"step": "answer"}, f"answerable: answerer: {KEPT}: step 'answer' has no weights; trained steps: "),
+        ({"step": "answer"}, "answerable: answerer: RUN: step 'answer' has no weights; trained steps: "),
         (
             {"step": "expressions"},
-            f"answerable: {KEPT}: step 'expressions' predicts region; set step to one that answers with labels or ",
+            "answerable: RUN: step 'expressions' predicts region; set step to one that answers with labels or ",
         ),
         (
             {"step": "answers", "question": "image"},
-            f"answerable: {KEPT}: step 'answers' has no input 'image' for a question; choose from: question",
+            "answerable: RUN: step 'answers' has no input 'image' for a question; choose from: question",
         ),
     ],
 )
 def test_answerers_that_cannot_answer_are_named(settings, message):
-    scorer = Answerable(**{"answerer": str(KEPT), **settings}).build()
+    folder = str(small_runs.drawn("predicts"))
+    scorer = Answerable(**{"answerer": folder, **settings}).build()
     with pytest.raises(DataError) as error:
         scorer.prepare(pictures, torch.device("cpu"))
-    assert str(error.value).startswith(message)
+    assert str(error.value).replace(folder, "RUN").startswith(message)

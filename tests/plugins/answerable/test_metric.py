@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from kit import toys
+from kit import small_runs, toys
 from mmgen_answerable import Answerable
 from mmgen_answerable.answerer import Answered
 
@@ -137,18 +137,16 @@ def test_the_condition_of_a_prompt():
     assert scores.values["answer_consistency"] == pytest.approx(200 / 3)
 
 
-KEPT = toys.Path(__file__).parents[2] / "kept_runs" / "predicts" / "seed-0"
-
-
 @pytest.mark.slow
 def test_a_run_is_scored_by_another_run(tmp_path, no_page):
-    answerer = {"type": "answerable", "answerer": str(KEPT), "step": "answers", "question": "question"}
+    answering = small_runs.drawn("predicts")
+    answerer = {"type": "answerable", "answerer": str(answering), "step": "answers", "question": "question"}
     steps = {"first": {"inputs": ["caption"], "train": ["backbone"]}}
     recipe = toys.recipe(output=str(tmp_path / "runs"), metrics={"round_trip": answerer}, steps=steps)
     (tmp_path / "toy.toml").write_text(recipe)
     folder = run(load(tmp_path / "toy.toml", installed())[0]).path
     table = (folder / "table.md").read_text()
     assert "answered | answer_confidence | picture_gain" in table
-    assert f"answerable: answers by {KEPT}, step 'answers' (answers chosen, weights " in table
+    assert f"answerable: answers by {answering}, step 'answers' (answers chosen, weights " in table
     scores = rescore(folder).rows["first"]
     assert 0 < scores.values["answer_confidence"] < 50  # one of 47, of a model of random weights

@@ -1,16 +1,16 @@
-"""A converted network."""
+"""Files of a tiny network, and the settings for its small maps."""
 
 import pytest
-from click.testing import CliRunner
-from kit.frcnn import published, weights
+from kit import frcnn
 
-from mmgen.cli import main
+
+@pytest.fixture(autouse=True, scope="module")
+def small_settings():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmgen_frcnn.extractor.SETTINGS", frcnn.SETTINGS)
+        yield
 
 
 @pytest.fixture(scope="module")
-def converted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("frcnn")
-    path = folder / "vg.safetensors"
-    done = CliRunner().invoke(main, ["frcnn", str(published(folder / "published")), str(path)])
-    assert done.exit_code == 0 and done.output == f"{path}: {len(weights())} tensors\n", done.output
-    return path
+def published(tmp_path_factory):
+    return frcnn.published(tmp_path_factory.mktemp("frcnn") / "published")

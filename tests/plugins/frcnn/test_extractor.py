@@ -1,13 +1,14 @@
-"""The Faster R-CNN of Visual Genome: a tiny random one, converted, and compared step by step."""
+"""The Faster R-CNN of Visual Genome: a tiny random one, compared step by step."""
 
 import json
 
 import numpy as np
 import pytest
 import torch
+from kit import frcnn
 from mmgen_frcnn import VisualGenome
 from mmgen_frcnn.extractor import resized
-from mmgen_frcnn.network import STRIDE
+from mmgen_frcnn.network import STRIDE, Settings
 from PIL import Image
 from torchvision.ops import nms, roi_pool
 
@@ -22,17 +23,17 @@ def picture(key="p", size=(120, 90), seed=0):
 
 
 @pytest.fixture(scope="module")
-def extractor(converted):
-    return VisualGenome(weights=converted, max_regions=6).build()
+def extractor(published, small_settings):
+    return VisualGenome(weights=published, max_regions=6).build()
 
 
 class TestVisualGenome(ExtractorSuite):
     @pytest.fixture(autouse=True)
-    def _weights(self, converted):
-        self.path = converted
+    def _weights(self, published):
+        self.folder = published
 
     def config(self):
-        return VisualGenome(weights=self.path, max_regions=4)
+        return VisualGenome(weights=self.folder, max_regions=4)
 
 
 def test_regions_of_a_picture(extractor):
@@ -42,7 +43,6 @@ def test_regions_of_a_picture(extractor):
     words = [name.split(" ") for name in record.region_names]
     assert all(a in ("red", "green", "old") and b in ("cat", "dog", "tree", "ball", "car") for a, b in words)
     assert record.classes.names == ("cat", "dog", "tree", "ball", "car") and record.classes.error(6) == ""
-    assert extractor.fingerprint["license"] == "unknown"
     (again, second) = extractor.records([picture(), picture("q", (60, 200), 1)])
     assert np.array_equal(again.features, record.features) and second.key == "q"
 
@@ -60,7 +60,7 @@ def test_features_are_the_last_stage_over_each_box_before_it_moves(extractor):
     pixels = resized(image, network.settings)
     assert pixels.shape == (3, 96, 128)
     red = np.asarray(image).astype(np.float32)[..., 0]
-    assert abs(pixels[2].mean().item() + 120 - red.mean()) < 1  # red is last
+    assert abs(pixels[2].mean().item() + 122.77 - red.mean()) < 1  # red is last
     with torch.no_grad():
         maps = network._maps(pixels.unsqueeze(0))
         assert maps.shape == (1, 32, 6, 8)
@@ -97,12 +97,41 @@ def test_an_anchor_is_at_every_place_of_the_maps(extractor):
     assert anchors[4 * (3 + 2)].tolist() == [2 * 16 - 8, 16 - 16, 2 * 16 + 8, 16 + 16]
 
 
-def test_a_file_that_is_missing_or_something_else(tmp_path):
-    with pytest.raises(DataError, match=r"vg.safetensors: missing; convert the published files with `mmgen frcnn`"):
-        VisualGenome(weights=tmp_path / "vg.safetensors").build()
-    (tmp_path / "vg.safetensors").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="convert the published files again with `mmgen frcnn`"):
-        VisualGenome(weights=tmp_path / "vg.safetensors").build()
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda folder: folder.rename(folder.with_name("x")),
+            "pytorch_model.bin: no such file; give the folder of the published weights",
+        ),
+        (
+            lambda folder: (folder / "objects_vocab.txt").write_text("cat\n"),
+            "objects_vocab.txt: has 1 names, but the network has 5 classes",
+        ),
+        (
+            lambda folder: (folder / "attributes_vocab.txt").write_text("red\ngreen\n"),
+            "attributes_vocab.txt: has 2 names, but the network has 3 classes",
+        ),
+        (
+            lambda folder: (folder / "attributes_vocab.txt").write_bytes(b"red\n\xff\n"),
+            "attributes_vocab.txt:2: the encoding is not UTF-8; save the file as UTF-8",
+        ),
+        (lambda folder: torch.save({"a": torch.zeros(1)}, folder / "pytorch_model.bin"), "not the Faster R-CNN of"),
+        (lambda folder: torch.save({"a": Settings()}, folder / "pytorch_model.bin"), "could execute arbitrary code"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, change, message):
+    folder = frcnn.published(tmp_path / "published")
+    change(folder)
+    with pytest.raises(DataError) as error:
+        VisualGenome(weights=folder).build()
+    assert str(folder) in str(error.value) and message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_without_vocabularies_regions_have_no_names(published, tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes((published / "pytorch_model.bin").read_bytes())
+    (record,) = VisualGenome(weights=tmp_path, max_regions=6).build().records([picture()])
+    assert record.region_names is None and record.classes.names == tuple(f"class {number}" for number in range(5))
 
 
 def test_an_export_has_the_network(extractor, tmp_path):

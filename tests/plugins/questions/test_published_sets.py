@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit import published
 from kit.questions import (
     ALL_WELL,
     FUZZ,
@@ -236,6 +237,16 @@ def test_captions_in_bings_tables(tmp_path):
     assert dataset.describe()["counts"]["train"]["captions"] == 2 and dataset.lacking("train") == {
         "without_caption": ["8"]
     }
+
+
+def test_vqg_under_its_published_names(tmp_path):
+    dataset = Vqg(folder=published.vqg(tmp_path), images="images").build()
+    (train,), (val,), (test,) = (dataset.split(split) for split in dataset.splits())
+    assert (train.id, train.targets) == ("train-9", ("Is it old, or new?", "Who is it?"))
+    assert train.inputs == {"image": "9", "caption": ("A dog .", "a brown dog")}
+    assert (val.id, val.inputs) == ("val-10", {"image": "10", "caption": ("two cats",)})
+    assert (test.id, test.inputs) == ("test-11", {"image": "11", "caption": ("a boat",)})
+    assert [picture.key for picture in dataset.pictures()] == ["9", "10", "11"]
 
 
 class TestVqa(DatasetSuite):

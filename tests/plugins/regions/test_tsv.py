@@ -6,12 +6,11 @@ import gzip
 import numpy as np
 import pytest
 from mmgen_regions import BottomUpTsv
-from mmgen_regions.tsv import write_tsv
 
 from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
-from mmgen.parts import FailedImage, Record
+from mmgen.parts import FailedImage
 
 pytestmark = pytest.mark.slow
 
@@ -174,18 +173,3 @@ def test_real_tsv(real_data, tmp_path):
     assert np.allclose(store.read(record.key).features, record.features, rtol=1e-3, atol=1e-3)
     boxes = store.read(record.key).boxes
     assert boxes.min() >= 0 and boxes.max() <= 1 and (boxes[:, :2] < boxes[:, 2:]).all()
-
-
-def record(key, boxes=((0.0, 0.5, 0.5, 1.0),)):
-    return Record(key, np.array([[1.5, -2.0]], np.float32), None if boxes is None else np.array(boxes, np.float32))
-
-
-def test_written_lines_have_boxes_in_pixels_and_arrays_as_base64(tmp_path):
-    assert write_tsv(tmp_path / "r.tsv", [record("7"), record("unsized")], {"7": (40, 20)}) == 1
-    (line,) = (tmp_path / "r.tsv").read_text().splitlines()
-    assert line == f"7\t40\t20\t1\t{b64([[0, 10, 20, 20]])}\t{b64([[1.5, -2.0]])}"
-
-
-def test_features_without_boxes_cannot_be_written(tmp_path):
-    with pytest.raises(DataError, match="the features of image '7' have no boxes, which this format requires"):
-        write_tsv(tmp_path / "r.tsv", [record("7", None)], {"7": (40, 20)})

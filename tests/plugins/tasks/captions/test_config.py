@@ -14,8 +14,3 @@ def test_splits_are_the_published_ones_and_those_of_the_files():
 def test_the_name_of_a_split_is_a_name():
     with pytest.raises(ValidationError):
         CocoCaptions(folder="x", files={"no/name": ("a.json",)})
-
-
-def test_other_data_are_written_as_captions():
-    (exporter,) = CocoCaptions.exporters()
-    assert type(exporter).__name__ == "CocoCaptions"

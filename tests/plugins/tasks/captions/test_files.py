@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kit import published
 from mmgen_tasks import CocoCaptions
 
 import mmgen.testing
@@ -26,11 +27,11 @@ def files(tmp_path):
 
 class TestCocoCaptions(mmgen.testing.DatasetSuite):
     @pytest.fixture(autouse=True)
-    def folder(self, files):
-        self.files = files
+    def write_files(self, tmp_path):
+        self.folder = published.coco_captions(tmp_path)
 
     def config(self):
-        return CocoCaptions(folder=self.files)
+        return CocoCaptions(folder=self.folder, images="images")
 
 
 def test_an_example_is_an_image_with_all_its_captions(files):

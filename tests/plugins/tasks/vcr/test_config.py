@@ -1,6 +1,6 @@
 """The field of a choice, which a multiple choice fills in every row."""
 
-from mmgen_tasks.vcr.config import MultipleChoice, Vcr, VcrTexts
+from mmgen_tasks.vcr.config import MultipleChoice
 from mmgen_text import Text
 
 
@@ -11,7 +11,3 @@ def test_an_input_reads_the_choice():
     assert choice.errors({"question": Text(fields=("question",))}) == (
         'needs an input that reads \'answer\'; add one of type "text" with fields = ["answer"]'
     )
-
-
-def test_texts_of_vcr_are_not_exported():
-    assert [exporter.name for exporter in Vcr.exporters()] == ["vcr"] and VcrTexts.exporters() == ()

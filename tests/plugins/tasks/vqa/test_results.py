@@ -13,6 +13,7 @@ from kit.results import (
     score,
 )
 from mmgen_tasks import VqaAccuracy, VqaAnswers
+from mmgen_tasks.vqa.results import number_or_text
 
 from mmgen.errors import DataError
 from mmgen.tensors import Example
@@ -89,3 +90,12 @@ def test_written_results_are_read_again(tmp_path):
 def test_missing_predictions_are_not_written():
     with pytest.raises(DataError, match="no prediction for '7'"):
         VqaAccuracy.result_files().write({}, [Example("7", {})])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("42", 42), ("007", "007"), ("", ""), ("-1", "-1"), ("٣", "٣"), ("1" * 18, int("1" * 18))]
+    + [(digits * "9", digits * "9") for digits in (19, 400, 5000)],
+)
+def test_a_number_stays_the_id_that_it_was(text, expected):
+    assert number_or_text(text) == expected

@@ -1,0 +1,94 @@
+"""Reads torch files of strangers: only tensors are read from their pickles, and none of their code runs."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import DataError, regular
+from ..files import foreign
+
+STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
+MAX_NAME = 500  # characters of a tensor's name
+IS_FOLDER = 0x10  # a bit of an entry of a zip archive
+
+
+def read_torch_file(path: Path) -> Any:
+    """The content of a torch file, tensors in tables. Raises DataError for any error of torch on a damaged file."""
+    if what := foreign(path, "torch", "zip"):
+        raise DataError(f"{path}: {what}")
+    try:
+        _check_zip(regular(path))
+        with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except DataError:
+        raise
+    except Exception as error:  # of any kind: from pickle, zip or torch
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if what := foreign(path, "torch"):  # a zip archive of something else
+            raise DataError(f"{path}: {what}") from None
+        if "hasRecord" in reason or "PytorchStreamReader" in reason:
+            reason = "parts of the torch file are missing"
+        if "eights only" in reason or "weights_only" in reason:  # torch's text advises to load the file anyway
+            reason = "contains pickled objects other than tensors; loading it could execute arbitrary code"
+        raise DataError(
+            f"{path}: damaged, or not a weights file: {reason[:200]}; download the file again, as safetensors if "
+            "available"
+        ) from None
+
+
+def _check_zip(path: Path) -> None:
+    """Raises DataError for a torch file with compressed entries: torch compresses none, and a small file could unpack
+    to more than fits into memory. Also for a wrong checksum, since torch compares none, for an archive behind other
+    bytes, where torch looks for the entries in those bytes, and for an entry marked as a folder, of which torch reads
+    nothing."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as file:
+            if min((entry.header_offset for entry in file.infolist()), default=0):
+                raise DataError(f"{path}: damaged: other bytes stand before the archive; download the file again")
+            if folder := next((entry.filename for entry in file.infolist() if entry.external_attr & IS_FOLDER), None):
+                raise DataError(f"{path}: damaged: {folder!r:.60} is marked as a folder; download the file again")
+            unpacked_size = sum(entry.file_size for entry in file.infolist())
+            if unpacked_size > path.stat().st_size:
+                raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")
+            if name := file.testzip():
+                raise DataError(f"{path}: damaged: checksum mismatch in '{name}'; download the file again")
+
+
+def named_tensors(content: Any, path: Path) -> dict[str, Tensor]:
+    """The named tensors of a file's content: of the table itself, or of the inner table that has them. Raises DataError
+    for damaged ones."""
+    if not isinstance(content, Mapping):
+        return {}
+    inner = next((content[key] for key in STATES if isinstance(content.get(key), Mapping)), content)
+    tensors = {
+        name: tensor.detach() for name, tensor in inner.items() if isinstance(name, str) and isinstance(tensor, Tensor)
+    }
+    if bad_name := next((name for name in tensors if not name.isprintable() or len(name) > MAX_NAME), None):
+        raise DataError(f"{path}: damaged: invalid tensor name {bad_name[:60]!r}; download the file again")
+    if oversized := next((name for name, tensor in tensors.items() if _has_missing_data(tensor)), None):
+        raise DataError(
+            f"{path}: damaged: '{oversized}' has shape {tuple(tensors[oversized].shape)} but fewer values; download "
+            "the file again"
+        )
+    return tensors
+
+
+def _has_missing_data(tensor: Tensor) -> bool:
+    """Whether the shape claims more values than are stored: a copy of the tensor would fill the memory."""
+    return not format_problem(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
+
+
+def format_problem(tensor: Tensor) -> str:
+    """Why a part cannot read a tensor directly; empty if it can."""
+    if tensor.layout != torch.strided:
+        return f"sparse ({str(tensor.layout).removeprefix('torch.')})"
+    if tensor.device.type != "cpu":  # everything else is loaded to the CPU
+        return f"without data (device '{tensor.device.type}')"
+    return f"quantised ({str(tensor.dtype).removeprefix('torch.')})" if tensor.is_quantized else ""
