@@ -77,7 +77,7 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
 
 
 def test_the_examples_are_those_that_the_docs_name():
-    assert PACKAGES == ["mmgen_audio", "mmgen_lora"]
+    assert PACKAGES == ["mmgen_audio", "mmgen_contrast", "mmgen_lora"]
     assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
@@ -100,8 +100,9 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 
 def test_their_recipes_hold(environment, folder):
-    done = environment.mmgen("check", *RECIPES, "../mmgen_lora/recipe.toml", cwd=folder / AUDIO.name)
-    assert done.stdout == "4 configurations in 3 recipes: no errors\n", done.stderr
+    rest = [f"../{name}/recipe.toml" for name in PACKAGES if name != AUDIO.name]
+    done = environment.mmgen("check", *RECIPES, *rest, cwd=folder / AUDIO.name)
+    assert done.stdout == "5 configurations in 4 recipes: no errors\n", done.stderr
 
 
 @pytest.mark.parametrize("set_up", ["masked", "causal", "rival"])

@@ -67,7 +67,6 @@ HANDED_ON = {  # functions that take **names and hand them on, since the names a
     "mmgen.testing.suite.seeded",  # those of any function that builds
     "mmgen.testing.writing.write",  # fields of Decoding, which checks them
     "mmgen.testing.writing.offered",
-    "mmgen.training.fsdp.forward",  # those of any layer
     "mmgen_bench.command.call",  # click's, of a command that it decorates
     "mmgen_pictures.embedder.forward",  # those of any input of features
     "mmgen_serve.command.serve",  # options of the command line, which are fields of Options

@@ -305,5 +305,4 @@ KINDS = {
     "choice": "a choice",
     "region": "a region",
     "boxes": "boxes",
-    "vectors": "vectors of its inputs",
 }
