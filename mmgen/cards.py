@@ -16,6 +16,7 @@ from pydantic import Field
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+MOST_JSON = 100  # characters of a value without a renderer
 Share = Annotated[float, Field(ge=0, le=1 + 1e-6)]  # slightly more than 1 after rounding
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Box = tuple[Finite, Finite, Finite, Finite]
@@ -110,5 +111,6 @@ def corners(box: Sequence[float]) -> str:
 
 
 def as_json(value: Any) -> str:
-    """The value of a prediction as one line of JSON, for predictions without a renderer."""
-    return json.dumps(value, ensure_ascii=False)
+    """The value of a prediction as a short line of JSON, for predictions without a renderer."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MOST_JSON else f"{text[: MOST_JSON - 1]}…"

@@ -25,7 +25,7 @@ from .settings import Config
 
 PROMPT = "prompt"  # the label of examples and queries, and of `tensors.Targets` (`mmgen.prompts`)
 Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
-Gives = Literal["text", "label", "choice", "region", "boxes", "vectors"]  # kinds of predictions
+Gives = str  # kind of predictions: "text", "label", "choice", "region", "boxes", or a plugin's own
 
 if TYPE_CHECKING:
     import click
@@ -211,9 +211,7 @@ class ObjectiveConfig(PartConfig):
     required_labels  names of the labels that examples must have
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
-    over_batch       whether its loss compares the rows of a whole batch (`objectives.BatchObjective`)
-    encodes_separately  whether it encodes every input alone, and predicts for an example with any of them: a query
-                     may then leave inputs out
+    over_batch       whether its loss compares the rows of a batch: an update then has one micro-batch
     exports_weights  whether another objective, with the key `init_from`, may start from its
                      `Objective.hidden_layer`
     """
@@ -224,7 +222,6 @@ class ObjectiveConfig(PartConfig):
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
     over_batch: ClassVar[bool] = False
-    encodes_separately: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="factor of its losses")

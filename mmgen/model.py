@@ -20,13 +20,10 @@ from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveC
 from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
 from .objectives import (
-    BatchObjective,
     EncodedInputs,
     Generator,
     Objective,
-    Sequencer,
     declaration_problem,
-    feature_problem,
     gradient_problem,
     loss_problem,
 )
@@ -38,7 +35,6 @@ from .sequence import Part, Prefix, lay_out, packed, segment_problem, sharing_pr
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 EMBEDDERS = "embedders."  # before the input's name, in the names of its parameters
-Gradients = Mapping[str, Mapping[str, Tensor]]  # objective -> name of a feature -> (B, ...)
 
 
 class Embedders(nn.ModuleDict):
@@ -100,9 +96,9 @@ class Model(nn.Module):
             raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
-        self.check_gradients = True  # of each objective's first loss; off if other tensors stand for the parameters
         self._traced: set[str] = set()  # objectives whose gradients have been checked
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
+        self.over_batch: frozenset[str] = frozenset()  # objectives whose losses compare the rows of a batch
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
 
@@ -133,72 +129,27 @@ class Model(nn.Module):
         """The dtype of the weights; mixed precision keeps them in float32."""
         return next(self.parameters()).dtype
 
-    def forward(self, batch: Batch, through: Gradients | None = None) -> Loss:
-        """The losses of a batch. `through`: gradients of losses over the whole batch by the features of these rows;
-        such losses are then left out of the sums."""
+    def forward(self, batch: Batch) -> Loss:
+        """The losses of a batch."""
         sums: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
         slots = None
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
-        features = self._batch_features(cached, batch)  # first, so that random draws do not depend on other objectives
         for name, targets in batch.targets.items():
             objective, part = self.objective(name), self._qualified(name)
-            if through is not None and name in features:
-                if name not in self._traced and (floating := _with_gradient(features[name])):
-                    if problem := gradient_problem(objective, floating, self.parameters()):
-                        raise PluginError(f"{part}: {problem}")
-                    self._traced.add(name)
-                continue
             with part_calls(part, "forward"):
-                loss = (
-                    self._compare_features(objective, features[name])
-                    if name in features
-                    else objective(cached, batch, targets)
-                )
+                loss = objective(cached, batch, targets)
             if problem := loss_problem(loss, objective.reader.losses):
                 raise PluginError(f"{part}: {problem}")
-            if self.check_gradients and torch.is_grad_enabled() and name not in self._traced:
+            if torch.is_grad_enabled() and name not in self._traced:
                 counted = [loss.sums[loss_name] for loss_name, count in targets.counts.items() if count]
                 if counted and (problem := gradient_problem(objective, counted, self.parameters())):
                     raise PluginError(f"{part}: {problem}")
                 self._traced |= {name} if counted else set()
             sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
+            weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
             slots = loss.slots if slots is None else slots
-        for name in batch.targets:
-            losses = self.objective(name).reader.losses
-            weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in losses}
-        return Loss(sums, slots, batch.counts, weights, None if through is None else _pass_gradients(features, through))
-
-    def features(self, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
-        """The features of the batch's objectives that compare rows: objective -> name -> (B, ...). Random draws are
-        those of `forward`."""
-        return self._batch_features(_EncodeOnce(self) if len(batch.targets) > 1 else self, batch)
-
-    def compare(self, name: str, features: Mapping[str, Tensor]) -> Loss:
-        """The losses of an objective that compares rows, over these features. `sums` have the reader's names."""
-        objective, part = self.objective(name), self._qualified(name)
-        with part_calls(part, "compare"):
-            loss = self._compare_features(objective, features)
-        if problem := loss_problem(loss, objective.reader.losses):
-            raise PluginError(f"{part}: {problem}")
-        return loss
-
-    def _batch_features(self, model: Sequencer, batch: Batch) -> dict[str, Mapping[str, Tensor]]:
-        features: dict[str, Mapping[str, Tensor]] = {}
-        for name, targets in batch.targets.items():
-            if isinstance(objective := self.objective(name), BatchObjective):
-                part = self._qualified(name)
-                with part_calls(part, "features"):
-                    values = objective.features(model, batch, targets)
-                if problem := feature_problem(values, batch.size):
-                    raise PluginError(f"{part}: {problem}")
-                features[name] = {key: v.float() if v.is_floating_point() else v for key, v in values.items()}
-        return features
-
-    @staticmethod
-    def _compare_features(objective: Objective, features: Mapping[str, Tensor]) -> Loss:
-        assert isinstance(objective, BatchObjective)  # the only ones with features
-        return Loss(objective.compare(features))
+        return Loss(sums, slots, batch.counts, weights)
 
     def _qualified(self, name: str) -> Qualified:
         return Qualified(name, "generator" if name == "generator" else "objective", self.objective(name))
@@ -374,21 +325,10 @@ def compose(
     if generator is not None:
         model.decoding = generator.decoding()
     model.vocabularies = objectives.vocabularies if objectives else {}
-    model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
+    configs = objectives.configs if objectives else {}
+    model.weights = {name: config.weight for name, config in configs.items() if config.weight != 1}
+    model.over_batch = frozenset(name for name, config in configs.items() if config.over_batch)
     return model
-
-
-def _with_gradient(features: Mapping[str, Tensor]) -> list[Tensor]:
-    """Those of the features that may have a gradient."""
-    return [value for value in features.values() if value.is_floating_point()]
-
-
-def _pass_gradients(features: Mapping[str, Mapping[str, Tensor]], gradients: Gradients) -> Tensor:
-    """() a term whose gradient is that of the losses whose gradients by these features are given."""
-    products = [
-        (features[name][key] * gradient).sum() for name, by_key in gradients.items() for key, gradient in by_key.items()
-    ]
-    return torch.stack(products).sum() if products else torch.zeros(())
 
 
 class _EncodeOnce:

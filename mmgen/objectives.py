@@ -295,34 +295,13 @@ class Objective(Part, abc.ABC):
 
     @abc.abstractmethod
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        """The sum of every loss that the reader counts. A row's loss must not depend on the other rows."""
+        """The sum of every loss that the reader counts. A row's loss must not depend on the other rows, unless the
+        config has `over_batch`."""
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         """One prediction for each of `batch.ids`: a value, JSON of the kind that the config `gives`, and a score, its
         confidence. `targets`: of `TargetReader.ask`. Only for objectives that give something."""
         raise NotImplementedError(f"{type(self).__name__} does not make predictions")
-
-
-class BatchObjective(Objective):
-    """An objective whose loss compares the rows of a whole batch, as a contrastive loss does; its config has
-    `over_batch = True`.
-
-    An update computes the features of all its micro-batches in all processes first, then the loss, and then the
-    gradients through the features, a micro-batch at a time (Gao et al., 2021, "Scaling deep contrastive learning batch
-    size under memory limited setup"). So micro-batches, processes and lack of memory do not change the loss, as for
-    other objectives. Validation compares `batch_size` pairs at a time, in the order of the data."""
-
-    @abc.abstractmethod
-    def features(self, model: Sequencer, batch: Batch, targets: Targets) -> Mapping[str, Tensor]:
-        """What the loss compares, by name: (B, ...), one for each row. Whole numbers, such as ids, have no gradient. A
-        row's features do not depend on other rows, and have the same shape in every batch."""
-
-    @abc.abstractmethod
-    def compare(self, features: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The sum () of every loss that the reader counts, over rows (n, ...) of one source of the data."""
-
-    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        return Loss(self.compare(self.features(model, batch, targets)))
 
 
 class Generator(Objective):
@@ -392,9 +371,6 @@ def declaration_problem(
         return f"reader is {describe_value(reader)}; expected a mmgen.objectives.{expected.__name__}"
     if isinstance(config, GeneratorConfig) or isinstance(objective, Generator):
         return ""
-    if config.over_batch != isinstance(objective, BatchObjective):
-        article = "not a" if config.over_batch else "a"
-        return f"over_batch is {config.over_batch}, but {name} is {article} BatchObjective; change one of the two"
     return (
         _prediction_problem(config, name, type(objective).predict is not Objective.predict)
         or _rows_problem(config, reader)
@@ -431,16 +407,6 @@ def _hiding_problem(
         return f"hides the input '{unable[0]}', whose reader cannot hide anything (its `hides` is None)"
     if declared != hides:
         return f"the config's hidden() returns {declared}, but the reader hides {hides}; they must name the same inputs"
-    return ""
-
-
-def feature_problem(features: Any, rows: int) -> str:
-    """What is wrong with the result of `BatchObjective.features` for B = `rows` rows; empty if nothing is."""
-    if not isinstance(features, Mapping) or not features:
-        return f"features gives {describe_value(features)}, not tensors by name"
-    for name, value in features.items():
-        if not isinstance(value, Tensor) or not value.ndim or len(value) != rows:
-            return f"features gives {describe_value(value)} for '{name}', not a tensor of {rows} rows"
     return ""
 
 

@@ -267,15 +267,12 @@ class Loss:
     slots    (2,) `Slots.counts` of the encoded rows, from which the share of padding follows
     counts   name -> number of items in the sum (`Batch.counts`); set by the model, like `weights`
     weights  name -> factor of the loss, if it is not 1
-    through  () a term whose gradient is that of losses over the whole batch (`objectives.BatchObjective`); its value
-             means nothing
     """
 
     sums: Mapping[str, Tensor]
     slots: Tensor | None = None
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
-    through: Tensor | None = None
 
     @property
     def mean(self) -> Tensor:
@@ -324,9 +321,10 @@ class Prediction:
     choice  {"choice": index, "probabilities": [the probability of each choice]}
     region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": region}; of several pictures also "picture"
     boxes   a list of such boxes, the most probable first
-    vectors {input: vector of length 1} for the two inputs that are compared
 
-    score   confidence: the probability of the prediction; of vectors, their cosine similarity
+    A plugin's own kind may have any JSON.
+
+    score   confidence: the probability of the prediction
     """
 
     id: str

@@ -119,7 +119,7 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
 
 
 def test_the_examples_are_those_that_the_docs_name():
-    assert PACKAGES == ["mmgen_audio", "mmgen_lora", "mmgen_rivals"]
+    assert PACKAGES == ["mmgen_audio", "mmgen_contrast", "mmgen_lora", "mmgen_rivals"]
     assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
@@ -144,7 +144,7 @@ def test_they_stand_beside_everybody_else(environment, folder):
 def test_their_recipes_hold(environment, folder):
     recipes = [path for name in PACKAGES for path in (folder / name).glob("*.toml") if path.name != "pyproject.toml"]
     done = environment.mmgen("check", *map(str, recipes), cwd=folder)
-    assert done.stdout == "9 configurations in 5 recipes: no errors\n", done.stderr
+    assert done.stdout == "10 configurations in 6 recipes: no errors\n", done.stderr
 
 
 @pytest.mark.parametrize("set_up", ["masked", "causal", "rival"])

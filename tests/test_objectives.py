@@ -1,9 +1,9 @@
-"""Objectives: what is wrong with a loss, features or gradients, and layers that start from others."""
+"""Objectives: what is wrong with a loss or gradients, and layers that start from others."""
 
 import torch
 from torch import nn
 
-from mmgen.objectives import feature_problem, gradient_problem, loss_problem, published_layer
+from mmgen.objectives import gradient_problem, loss_problem, published_layer
 from mmgen.tensors import Loss
 
 
@@ -19,12 +19,6 @@ def test_a_loss_has_a_sum_for_every_count():
     for wrong in (Loss({"words": total}), Loss({"words": torch.zeros(2)}), total):
         names = ["words", "other"] if wrong is not total else ["words"]
         assert loss_problem(wrong, names).endswith(f", not a Loss with a sum () for {', '.join(map(repr, names))}")
-
-
-def test_features_have_a_row_for_every_row_of_the_batch():
-    assert feature_problem({"image": torch.zeros(3, 2)}, 3) == ""
-    assert feature_problem({}, 3).endswith(", not tensors by name")
-    assert feature_problem({"image": torch.zeros(2, 2)}, 3).endswith(" for 'image', not a tensor of 3 rows")
 
 
 def test_a_loss_reaches_only_what_is_trained():

@@ -1,8 +1,7 @@
-"""The command `mmgen predict`: predict and print a label, a choice, a region, boxes or vectors; result files."""
+"""The command `mmgen predict`: predict and print a label, a choice, a region or boxes; result files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,11 +61,8 @@ def predict(
     out: Path | None,
     shard: str | None,
 ) -> None:
-    """Predict labels, choices, regions, boxes or vectors with the model in the run folder RUN. SOURCES are images,
-    folders of images, or JSONL files whose fields are inputs. --input also gives inputs.
-
-    A step that compares pictures and texts ranks the queries, the most similar first: give a folder of pictures, and
-    the text as --input.
+    """Predict labels, choices, regions or boxes with the model in the run folder RUN. SOURCES are images, folders of
+    images, or JSONL files whose fields are inputs. --input also gives inputs.
 
     With --as, predict for a full split of RUN's data, or for an export of --data RECIPE, and write the result file that
     the task's evaluation reads.
@@ -85,15 +81,7 @@ def predict(
         raise MmgenError("--data, --split, and --step more than once, require --as; without --as, give one --step")
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, or --input NAME=VALUE")
-    compared: list[Mapping[str, Any]] = []  # answers that are ranked once all are there
-
-    def show(line: Mapping[str, Any], kind: str) -> None:
-        if kind == "vectors" and "error" not in line and len(line["value"]) > 1:
-            compared.append(line)
-        else:
-            _print_prediction(line, kind)
-
-    output = choose_output(show, out, shard)
+    output = choose_output(_print_prediction, out, shard)
     quiet()
     from ..inference.load import check_query, load_for
     from ..inference.query import named_values, read_sources, refuse_overwriting
@@ -107,8 +95,6 @@ def predict(
         return load_for(run, queries, step, sets, writes=False), None
 
     answer_all(queries, begin, ("predicting", "predicted"), output)
-    for line in sorted(compared, key=lambda line: -line["score"]):
-        tell(f"{line['score']:7.4f}  {line['id']}")
 
 
 def _write_result_file(
@@ -150,7 +136,9 @@ def _print_prediction(line: Mapping[str, Any], kind: str) -> None:
         else:
             lines = FORMATS[kind](value, score)
     except (LookupError, TypeError, ValueError, AttributeError):  # a plugin's own kind, or its own form of value
-        lines = [f"{score:6.1%}  {json.dumps(value)}"]
+        from ..cards import as_json
+
+        lines = [f"{score:6.1%}  {as_json(value)}"]
     for text in lines:
         tell(f"    {text}")
 
@@ -183,14 +171,9 @@ def _format_boxes(value: Any, score: float) -> list[str]:
     return lines + [f"{'':6}  and {len(value) - SHOWN} more"] * (len(value) > SHOWN)
 
 
-def _format_vectors(value: Any, score: float) -> list[str]:
-    return [f"a vector of {len(vector)} numbers for '{name}'; --out FILE writes them" for name, vector in value.items()]
-
-
 FORMATS: Mapping[str, Callable[[Any, float], list[str]]] = {
     "label": _format_label,
     "choice": _format_choice,
     "region": _format_region,
     "boxes": _format_boxes,
-    "vectors": _format_vectors,
 }

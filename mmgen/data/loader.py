@@ -40,7 +40,7 @@ class MicroBatches(torch.utils.data.Dataset):
         self.places = [
             (update, micro)
             for update in range(start, len(plan))
-            for micro in share(plan.updates.micro_batches(update), rank, world)
+            for micro in range(rank, plan.updates.micro_batches(update), world)
         ]
 
     def __len__(self) -> int:
@@ -56,17 +56,12 @@ class MicroBatches(torch.utils.data.Dataset):
             return update, micro, error
 
 
-def share(micros: int, rank: int, world: int) -> list[int]:
-    """The micro-batches of an update for one process. A process without any repeats the last (with weight zero), since
-    every process must take part in the averaging of gradients."""
-    return list(range(rank, micros, world)) or [micros - 1]
-
-
 def updates(
     micro_batches: MicroBatches, *, workers: int = 0, pin: bool = False
 ) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
-    """(update, its micro-batches with their numbers) for one process, to the end of the plan. Raises the readers'
-    MmgenError, with the same message for any number of workers."""
+    """(update, its micro-batches with their numbers) for one process, to the end of the plan; a process has none of an
+    update with fewer micro-batches than processes. Raises the readers' MmgenError, with the same message for any number
+    of workers."""
     loader = DataLoader(
         micro_batches,
         batch_size=None,
@@ -80,12 +75,13 @@ def updates(
     for update, micro, batch in loader:
         if isinstance(batch, MmgenError):
             raise batch
-        if update != current:
+        while current < update:
             yield current, gathered
-            current, gathered = update, []
+            current, gathered = current + 1, []
         gathered.append((micro, batch))
-    if gathered:
-        yield current, gathered
+    for number in range(current, len(micro_batches.plan)):
+        yield number, gathered
+        gathered = []
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..configs import DatasetConfig
 from ..decoding import Decoding, DecodingConfig
@@ -333,22 +332,3 @@ def _count_slots(embedder: Embedder, items: Sequence[Any], place: Qualified, wid
     if problem := segment_problem(segment, len(items), width):
         raise PluginError(f"{place}: {problem}")
     return cast("list[int]", segment.mask.sum(1).tolist())
-
-
-class CollectiveError(RuntimeError):
-    """A part calls a collective operation while it computes a loss."""
-
-
-class NoCollectives(TorchDispatchMode):
-    """While active, a collective operation of torch.distributed raises CollectiveError. Processes have different
-    numbers of micro-batches, so it would wait for ever."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace in ("c10d", "_c10d_functional"):
-            name = func.__name__.partition(".")[0].rstrip("_")
-            raise CollectiveError(
-                f"{name} of torch.distributed would wait for ever, since processes have "
-                "different numbers of micro-batches; to compare all rows of a batch, derive from "
-                "mmgen.objectives.BatchObjective and set over_batch = True"
-            )
-        return func(*args, **(kwargs or {}))

@@ -6,6 +6,7 @@ import bisect
 import itertools
 import math
 import random
+import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .stream_plan import StreamUpdates
 
 CACHED_LENGTHS = 100_000  # row lengths in memory; at least those of one epoch
+ONE_MICRO_BATCH = sys.maxsize  # as `micro_batch_size`: a micro-batch has all of an update's examples of its source
 SLACK = 1.25  # slots of a micro-batch, at most, relative to the average for its pairs
 
 

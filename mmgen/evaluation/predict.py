@@ -1,4 +1,4 @@
-"""Predict values other than texts (labels, choices, regions, vectors) for examples or a split, over all processes."""
+"""Predict values other than texts (labels, choices, regions) for examples or a split, over all processes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Answer:
 
     id          the id of the query
     texts       the texts of a step that writes, best first
-    prediction  the prediction of a step that predicts a label, a choice, a region, boxes or vectors
+    prediction  the prediction of a step that predicts a label, a choice, a region or boxes
     remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, a picture unlike all
                 pictures of the run
     choices     of a step that predicts a choice: the texts to choose from, if the query has them

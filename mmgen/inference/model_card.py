@@ -304,5 +304,4 @@ KINDS = {
     "choice": "a choice",
     "region": "a region",
     "boxes": "boxes",
-    "vectors": "vectors of its inputs",
 }

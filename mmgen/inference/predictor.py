@@ -82,7 +82,8 @@ class Predictor:
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         if self.kind == "text" and not model.has_generator:
             raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
-        self._collators: dict[tuple[str, ...], Collator] = {}  # by the inputs of queries
+        objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
+        self._collate = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
 
     def __repr__(self) -> str:
@@ -173,7 +174,7 @@ class Predictor:
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer: ...
 
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer | list[Answer]:
-        """Predict a label, a choice, a region, boxes or vectors (a step that writes gives one text): `Answer.value` and
+        """Predict a label, a choice, a region or boxes (a step that writes gives one text): `Answer.value` and
         `Answer.score`. Parameters and errors are those of `ask`."""
         return self._answer_call(query, inputs, None, batch_size)
 
@@ -224,7 +225,7 @@ class Predictor:
     def slots(self, prepared: Prepared) -> float:
         """About how many slots the input of a query takes; 0 for one that cannot be read."""
         read = prepared.read
-        return self._collator(_inputs_of(read)).prefix(read.rows[0].example) if read and read.rows else 0
+        return self._collate.prefix(read.rows[0].example) if read and read.rows else 0
 
     def prepare(self, query: Query | Example) -> Prepared:
         """Resolve a query to an example, and read its inputs once."""
@@ -237,7 +238,7 @@ class Predictor:
             else:
                 Query(query.id, {**query.inputs, **query.labels}).check()
                 example = query
-            read = self._collator(tuple(bound.inputs) if bound and self.names.separate else None).read(example)
+            read = self._collate.read(example)
         except DataError as error:
             return Prepared(Answer(query.id, error=self._error_message(error, bound)))
         except (PluginError, *UNREADABLE) as error:
@@ -270,24 +271,13 @@ class Predictor:
                         values += [(name, element, query) for element in (elements if several else [value])]
         return self.features.extracted(values)
 
-    def _collator(self, inputs: tuple[str, ...] | None = None) -> Collator:
-        """The collator of queries with these inputs, by default with all."""
-        names = inputs or tuple(self.names.inputs)
-        if names not in self._collators:
-            objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
-            self._collators[names] = Collator(self.model, names, objectives, predicting=True)
-        return self._collators[names]
-
     @torch.inference_mode()
     def _compute_outcomes(
         self, examples: Sequence[ReadExample], options: DecodingConfig
     ) -> Sequence[list[Generation] | Prediction | str]:
         """Texts, a prediction or an error message for each example."""
-        groups = [list(group) for _, group in itertools.groupby(examples, key=_inputs_of)]
-        if len(groups) > 1:
-            return [outcome for group in groups for outcome in self._compute_outcomes(group, options)]
         try:
-            batch = self._collator(_inputs_of(examples[0])).batch(examples)
+            batch = self._collate.batch(examples)
         except (DataError, PluginError, *UNREADABLE) as error:
             if len(examples) > 1:  # one example cannot be read; answer each separately
                 return [outcome for example in examples for outcome in self._compute_outcomes([example], options)]
@@ -476,10 +466,6 @@ def _check_count(n: object) -> None:
         raise DataError("n must be a positive integer")
     if n > MOST_TEXTS:
         raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
-
-
-def _inputs_of(example: ReadExample) -> tuple[str, ...]:
-    return tuple(example.rows[0].items) if example.rows else ()
 
 
 def _unreadable_message(names: str, error: Exception) -> str:

@@ -42,7 +42,6 @@ class StepNames:
 
     inputs    the step's inputs
     required  the inputs that a query must give; the objective that predicts fills the other inputs
-    separate  whether one of them is enough (`ObjectiveConfig.encodes_separately`)
     labels    the labels that a query may give (the choices, the phrase)
     optional  optional field -> config of the input that reads the field
     known     all names that a query to the run may use
@@ -60,7 +59,6 @@ class StepNames:
         objective = _predicting_objective(recipe, step)
         self.filled = frozenset(objective.provides() if objective else ())
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
-        self.separate = objective is not None and objective.encodes_separately
         self.labels = tuple(name for name in _query_labels(recipe, step) if name not in fields)
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         inputs = self.inputs.items()
@@ -95,7 +93,6 @@ class StepNames:
         missing = [
             name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
-            if name in values or not (self.separate and values)
             for field_ in self.inputs[name].fields
             if field_ not in values.get(name, {})
         ]

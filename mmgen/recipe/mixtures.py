@@ -48,12 +48,6 @@ def mixture_errors(
             why = config.errors(inputs) or "no data set has all inputs that it reads"
             yield ("steps", name, "objectives"), f"no data set of the step trains '{objective}': {why}"
     yield from _share_errors(name, step, sources)
-    if step.training.shard and len(sources) > 1:
-        yield (
-            ("steps", name, "training", "shard"),
-            "a sharded model cannot train on several data sets, whose micro-batches differ between processes; set "
-            "shard = false for this step",
-        )
     yield from _evaluate_errors(name, step, sources, objectives, data)
 
 

@@ -10,6 +10,7 @@ from ..configs import PROMPT, GeneratorConfig, ObjectiveConfig
 from ..errors import did_you_mean
 from .mixtures import Wrong, mixture_errors
 from .tables import GENERATOR, SourceConfig, Step
+from .training import Training
 
 
 def objective_errors(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -28,6 +29,7 @@ def objective_errors(name: str, step: Step, built: Mapping[str, Any]) -> Iterato
     trained = {objective: config for objective in step.objectives if (config := known.get(objective)) is not None}
     objectives = {key: config for key, config in trained.items() if isinstance(config, ObjectiveConfig)}
     data = built.get("data")
+    yield from _split_updates(name, step, objectives, built["training"])
     if isinstance(step.data, tuple):
         yield from mixture_errors(name, step, inputs, objectives, data)
     for default in [*step.data_sets[:1], *([data] if data is not None else [])][:1]:
@@ -127,22 +129,32 @@ def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
             )
 
 
+def _split_updates(
+    name: str, step: Step, objectives: Mapping[str, ObjectiveConfig], base: Training | None
+) -> Iterator[Wrong]:
+    """What would split the updates of a step, if one of its objectives has `over_batch`. `base`: [training]."""
+    over_batch = next((objective for objective, config in objectives.items() if config.over_batch), None)
+    if over_batch is None:
+        return
+    size, pairs = step.training.micro_batch_size, step.training.batch_size
+    if size is not None and size < pairs:
+        table = ("training",) if base is not None and base.micro_batch_size == size else ("steps", name, "training")
+        yield (
+            (*table, "micro_batch_size"),
+            f"must be at least batch_size ({pairs}), not {size}, since '{over_batch}' of step '{name}' compares all "
+            "pairs of an update; raise it, or lower batch_size",
+        )
+    if len(step.data_sets) > 1:
+        yield (
+            ("steps", name, "data"),
+            f"must be one data set, since '{over_batch}' compares all pairs of an update; use a step for each data set",
+        )
+
+
 def unsupported_training(built: Mapping[str, Any]) -> Iterator[Wrong]:
     """Training settings that an objective or the backbone does not support, once for [training] and once for each
     step's own."""
     backbone, base = built.get("backbone"), built["training"]
-    for name, step in (built["steps"] or {}).items():
-        over_batch = [
-            objective
-            for objective in (step.objectives if step is not None and step.training.shard else ())
-            if getattr((built["objectives"] or {}).get(objective), "over_batch", False)
-        ]
-        if over_batch:
-            yield (
-                ("steps", name, "objectives"),
-                f"'{over_batch[0]}' compares the rows of a whole batch, which training.shard does not support; set "
-                f"steps.{name}.training.shard = false",
-            )
     if backbone is None or base is None:
         return
     for key, verb in (("gradient_checkpointing", "recompute"), ("torch_compile", "compile")):

@@ -16,7 +16,7 @@ INSTEAD_OF = {
     "epochs": "updates",
     "updates": "epochs",
 }  # a layer that sets one key deletes the other of lower layers
-NO_RESULT = ("num_workers", "checkpoint_every", "shard")  # keys that change no result
+NO_RESULT = ("num_workers", "checkpoint_every")  # keys that change no result
 Share = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0)]
 Epochs = Annotated[float, Field(gt=0)]
@@ -131,20 +131,6 @@ class Training(Config):
     num_workers: int = Field(
         0, ge=0, le=256, description="processes that prepare batches; the number does not change the result"
     )
-    shard: bool = Field(
-        False,
-        description="shard weights, gradients and optimiser state over the processes (FSDP), for encoders too large "
-        "for one GPU",
-    )
-
-    @field_validator("shard")
-    @classmethod
-    def _not_compiled(cls, value: bool, info: ValidationInfo) -> bool:
-        if value and info.data.get("torch_compile"):
-            raise ValueError("cannot be used with torch_compile = true; set only one of the two")
-        if value and info.data.get("metric_for_best_model"):
-            raise ValueError("cannot be used with metric_for_best_model; set only one of the two")
-        return value
 
     @field_validator("epochs")
     @classmethod

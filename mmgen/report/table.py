@@ -30,7 +30,6 @@ PLURAL = {
     "choice": "choices",
     "region": "regions",
     "boxes": "boxes",
-    "vectors": "vectors",
 }
 MOST_COLUMNS = 4  # in a note on scores below chance
 log = logging.getLogger("mmgen")
@@ -99,7 +98,7 @@ def _table_title(recipe: Recipe, step: str, dataset: Dataset) -> str:
     predicts = recipe.predicts(step)
     if recipe.writes(step) or predicts is None:
         return ""
-    return f"{PLURAL[predicts[1]]}, data '{data_name(recipe, step, dataset)}'"
+    return f"{PLURAL.get(predicts[1], predicts[1])}, data '{data_name(recipe, step, dataset)}'"
 
 
 def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:

@@ -19,7 +19,6 @@ FILE = "predictions.jsonl"
 LINE = TypeAdapter(Prediction)
 
 Box = Annotated[list[float], Field(min_length=4, max_length=4)]
-Vectors = Annotated[dict[str, Annotated[list[float], Field(min_length=1)]], Field(min_length=2, max_length=2)]
 
 
 @dataclass(frozen=True)
@@ -49,20 +48,19 @@ VALUES: dict[str, TypeAdapter[Any]] = {
     "choice": TypeAdapter(Choice),
     "region": TypeAdapter(Region),
     "boxes": TypeAdapter(list[Box]),
-    "vectors": TypeAdapter(Vectors),
 }  # kind of prediction -> its values, as `mmgen.tensors.Prediction` has them
 
 
 def read(folder: Path, kind: Gives | None = None) -> list[Prediction]:
-    """The prediction of each example, checked against `kind` if given. Raises RunError for a missing or damaged
-    file."""
+    """The prediction of each example, checked against `kind` if it is in `VALUES`. Raises RunError for a missing or
+    damaged file."""
     path = folder / FILE
     text = text_of(path)
     predictions = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
         with _damage_as_error(f"{path}:{number}: damaged"):
             prediction = LINE.validate_json(line)
-        if kind is not None:
+        if kind in VALUES:
             with _damage_as_error(f"{path}:{number}: damaged: not a valid {kind}"):
                 VALUES[kind].validate_python(prediction.value)
         predictions.append(prediction)

@@ -8,12 +8,12 @@ step, update, micro-batch), so neither a resume nor another number of processes 
 An update that runs out of memory is repeated with every micro-batch cut in two, in all processes. A half draws its
 dropout from (seed, step, update, micro-batch, half), so the gradient is that of the same loss with other dropout;
 without dropout the gradient is the same. The rest of the step uses the smaller micro-batches; the log (`halved`) and
-the checkpoint record it.
+the checkpoint record it. An update whose loss compares all its rows (`ObjectiveConfig.over_batch`) has one micro-batch,
+which is never cut.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +21,6 @@ import torch
 from accelerate.utils.memory import clear_device_cache
 from torch import Tensor, nn
 
-from ..data.part_checks import NoCollectives
 from ..data.plan import Plan
 from ..data.seeds import draw_from
 from ..data.sources import DataStream
@@ -31,8 +30,6 @@ from ..tensors import Batch, Example, Loss
 from .checkpoint import Cursor
 from .context import StepContext
 from .distributed import all_reduce_sum, any_rank
-from .fsdp import too_large
-from .whole_batch import Compared, Rows, WholeBatch, compare, gather
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
 Cell = tuple[int, str]  # (number of a source, name of one of its losses)
@@ -51,10 +48,15 @@ class Means:
 
 @dataclass(frozen=True)
 class Material:
-    """The training data of a step: `plan` says which of the streams' examples an update takes."""
+    """The training data of a step.
+
+    plan        which of the streams' examples an update takes
+    over_batch  the objective whose loss compares all rows of an update, if there is one
+    """
 
     plan: Plan
     streams: Sequence[DataStream]
+    over_batch: str = ""
 
     @property
     def cells(self) -> list[Cell]:
@@ -88,18 +90,12 @@ class Material:
         for piece, examples in enumerate(self.cut(number, micro, times)):
             yield (micro, piece, times), stream.batch(examples)
 
-    def passes(self, number: int, times: int, world: int) -> int:
-        """The largest number of forward passes that a process makes in an update."""
-        pieces = [len(self.cut(number, micro, times)) for micro in range(self.plan.updates.micro_batches(number))]
-        return max(sum(pieces[rank::world]) for rank in range(world))
-
 
 class Accumulator:
     """Adds up the gradients of a step's updates.
 
-    loss      the losses of a batch on this process's device; its second argument is that of `Model.forward`
+    loss      the losses of a batch on this process's device
     learning  the trainable parameters, by name
-    sharded   whether processes hold slices of them, whose gradients FSDP sums (see `fsdp`)
     slots     (2,) real slots of the rows so far, and slots encoded with padding; 0 for generators that do not count
               them
     """
@@ -109,39 +105,27 @@ class Accumulator:
         context: StepContext,
         material: Material,
         cursor: Cursor,
-        loss: Callable[..., Loss],
+        loss: Callable[[Batch], Loss],
         learning: Mapping[str, nn.Parameter],
-        sharded: bool,
-        whole_batch: WholeBatch | None = None,
     ) -> None:
         self.context, self.material, self.cursor = context, material, cursor
-        self.loss, self.learning, self.sharded, self.whole_batch = loss, learning, sharded, whole_batch
-        self.accelerator = context.accelerator
-        self.unchecked = self.accelerator.num_processes > 1 and not sharded  # whether a loss may call a collective
+        self.loss, self.learning, self.accelerator = loss, learning, context.accelerator
         self.slots = torch.zeros(2, dtype=torch.int64, device=self.accelerator.device)
 
     def gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[Losses, Means, bool]:
         """Compute the gradients of an update's loss over all processes, in `parameter.grad`. Returns this process's
-        losses, the means over all processes, and whether `stop()` was true in any process. Raises RunError if a single
-        pair does not fit into memory."""
-        spare = micros[-1]
-        if self.accelerator.process_index >= self.material.plan.updates.micro_batches(number):
-            micros = ()  # fewer micro-batches than processes
+        losses, the means over all processes, and whether `stop()` was true in any process. Raises RunError if the
+        smallest micro-batch does not fit into memory."""
         counts = self._counts_of_update(number, micros)
         while True:
-            result = self._backward_pass(number, micros, spare, counts)
+            result = self._backward_pass(number, micros, counts)
             mine = [parameter.grad is not None for parameter in self.learning.values()]
             stopping, again, *anywhere = any_rank(self.accelerator, [stop(), result is None, *mine])
             if result is not None and not again:
                 break
             self._halve_micro_batches(number, micros, failed=result is None)
-        self.unchecked = False
         losses, totals = result
-        reached = [
-            parameter
-            for parameter, has in zip(self.learning.values(), anywhere, strict=True)
-            if has and not self.sharded
-        ]
+        reached = [parameter for parameter, has in zip(self.learning.values(), anywhere, strict=True) if has]
         gradients = []
         for parameter in reached:
             if parameter.grad is None:
@@ -173,106 +157,36 @@ class Accumulator:
             local_counts = together.tolist()
         return {name: count for name, count in zip(names, local_counts, strict=True) if count}
 
-    def _backward_pass(
-        self, number: int, micros: Micros, spare: tuple[int, Batch], counts: Mapping[Cell, float]
-    ) -> tuple[Losses, Tensor] | None:
+    def _backward_pass(self, number: int, micros: Micros, counts: Mapping[Cell, float]) -> tuple[Losses, Tensor] | None:
         """The losses of this process's micro-batches, and their sums in float64: the training loss, then every cell of
-        `counts`. None if memory runs out. With a sharded model every process makes the same number of passes: those
-        with fewer micro-batches pass `spare` with weight 0; out of memory raises RunError, since the other processes
-        wait in the middle of a pass."""
+        `counts`. None if memory runs out."""
         losses: Losses = []
         totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=self.accelerator.device)
-        # `fully_shard` averages gradients over processes; the sum is needed
-        scale = self.accelerator.num_processes if self.sharded else 1
         slots, whole_counts = self.slots.clone(), _by_name(counts)
-        compared = self._compare_whole_batch(number, micros, whole_counts)
-        if compared is None:
-            return None
-        if self.accelerator.is_main_process:
-            values = [compared.mean, *(float(compared.sums.get(cell, 0.0)) for cell in counts)]
-            totals += torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
         try:
             for micro, full_batch in micros:
-                for place, batch in self._pieces_on_device(number, micro, full_batch):
-                    with self._no_collectives():
-                        loss = (
-                            self.loss(batch, compared.gradients.get(place, {}))
-                            if compared.gradients
-                            else self.loss(batch)
-                        )
+                for batch in self._pieces_on_device(number, micro, full_batch):
+                    loss = self.loss(batch)
                     mean = loss.over(whole_counts).to(self.accelerator.device)
-                    descent = mean if loss.through is None else mean + loss.through
-                    if descent.requires_grad:  # a batch without any count has no gradient
-                        self.accelerator.backward(descent * scale if self.sharded else descent)
+                    if mean.requires_grad:  # a batch without any count has no gradient
+                        self.accelerator.backward(mean)
                     losses.append((batch, mean.detach()))
                     batch_source, zero = self.material.source(number, micro), torch.zeros_like(mean)
                     sums = [loss.sums.get(name, zero) if of == batch_source else zero for of, name in counts]
                     totals += torch.stack([value.detach().double() for value in (mean, *sums)])
                     slots += 0 if loss.slots is None else loss.slots
-            self._keep_up(number, spare, len(losses), whole_counts)
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            if self.sharded:
-                raise too_large(f"step '{self.context.name}', update {number}") from None
             return None
         self.slots = slots
         return losses, totals
 
-    def _pieces_on_device(self, number: int, micro: int, full_batch: Batch) -> Iterator[Piece]:
+    def _pieces_on_device(self, number: int, micro: int, full_batch: Batch) -> Iterator[Batch]:
         """A micro-batch or its pieces on this process's device. Random draws are those of the piece."""
         for place, batch in self.material.pieces(number, micro, full_batch, self.cursor.halved):
             draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
-            yield place, batch.to(self.accelerator.device)
-
-    def _compare_whole_batch(self, number: int, micros: Micros, counts: Mapping[str, float]) -> Compared | None:
-        """The losses that compare the rows of the whole update, without the gradients of features; nothing for an
-        update of one pass, whose loss needs no features of others. None if memory runs out in any process."""
-        whole_batch, rows, failed = self.whole_batch, list[Rows](), False
-        single = self.material.plan.updates.micro_batches(number) == 1 and not self.cursor.halved
-        if whole_batch is None or single:
-            return Compared()
-        try:
-            with torch.no_grad(), self._no_collectives():
-                for micro, full_batch in micros:
-                    source = self.material.source(number, micro)
-                    for place, batch in self._pieces_on_device(number, micro, full_batch):
-                        features = whole_batch.features(batch)
-                        rows += [Rows((source, name), place, values) for name, values in features.items()]
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            failed = True
-        if any_rank(self.accelerator, [failed])[0]:
-            return None
-        rows = gather(self.accelerator, rows)
-        factors = {
-            name: whole_batch.weights[name] / n for name, n in counts.items() if n and name in whole_batch.weights
-        }
-        draw_from(self.accelerator.device, self.context.seed, self.context.name, number, "compare")  # equal everywhere
-        try:
-            with self._no_collectives():
-                return compare(rows, whole_batch.compare, factors, keeps=self.accelerator.is_main_process)
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            return None
-
-    def _no_collectives(self) -> contextlib.AbstractContextManager[object]:
-        """In the first update of several processes, refuse losses that call collective operations."""
-        return NoCollectives() if self.unchecked else contextlib.nullcontext()
-
-    def _keep_up(self, number: int, spare: tuple[int, Batch], completed: int, counts: Mapping[str, float]) -> None:
-        """Make as many passes as the other processes, through the same layers: losses without counts in the update are
-        left out here too. Only a sharded model needs these passes."""
-        if not self.sharded:
-            return
-        halved = self.cursor.halved
-        for _ in range(completed, self.material.passes(number, halved, self.accelerator.num_processes)):
-            _, batch = next(self.material.pieces(number, *spare, halved))
-            mean = self.loss(batch.to(self.accelerator.device)).over(counts)
-            if mean.requires_grad:
-                self.accelerator.backward(mean * 0)
+            yield batch.to(self.accelerator.device)
 
     def _halve_micro_batches(self, number: int, micros: Micros, failed: bool) -> None:
         """Prepare another attempt with smaller micro-batches. Raises RunError if they cannot be smaller."""
@@ -280,6 +194,11 @@ class Accumulator:
             parameter.grad = None
         clear_device_cache(garbage_collection=True)
         where = f"step '{self.context.name}', update {number}: out of memory"
+        if self.material.over_batch:
+            raise RunError(
+                f"{where}; '{self.material.over_batch}' compares all pairs of an update, which is not split; lower "
+                "training.batch_size"
+            )
         halved = self.cursor.halved
         smaller = [self.material.cut(number, micro, halved + 1) for micro, _ in micros]
         pieces = [self.material.cut(number, micro, halved) for micro, _ in micros]

@@ -76,9 +76,7 @@ def broadcast(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     if accelerator.num_processes == 1:
         return
     for lot in _chunks_of_one_dtype(tensors):
-        together = torch.cat([tensor.flatten() for tensor in lot]).to(
-            accelerator.device
-        )  # a sharded model waits on the CPU
+        together = torch.cat([tensor.flatten() for tensor in lot])
         distributed.broadcast(together, 0)
         _copy_back(together, lot)
 

@@ -1,13 +1,10 @@
 """The learner of one step: runs an optimiser update, refuses bad losses, writes the log record and the checkpoint.
 
 The loss of an update is the mean over all its predictions, however the update is split (see `accumulate`).
-
-With `training.shard` processes hold slices of the weights (see `fsdp`); files hold full weights, and are the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,8 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import RunError
-from ..model import EMBEDDERS, Gradients, Model
-from ..objectives import BatchObjective
+from ..model import EMBEDDERS, Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..parts import Backbone
 from ..recipe.tables import Training
@@ -26,10 +22,8 @@ from .accumulate import Accumulator, Losses, Material, Micros
 from .checkpoint import Checkpoint, Cursor, Moments
 from .context import StepContext
 from .distributed import broadcast, gather_texts
-from .fsdp import Sharded, shards
 from .optimizer import clip, make_optimizer, rates, schedule, set_learning
 from .precision import precision
-from .whole_batch import WholeBatch
 
 ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
 
@@ -59,16 +53,10 @@ class Learner:
         self.checkpoint = Checkpoint(context.folder)
         self.cursor, moments = self._read_checkpoint() if self.checkpoint.path.exists() else (Cursor(), {})
         broadcast(self.accelerator, list(state(model).values()))
-        sharded = shards(self.training, self.accelerator)
-        self.sharded = Sharded(model, self.accelerator, self.training) if sharded else None
-        parameters = self.sharded.parameters if self.sharded else dict(model.named_parameters())
-        self.learning = {name: p for name, p in parameters.items() if p.requires_grad}
+        self.learning = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.optimizer = make_optimizer(self.learning, context.step)
         self._load_moments(moments)
-        self.whole_batch = self._whole_batch()
-        self.accumulator = Accumulator(
-            context, material, self.cursor, self.loss, self.learning, sharded, self.whole_batch
-        )
+        self.accumulator = Accumulator(context, material, self.cursor, self.loss, self.learning)
 
     @property
     def training(self) -> Training:
@@ -83,32 +71,11 @@ class Learner:
         value = float(record["validation_scores"][metric])
         return -value if self.training.greater_is_better else value
 
-    def loss(self, batch: Batch, through: Gradients | None = None) -> Loss:
-        """The losses of a batch on this process's device, in the step's precision. `through`: see `Model.forward`."""
-        with self._autocast():
-            if self.sharded:
-                return self.sharded.loss(batch)
-            return self.model(batch) if through is None else self.model(batch, through)
-
-    def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        return precision(self.training.precision, self.accelerator.device)
-
-    def _whole_batch(self) -> WholeBatch | None:
-        """The step's objectives that compare the rows of a whole batch; None if no objective does."""
-        model, weights = self.model, dict[str, float]()
-        for name in self.context.step.objectives:
-            if isinstance(objective := model.objective(name), BatchObjective):
-                weights |= {f"{name}.{loss}": model.weights.get(name, 1.0) for loss in objective.reader.losses}
-
-        def features(batch: Batch) -> Mapping[str, Mapping[str, Tensor]]:
-            with self._autocast():
-                return model.features(batch)
-
-        def compare(name: str, rows: Mapping[str, Tensor]) -> Loss:
-            with self._autocast():
-                return model.compare(name, rows)
-
-        return WholeBatch(features, compare, weights) if weights else None
+    def loss(self, batch: Batch) -> Loss:
+        """The losses of a batch on this process's device, in the step's precision."""
+        with precision(self.training.precision, self.accelerator.device):
+            loss: Loss = self.model(batch)
+        return loss
 
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any]:
         """One optimiser update from this process's micro-batches. Returns its record for the log. `stop`: called after
@@ -159,24 +126,20 @@ class Learner:
         )
 
     def save(self) -> None:
-        """Write everything that a resume needs into one file: trained weights, optimiser state, progress. All processes
-        call it; the first one writes."""
+        """Write everything that a resume needs into one file, in the first process: trained weights, optimiser state,
+        progress."""
+        if not self.accelerator.is_main_process:
+            return
         tensors = {f"model.{name}": tensor for name, tensor in self._trained_state().items()}
         for name, parameter in self.learning.items():
             for key, value in self.optimizer.state[parameter].items():
                 tensors[f"optimizer.{key}.{name}"] = value
-        gathered = self._gather_slices(tensors)
-        if self.accelerator.is_main_process:
-            self.checkpoint.write(gathered, self.cursor)
+        self.checkpoint.write(tensors, self.cursor)
 
     def save_best(self) -> None:
-        """Write the present weights next to the checkpoint. All processes call it; the first one writes."""
-        gathered = self._gather_slices(self._named_tensors())
+        """Write the present weights next to the checkpoint, in the first process."""
         if self.accelerator.is_main_process:
-            self.checkpoint.write_best(gathered)
-
-    def _gather_slices(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        return self.sharded.gather(tensors) if self.sharded else tensors
+            self.checkpoint.write_best(state(self.model))
 
     def _read_checkpoint(self) -> tuple[Cursor, Moments]:
         cursor, learnt, moments = self.checkpoint.read(len(self.plan))
@@ -187,15 +150,10 @@ class Learner:
         """Load the optimiser's state."""
         for name, parameter in self.learning.items():
             for key, tensor in moments.get(name, {}).items():
-                self.optimizer.state[parameter][key] = (
-                    self.sharded.cut(tensor, name) if self.sharded else tensor.to(parameter.device)
-                )
+                self.optimizer.state[parameter][key] = tensor.to(parameter.device)
 
     def _trained_state(self) -> dict[str, Tensor]:
         step = self.context.step
         parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in step.train]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
-        return {name: tensor for name, tensor in self._named_tensors().items() if name.startswith((*parts, *heads))}
-
-    def _named_tensors(self) -> dict[str, Tensor]:
-        return self.sharded.state() if self.sharded else state(self.model)
+        return {name: tensor for name, tensor in state(self.model).items() if name.startswith((*parts, *heads))}

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
+from torch import nn
 
 from ..data.plan import Plan
 from ..errors import DataError, RunError, did_you_mean
@@ -83,7 +82,7 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
         for (logged_as, peak, decay), parameters in groups.items()
     ]
     if training.optimizer == "sgd":
-        return torch.optim.SGD(tables, momentum=training.momentum)  # the fused one cannot take slices
+        return torch.optim.SGD(tables, momentum=training.momentum)
     if not training.bias_correction:
         return BertAdam(tables, training.betas, training.eps)
     return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
@@ -105,19 +104,14 @@ def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, 
     `clipped`: whether they were scaled down, or the share of parameters whose gradient was."""
     limit = training.max_grad_norm
     if training.clip == "whole" or limit is None:
-        norm = _full_norm(torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf)).item()
+        norm = torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf).item()
         return {"grad_norm": norm, **({"clipped": norm > limit} if limit else {})}
     reached = [parameter for parameter in parameters if parameter.grad is not None]
     if not reached:  # an update whose examples have nothing to predict
         return {"grad_norm": 0.0, "clipped": 0.0}
-    norms = torch.stack([_full_norm(torch.nn.utils.clip_grad_norm_([parameter], limit)) for parameter in reached])
+    norms = torch.stack([torch.nn.utils.clip_grad_norm_([parameter], limit) for parameter in reached])
     norm, share = torch.stack([norms.norm(), (norms > limit).float().mean()]).tolist()
     return {"grad_norm": norm, "clipped": share}
-
-
-def _full_norm(norm: Tensor) -> Tensor:
-    """A norm over all processes of a sharded model."""
-    return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
 def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import torch
 
 from ..data.collate import Collator
 from ..data.loader import MicroBatches, lost_workers_explained, time_batches, updates
-from ..data.plan import Plan, PlanOptions
+from ..data.plan import ONE_MICRO_BATCH, PlanOptions
 from ..data.seeds import RngKey
 from ..data.sources import DataStream, Source
 from ..model import Model
@@ -25,7 +25,6 @@ from ..storage.weights import load_state, read_tensors, save_weights, state
 from .accumulate import Material
 from .context import StepContext
 from .distributed import any_rank, broadcast
-from .fsdp import shards
 from .learner import Learner, ScoreModel, set_checkpointing_and_compile
 from .signals import interruptions
 from .validate import in_eval_mode, validate
@@ -34,9 +33,9 @@ from .validate import in_eval_mode, validate
 def train(model: Model, context: StepContext, sources: Sequence[Source], scores: ScoreModel | None = None) -> None:
     """Train a step and write `weights.safetensors` and `log.jsonl` into its folder. The model has the step's initial
     weights. `scores`: of the validation examples, for `training.metric_for_best_model`."""
-    accelerator, training = context.accelerator, context.step.training
+    accelerator = context.accelerator
     material = make_material(model, context, sources)
-    _warn_of_processes(context, material.plan)
+    _warn_of_processes(context, material)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices),
@@ -44,9 +43,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         as_run_error(f"step '{context.name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
         lost_workers_explained(f"step '{context.name}'"),
     ):
-        model.to(
-            "cpu" if shards(training, accelerator) else accelerator.device
-        )  # each process takes its slices from there
+        model.to(accelerator.device)
         for name in context.step.objectives:
             model.objective(name).on_train_begin(model)
         learner = Learner(model, context, material, scores)
@@ -80,30 +77,32 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
     for stream in streams:
         if stream.source.stream:  # so that an objective that cannot train on a stream says so now
             stream.batch([(example, 0) for example in stream.source.examples[:16]])
+    over_batch = next((name for name in step.objectives if name in model.over_batch), "")
     options = PlanOptions(
         seed=context.seed,
         step=context.name,
         epochs=training.epochs,
         updates=training.updates,
         batch_size=training.batch_size,
-        micro_batch_size=training.micro_batch_size or training.batch_size,
+        micro_batch_size=ONE_MICRO_BATCH if over_batch else training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,
     )
-    return Material(make_plan(context.folder, streams, options, context.accelerator.is_main_process), streams)
+    plan = make_plan(context.folder, streams, options, context.accelerator.is_main_process)
+    return Material(plan, streams, over_batch)
 
 
-def _warn_of_processes(context: StepContext, plan: Plan) -> None:
+def _warn_of_processes(context: StepContext, material: Material) -> None:
     """Report a number of processes that does not fit the settings."""
-    processes = context.accelerator.num_processes
-    if processes > (most := max(map(plan.updates.micro_batches, range(len(plan))))):
+    plan, processes = material.plan, context.accelerator.num_processes
+    if material.over_batch and processes > 1:
+        context.progress.say(
+            f"{context.name}: '{material.over_batch}' compares all pairs of an update, so one of {processes} processes "
+            "trains and the rest are idle"
+        )
+    elif processes > (most := max(map(plan.updates.micro_batches, range(len(plan))))):
         context.progress.say(
             f"{context.name}: an update has {most} micro-batches for {processes} processes, so some are idle; lower "
             "training.micro_batch_size"
-        )
-    if context.step.training.shard and processes == 1:
-        context.progress.say(
-            f"{context.name}: training.shard has no effect in one process; start several with `torchrun "
-            "--nproc-per-node N -m mmgen run ...`"
         )
 
 
@@ -164,7 +163,7 @@ def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
         values = validate(learner)
         record |= values
         events.send("on_validation", name, {"update": record["update"], **values})
-        if learner.context.predict and not learner.sharded:
+        if learner.context.predict:
             events.send("on_examples", name, record["update"], in_eval_mode(learner.model, learner.context.predict))
         (learner.stopping,) = any_rank(learner.accelerator, [stop()])
     events.send("on_epoch_end", name, record)
@@ -206,8 +205,6 @@ def _stops_early(learner: Learner) -> bool:
 def finish(learner: Learner) -> None:
     """Write the step's weights under their final name, then delete the checkpoint."""
     checkpoint, accelerator, context = learner.checkpoint, learner.accelerator, learner.context
-    if learner.sharded:
-        learner.sharded.close()
     set_checkpointing_and_compile(learner.model.backbone, None)
     if accelerator.is_main_process:
         if learner.training.keep == "best" and checkpoint.best.exists():

@@ -80,51 +80,6 @@ class SentenceImage(mmgen.ObjectiveConfig):
         return ""
 
 
-class Contrast(mmgen.ObjectiveConfig):
-    """Keys of the objectives that compare two inputs."""
-
-    over_batch = True
-    encodes_separately = True
-
-    inputs: tuple[str, str] = Field(("image", "caption"), description="the two inputs that are compared")
-    projection_dim: int = Field(256, ge=1, le=65536, description="width of the vectors that are compared")
-    logit_scale_init_value: float = Field(
-        2.6592, ge=0, le=4.6, description="logarithm of the initial inverse temperature, which is trained"
-    )
-
-    def errors(self, inputs):
-        if self.inputs[0] == self.inputs[1]:
-            return f"compares '{self.inputs[0]}' with itself; name two inputs"
-        if absent := [name for name in self.inputs if name not in inputs]:
-            return f"compares {' and '.join(map(repr, self.inputs))}, but the step does not read '{absent[0]}'"
-        return ""
-
-
-class Contrastive(Contrast):
-    """Image-text contrast: each picture must fit its own caption better than all other captions of the batch, and the
-    other way round (Radford et al., 2021, "CLIP"). It predicts a vector of length 1 for each of the two inputs."""
-
-    type: Literal["contrastive"] = "contrastive"
-    gives = "vectors"
-
-    def build(self, backbone, vocabularies):
-        from .contrastive import ContrastiveObjective
-
-        return ContrastiveObjective(self, backbone.hidden_size)
-
-
-class ContrastiveLoss(Contrast):
-    """The loss of `contrastive` without predictions: for a step that also writes or predicts (Li et al., 2021,
-    "ALBEF")."""
-
-    type: Literal["contrastive_loss"] = "contrastive_loss"
-
-    def build(self, backbone, vocabularies):
-        from .contrastive import ContrastiveLossObjective
-
-        return ContrastiveLossObjective(self, backbone.hidden_size)
-
-
 class MaskedRegions(mmgen.ObjectiveConfig):
     """Masked region classification: regions of a picture are hidden and their detector's classes are predicted, all
     texts are visible; soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
@@ -157,4 +112,4 @@ class MaskedRegions(mmgen.ObjectiveConfig):
 
 @mmgen.hookimpl
 def register_objectives():
-    return [MaskedWords, SentenceImage, MaskedRegions, RegionClasses, Contrastive, ContrastiveLoss]
+    return [MaskedWords, SentenceImage, MaskedRegions, RegionClasses]

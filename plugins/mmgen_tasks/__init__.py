@@ -1,10 +1,8 @@
-"""The tasks VQA, NLVR2, VCR, RefCOCO, Flickr30K Entities, COCO's captions, retrieval: hooks, and a folder for each.
+"""The tasks VQA, NLVR2, VCR, RefCOCO, Flickr30K Entities, COCO's captions: hooks, and a folder for each.
 
 VisualBERT and VL-BERT are judged by them. Each folder has everything about one: the configs, the published files read
 and written, the objective, the metric, the result file, the card, and the drawn version.
 """
-
-from typing import ClassVar, Literal
 
 import mmgen
 
@@ -12,26 +10,13 @@ from .captions.config import CocoCaptions
 from .flickr30k.config import Flickr30kEntities, PhraseBoxes, PhraseRecall, PhraseRegions, ScenePhrases
 from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, SceneStatements, TextAssignment, TrueOrFalse, TruthBars
 from .refcoco.config import BoxAccuracy, ChosenRegion, Refcoco, RegionChoice, SceneExpressions
-from .retrieval.config import Retrieval, Similarity
 from .vcr.config import ChoiceAccuracy, Choices, MultipleChoice, NamedTexts, SceneChoices, Vcr, VcrTexts
 from .vqa.config import AnswerBars, AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
 
 
-class Find(mmgen.CommandConfig):
-    """Find pictures for a text, or texts for a picture."""
-
-    type: Literal["find"] = "find"
-    group: ClassVar[str] = "Use a trained run"
-
-    def build(self):
-        from .retrieval.command import find
-
-        return find
-
-
 @mmgen.hookimpl
 def register_metrics():
-    return [VqaAccuracy, PairAccuracy, ChoiceAccuracy, BoxAccuracy, PhraseRecall, Retrieval]
+    return [VqaAccuracy, PairAccuracy, ChoiceAccuracy, BoxAccuracy, PhraseRecall]
 
 
 @mmgen.hookimpl
@@ -47,9 +32,4 @@ def register_datasets():
 
 @mmgen.hookimpl
 def register_renderers():
-    return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes, Similarity]
-
-
-@mmgen.hookimpl
-def register_commands():
-    return [Find]
+    return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes]

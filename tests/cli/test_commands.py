@@ -171,11 +171,6 @@ class TestServe(CommandSuite):
         return installed().get("command", "serve").config()
 
 
-class TestFind(CommandSuite):
-    def config(self):
-        return installed().get("command", "find").config()
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

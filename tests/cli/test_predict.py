@@ -29,19 +29,20 @@ def test_a_choice_is_shown_by_its_text(capsys):
 
 @pytest.fixture
 def comparing(tmp_path, monkeypatch):
-    """A predictor of vectors, in place of a run's."""
+    """A predictor that reads two texts, in place of a run's."""
     text = toys.recipe(
         inputs={"caption": {"type": "text"}, "second": {"type": "text"}},
-        objectives={"contrast": {"type": "contrastive", "inputs": ["caption", "second"], "projection_dim": 8}},
-        steps={"contrast": {"inputs": ["caption", "second"], "train": ["backbone"], "objectives": ["contrast"]}},
-        metrics={"found": {"type": "retrieval", "image": "second"}},
+        objectives={"truth": {"type": "true_or_false"}},
+        steps={"truth": {"inputs": ["caption", "second"], "train": ["backbone"], "objectives": ["truth"]}},
+        data={"type": "scene_pairs"},
+        metrics={"overlap": {"type": "pair_accuracy"}},
     )
     (tmp_path / "toy.toml").write_text(text)
     recipe = load(tmp_path / "toy.toml", installed())[0]
     torch.manual_seed(0)
     texts, objectives = ["a red dog barks"] * 3, Objectives(recipe.objectives)
     model = compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts, objectives=objectives)
-    predictor = Predictor(model, recipe, "contrast")
+    predictor = Predictor(model, recipe, "truth")
     monkeypatch.setattr(loading, "load_for", lambda *_, **__: predictor)
     monkeypatch.setattr(loading, "check_query", lambda *_, **__: lambda query: None)
     return predictor
@@ -56,27 +57,3 @@ def test_a_file_of_answers_has_the_remarks_and_the_terminal_the_first_of_them(tm
     assert result.stderr.count("not in the tokenizer's vocabulary") == 6
     assert f'and 4 more; {out} has all of them as "remarks"\n' in result.stderr
     assert [len(json.loads(line)["remarks"]) for line in out.read_text().splitlines()] == [2] * 5
-
-
-def test_vectors_are_ranked_by_similarity(tmp_path, comparing):
-    """A line that cannot be read is reported, and the others are ranked; --out has the vectors, in the given order."""
-    seconds = ["a red dog", "a dog", "barks a a", "red"]
-    lines = [json.dumps({"id": text, "second": text}) for text in seconds]
-    (tmp_path / "ask.jsonl").write_text("\n".join([*lines, "{"]))
-    arguments = [str(tmp_path), str(tmp_path / "ask.jsonl"), "--input", "caption=red"]
-    result = CliRunner().invoke(predict, arguments)
-    assert result.exit_code == 0, result.output
-    answers = comparing.predict([{"second": text} for text in seconds], caption="red")
-    similarity = {text: answer.score for text, answer in zip(seconds, answers, strict=True)}
-    assert len({f"{score:.4f}" for score in similarity.values()}) == 4
-    ranked = sorted(seconds, key=lambda text: -similarity[text])
-    assert ranked != seconds
-    assert result.stdout.splitlines() == ["5", *(f"{similarity[text]:7.4f}  {text}" for text in ranked)]
-    assert "skipped: " in result.stderr
-    short = CliRunner().invoke(predict, [*arguments[:2], "--caption", "red"])
-    assert (short.exit_code, short.stdout, short.stderr) == (0, result.stdout, result.stderr)
-    out = tmp_path / "out.jsonl"
-    assert CliRunner().invoke(predict, [*arguments, "--out", str(out)]).exit_code == 0
-    written = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [line["id"] for line in written] == [*seconds, "5"]
-    assert [len(vector) for vector in written[0]["value"].values()] == [8, 8]

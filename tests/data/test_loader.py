@@ -14,7 +14,7 @@ from kit import toys
 
 from mmgen.data import loader
 from mmgen.data.collate import Collator
-from mmgen.data.loader import MicroBatches, lost_workers_explained, share, updates
+from mmgen.data.loader import MicroBatches, lost_workers_explained, updates
 from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError, RunError
@@ -93,11 +93,20 @@ def test_other_errors_keep_their_traceback():
 
 
 def test_processes_share_every_update_out_completely():
-    for micros in range(1, 7):
-        for world in range(1, 5):
-            real = [m for rank in range(min(world, micros)) for m in share(micros, rank, world)]
-            assert sorted(real) == list(range(micros))
-            assert all(share(micros, rank, world) == [micros - 1] for rank in range(micros, world))
+    """A process has nothing of an update with fewer micro-batches than processes."""
+    model, examples = toys.model(), toys.examples(20)
+    sizes = [len(update) for update in plan(examples).updates]
+    for world in range(1, max(sizes) + 2):
+        loaded = [
+            [
+                [micro for micro, _ in micros]
+                for _, micros in updates(MicroBatches(streams(model, examples), plan(examples), rank=rank, world=world))
+            ]
+            for rank in range(world)
+        ]
+        shared = [sorted(sum(by_rank, [])) for by_rank in zip(*loaded, strict=True)]
+        assert shared == [[*range(size)] for size in sizes]
+    assert loaded[-1] == [[] for _ in sizes]
 
 
 def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():

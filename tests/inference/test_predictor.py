@@ -277,7 +277,7 @@ def test_every_row_is_looked_at_for_words_that_are_cut(predictor, monkeypatch):
     captions = ("a dog", "a dog " * 9, "red " * 9, "a dog " * 9)
     reads = [predictor.prepare(Query("q", {"image": SEEN, "caption": caption})).read for caption in captions]
     several = replace(reads[0], rows=[row for read in reads for row in read.rows])
-    monkeypatch.setattr(predictor, "_collator", lambda inputs=None: SimpleNamespace(read=lambda example: several))
+    monkeypatch.setattr(predictor, "_collate", SimpleNamespace(read=lambda example: several))
     answer = predictor.prepare(Query("q", {"image": SEEN, "caption": captions[0]})).answer
     assert answer.remarks == (
         "caption has 18 tokens; only the first 6 are read (max_tokens)",

@@ -199,12 +199,6 @@ def test_what_cannot_be_trained_together_is_refused_with_its_line(tmp_path, data
     ("data", "change", "expected"),
     [
         (
-            two(),
-            ("evaluate = false", "evaluate = false\ntraining = { shard = true }"),
-            "24: steps.pre.training.shard: a sharded model cannot train on several data sets, whose "
-            "micro-batches differ between processes; set shard = false for this step",
-        ),
-        (
             two(', objectives = ["words"]', ', objectives = ["words"]'),
             ('objectives = ["words"]\nev', 'objectives = ["words", "pictured"]\nev'),
             "22: steps.pre.objectives: no data set of the step trains 'pictured': no data set has all inputs that "

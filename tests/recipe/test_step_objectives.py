@@ -3,10 +3,14 @@
 import re
 
 import pytest
-from kit import toys
+from kit import toys, views
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 
+from mmgen import hookspecs
+from mmgen.discovery.loading import load as load_plugins
+from mmgen.errors import RecipeError
 from mmgen.recipe.load import load
+from mmgen.registry import Source, collect
 
 
 @pytest.mark.parametrize(
@@ -65,10 +69,48 @@ def test_a_backbone_that_cannot_recompute_or_compile(tmp_path, key, verb):
     assert toys.mmgen_here(tmp_path, "check", "toy.toml").returncode == 0
 
 
-def test_compiled_layers_cannot_be_sharded(tmp_path):
-    (tmp_path / "toy.toml").write_text(toys.recipe(training={"torch_compile": True, "shard": True}))
-    done = toys.mmgen_here(tmp_path, "check", "toy.toml")
-    assert "training.shard: cannot be used with torch_compile = true; set only one of the two\n" in done.stderr
+OVER_BATCH = """\
+[objectives.views]
+type = "views"
+[steps.first]
+objectives = ["generator", "views"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ""),
+        ({"[training]": "[training]\nbatch_size = 16\nmicro_batch_size = 16"}, ""),
+        (
+            {"[training]": "[training]\nbatch_size = 16\nmicro_batch_size = 4"},
+            "11: training.micro_batch_size: must be at least batch_size (16), not 4, since 'views' of step 'first' "
+            "compares all pairs of an update; raise it, or lower batch_size",
+        ),
+        (
+            {"[data]": "[steps.first.training]\nmicro_batch_size = 4\n[data]"},
+            "24: steps.first.training.micro_batch_size: must be at least batch_size (128), not 4, since 'views' of "
+            "step 'first' compares all pairs of an update; raise it, or lower batch_size",
+        ),
+        (
+            {"[steps.first]": '[steps.first]\ndata = [{ type = "scenes" }, { type = "scenes", seed = 2 }]'},
+            "14: steps.first.data: must be one data set, since 'views' compares all pairs of an update; use a step for "
+            "each data set",
+        ),
+    ],
+)
+def test_what_would_split_an_update_of_a_loss_over_the_batch(recipe, changes, expected):
+    registry = collect([*load_plugins(hookspecs.GROUP)[0], (Source("views", "mmgen-views", "1.0"), views)])
+    text = GOOD.replace("[steps.first]\n", OVER_BATCH)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    path = recipe(text)
+    if not expected:
+        load(path, registry)
+        return
+    with pytest.raises(RecipeError) as error:
+        load(path, registry)
+    assert str(error.value) == f"{path}:{expected}"
 
 
 def test_the_labels_of_a_data_set_with_a_mistake_are_unknown(recipe):

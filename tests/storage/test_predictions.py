@@ -1,5 +1,7 @@
 """Damaged lines of predictions are named."""
 
+import json
+
 import pytest
 
 from mmgen.errors import RunError
@@ -13,18 +15,18 @@ def test_a_damaged_line_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "problem"),
+    ("kind", "value", "problem"),
     [
-        ('{"image": [0.5], "caption": [1]}', ""),
-        ('{"image": [0.5]}', "not a valid vectors: Dictionary should have at least 2 items"),
-        ('{"image": [0.5], "caption": []}', "not a valid vectors: caption.List should have at least 1 item"),
-        ("[[0.5], [1]]", "not a valid vectors: Input should be a valid dictionary"),
+        ("boxes", "[[0, 0, 1, 1]]", ""),
+        ("boxes", "[[0, 0, 1]]", "not a valid boxes: 0.List should have at least 4 items"),
+        ("label", '{"label": 1}', "not a valid label: label.Input should be a valid string"),
+        ("a plugin's own", "[{}]", ""),
     ],
 )
-def test_vectors_are_checked(tmp_path, value, problem):
+def test_values_are_checked_by_their_kind(tmp_path, kind, value, problem):
     (tmp_path / predictions.FILE).write_text(f'{{"id": "e", "value": {value}, "score": 0.5}}\n')
     if not problem:
-        assert predictions.read(tmp_path, "vectors")[0].value == {"image": [0.5], "caption": [1]}
+        assert predictions.read(tmp_path, kind)[0].value == json.loads(value)
         return
     with pytest.raises(RunError, match=rf"predictions.jsonl:1: damaged: {problem}.*; delete the file and run again"):
-        predictions.read(tmp_path, "vectors")
+        predictions.read(tmp_path, kind)

@@ -1,15 +1,16 @@
-"""The suite of objectives: losses that compare the rows of a whole batch, and collective operations in a loss."""
+"""The suite of objectives: losses that compare the rows of a batch, and collective operations in a loss."""
 
 from typing import Literal
 
 import pytest
 import torch
+import torch.nn.functional as F
 from kit.broken import Judge, Labels, assert_caught, broken_parts, objective
-from kit.contrast import Views, ViewsObjective
+from kit.views import Views, ViewsObjective
 from torch import distributed
 
 from mmgen.errors import PluginError
-from mmgen.tensors import Example, Hiding
+from mmgen.tensors import Example, Hiding, Loss
 from mmgen.testing import ObjectiveSuite
 from mmgen.testing.toy import THINGS
 
@@ -27,24 +28,24 @@ class TestViews(ObjectiveSuite):
         return [Example(thing, {"caption": thing}, (thing,)) for thing in THINGS]
 
 
-class MixedObjective(ViewsObjective):
-    def features(self, model, batch, targets):
-        values = super().features(model, batch, targets)
-        return {**values, "left": values["left"] - values["left"].mean(0)}
-
-
 class GatheringObjective(ViewsObjective):
-    def features(self, model, batch, targets):
-        values = super().features(model, batch, targets)
+    def forward(self, model, batch, targets):
+        loss = super().forward(model, batch, targets)
         if distributed.is_initialized() and distributed.get_world_size() > 1:
-            pieces = [torch.empty_like(values["left"]) for _ in range(distributed.get_world_size())]
-            distributed.all_gather(pieces, values["left"].detach())
-        return values
+            distributed.all_reduce(loss.sums["loss"].detach())
+        return loss
 
 
-def suite(head):
+class SummingObjective(ViewsObjective):
+    def forward(self, model, batch, targets):
+        scores = self.left(model.encode(batch).first)
+        return Loss({"loss": F.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64), reduction="sum")})
+
+
+def suite(head, compares=True):
     class Wrong(Views):
         type: Literal["wrong"] = "wrong"
+        over_batch = compares
 
         def build(self, backbone, vocabularies):
             return head(backbone.hidden_size)
@@ -67,29 +68,18 @@ def test_a_config_and_a_reader_that_hide_different_inputs():
         objective(HidesSecretly)().test_config_and_reader_agree()
 
 
-def test_features_that_depend_on_other_rows():
-    with pytest.raises(
-        AssertionError, match="^the feature 'left' of a row must not depend on other rows, and have one"
-    ):
-        suite(MixedObjective).test_features()
-
-
 def test_a_collective_in_a_loss():
     with pytest.raises(AssertionError) as error:
         suite(GatheringObjective).test_calls_no_collective()
-    assert "features raises CollectiveError: allgather of torch.distributed would wait for ever" in str(error.value)
+    assert "forward raises CollectiveError: allreduce of torch.distributed would wait for ever" in str(error.value)
     assert not distributed.is_initialized()
-    for name in ("test_features", "test_counts_and_sums"):
-        getattr(suite(GatheringObjective), name)()
+    suite(GatheringObjective).test_over_batch()
 
 
-class PlainViews(Views):
-    over_batch = False
-
-
-def test_over_batch_is_declared():
-    wrong = type("Suite", (ObjectiveSuite,), {"config": lambda self: PlainViews()})()
-    with pytest.raises(PluginError) as error:
-        wrong.model()
-    said = "over_batch is False, but ViewsObjective is a BatchObjective; change one of the two"
-    assert str(error.value).endswith(said)
+def test_a_loss_over_the_batch_is_declared():
+    """Also where it is not one: an update could be split."""
+    with pytest.raises(AssertionError, match=r"of its examples' losses, unless over_batch is set \(own.loss\)"):
+        suite(ViewsObjective, compares=False).test_counts_and_sums()
+    with pytest.raises(AssertionError, match=r"sum of its examples' losses; leave out over_batch = True$"):
+        suite(SummingObjective).test_over_batch()
+    suite(SummingObjective, compares=False).test_counts_and_sums()

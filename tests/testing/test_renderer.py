@@ -54,7 +54,7 @@ def test_a_good_one_passes():
         (
             {"renders": frozenset()},
             "test_renders_labels_and_datasets",
-            "renders is frozenset(); expected a frozenset of some of text, label, choice, region, boxes",
+            "renders is frozenset(); expected a frozenset of kinds",
         ),
         (
             {"datasets": "scenes"},

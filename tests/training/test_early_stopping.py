@@ -153,12 +153,6 @@ def test_what_cannot_be_judged_is_refused_before_training(tmp_path, changes, pro
     assert not list((tmp_path / toys.PLACE).glob("steps/*/*"))
 
 
-def test_a_metric_and_slices_exclude_each_other(tmp_path):
-    (tmp_path / "toy.toml").write_text(toys.recipe(training={**BEST, "shard": True}))
-    done = toys.mmgen_here(tmp_path, "check", "toy.toml")
-    assert "training.shard: cannot be used with metric_for_best_model; set only one of the two\n" in done.stderr
-
-
 def test_patience_is_called_early_stopping_patience(tmp_path):
     (tmp_path / "toy.toml").write_text(toys.recipe(training={"patience": 2}))
     done = toys.mmgen_here(tmp_path, "check", "toy.toml")

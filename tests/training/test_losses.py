@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -99,7 +98,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
     expected = gradients(model)
     model.zero_grad()
     learning = dict(model.named_parameters())
-    accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning, sharded=False)
+    accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning)
     micros = [(n, material.streams[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
     _, means, _ = accumulator.gradients(0, micros, bool)
     assert means.by_loss == pytest.approx(losses, abs=1e-5)
@@ -143,22 +142,3 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     assert record["loss"] == 0 and record["losses"] == {}
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert validate(learner) == {"validation_loss": 0}
-
-
-def test_a_spare_pass_goes_back_through_what_the_update_counts_alone(tmp_path):
-    """Processes with slices run the same layers together: a process without a micro-batch would wait for ever at a
-    loss that the others leave out."""
-    context = toys.context(tmp_path, step())
-    material = make_material(two_losses(), context, [Source(EXAMPLES)])
-    counted, left_out = torch.ones((), requires_grad=True), torch.ones((), requires_grad=True)
-
-    def loss(batch):
-        return Loss({"generator.loss": counted * 2, "generator.begin": left_out * 2})
-
-    accumulator = Accumulator(context, material, Cursor(), loss, {}, sharded=True)
-    accumulator.accelerator = SimpleNamespace(num_processes=1, device="cpu", backward=torch.Tensor.backward)
-    spare = 0, material.streams[0].batch(material.cut(0, 0, 0)[0])
-    accumulator._keep_up(0, spare, 0, {"generator.loss": 4})
-    assert counted.grad == 0 and left_out.grad is None
-    accumulator._keep_up(0, spare, 0, {})
-    assert left_out.grad is None

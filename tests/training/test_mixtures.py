@@ -101,9 +101,7 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     expected = written_out(composed, material, 0)
     gradients = {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}
     composed.zero_grad()
-    accumulator = Accumulator(
-        context, material, Cursor(halved=halved), composed, dict(composed.named_parameters()), False
-    )
+    accumulator = Accumulator(context, material, Cursor(halved=halved), composed, dict(composed.named_parameters()))
     ((_, micros), *_) = updates(MicroBatches(material.streams, material.plan))
     _, means, _ = accumulator.gradients(0, micros, bool)
     losses = {("", name): mean for name, mean in means.by_loss.items()}

@@ -145,9 +145,7 @@ def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path
     for micro, times in ((100, 0), (2, halved)):
         context = toys.context(tmp_path, step(micro_batch_size=micro))
         material = make_material(composed, context, [Source(EXAMPLES)])
-        accumulator = Accumulator(
-            context, material, Cursor(halved=times), composed, dict(composed.named_parameters()), False
-        )
+        accumulator = Accumulator(context, material, Cursor(halved=times), composed, dict(composed.named_parameters()))
         micros = [
             (n, material.streams[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))
         ]

@@ -11,18 +11,14 @@ from types import SimpleNamespace
 import pytest
 from torch.autograd import DeviceType
 
-from mmgen.recipe.tables import Training
-from mmgen.training import learner, train
 from tools.gpu.checkout import ROOT, environment
 from tools.gpu.machine import Machine, query
 from tools.gpu.measures.epochs import seconds
 from tools.gpu.measures.on_gpu import Counting, allocations, watch
-from tools.gpu.measures.ranks import slice_one
 from tools.gpu.measures.tracing import busy, kernels
 from tools.gpu.needs import lacking, needed, refusal
 from tools.gpu.parts import PARTS
 from tools.gpu.parts.main_job import read
-from tools.gpu.parts.processes import SEVERAL
 from tools.gpu.parts.suites import collectable
 from tools.gpu.sizes import REAL
 
@@ -149,17 +145,6 @@ def test_missing_packages_are_one_line():
         f"`python -m pip download --no-deps -d wheels {place} 'timm>=1'`, and on this machine "
         "`python -m pip install --no-index --find-links wheels 'filelock>=3.30' 'pydantic>=2.9' 'timm>=1'`"
     )
-
-
-def test_a_single_process_of_torchrun_is_sharded_and_one_without_is_not(monkeypatch):
-    for module in (learner, train):
-        monkeypatch.setattr(module, "shards", module.shards)  # put back behind the test
-    alone = SimpleNamespace(num_processes=1)
-    for size, expected in (("2", False), ("1", True)):
-        monkeypatch.setenv("WORLD_SIZE", size)
-        slice_one()
-        assert [module.shards(Training(shard=True), alone) for module in (learner, train)] == [expected] * 2
-    assert "one-slice" in [step.name for step in SEVERAL.steps(REAL, Path("work"))]
 
 
 def test_the_suites_need_no_caption_metrics():

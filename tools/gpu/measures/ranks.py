@@ -1,8 +1,7 @@
 """One of several processes that run `mmgen`'s command line and may share one GPU.
 
 NCCL refuses two processes on a device, so they communicate through gloo if there are more processes than devices.
-With `--fork N` the processes are forked here; otherwise `torch.distributed.run` starts them. A single process
-started by torchrun is sharded too, unlike in mmgen, so that FSDP is tested through NCCL with one GPU."""
+With `--fork N` the processes are forked here; otherwise `torch.distributed.run` starts them."""
 
 from __future__ import annotations
 
@@ -15,20 +14,13 @@ import torch
 from accelerate.utils import InitProcessGroupKwargs
 
 from mmgen.cli import main
-from mmgen.training import distributed, learner, train
+from mmgen.training import distributed
 
 
 def share_devices() -> None:
     """Make processes communicate through gloo if there are fewer devices than processes."""
     if 0 < torch.cuda.device_count() < int(os.environ.get("WORLD_SIZE", "1")):
         distributed.InitProcessGroupKwargs = functools.partial(InitProcessGroupKwargs, backend="gloo")
-
-
-def slice_one() -> None:
-    """Make a single process started by torchrun shard its model into one slice."""
-    if os.environ.get("WORLD_SIZE") == "1":
-        for module in (learner, train):
-            module.shards = lambda training, accelerator: training.shard
 
 
 def forked(count: int) -> int:
@@ -51,7 +43,6 @@ def forked(count: int) -> int:
 def _run_rank() -> None:
     """Run one process, and end the process group as mmgen does."""
     share_devices()
-    slice_one()
     try:
         main()
     finally:

@@ -1,1 +1,0 @@
-"""The task of finding pictures for captions and captions for pictures."""

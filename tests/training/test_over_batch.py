@@ -1,0 +1,107 @@
+"""A loss that compares all rows of an update: one micro-batch, never split; several processes train what one does."""
+
+import json
+import re
+
+import pytest
+import torch
+from kit import toys, views
+from kit.processes import several
+from kit.training import RecordedProgress, build_learner, largest_difference, train_step
+
+from mmgen.errors import RunError
+from mmgen.recipe.tables import Step, Training
+from mmgen.storage.weights import read_tensors
+from mmgen.training.validate import validate
+
+EXAMPLES = toys.examples(40)
+VALIDATION = toys.examples(21, seed=1)
+
+
+def step(objectives=("generator", "views"), **training):
+    chosen = {"batch_size": 16, "micro_batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32"}
+    return Step(
+        inputs=("caption",), train=("backbone",), objectives=objectives, training=Training(**{**chosen, **training})
+    )
+
+
+def micro_batches(learner):
+    return [len(update) for update in learner.plan.updates]
+
+
+def test_an_update_has_one_micro_batch(tmp_path):
+    """Also where an example with several questions exceeds the batch, and whatever micro_batch_size is."""
+    learner = build_learner(views.model(), tmp_path, EXAMPLES, step())
+    pairs = [len(EXAMPLES[sample.index].targets) for sample in learner.plan.updates[0][0]]
+    assert micro_batches(learner) == [1] * len(learner.plan) and sum(pairs) >= 16 > len(pairs)
+    plain = build_learner(views.model(), tmp_path, EXAMPLES, step(("generator",)))
+    assert min(micro_batches(plain)) > 1
+
+
+def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
+    model, expected = views.model(), views.model()
+    learner = build_learner(model, tmp_path, EXAMPLES, step())
+    stream, update = learner.material.streams[0], learner.plan.updates[0][0]
+    batch = stream.batch([(EXAMPLES[sample.index], sample.epoch) for sample in update])
+    record = learner.update(0, [(0, batch)])
+    loss = expected(batch)
+    assert record["loss"] == pytest.approx(loss.mean.item(), abs=1e-6)
+    assert record["losses"]["views.loss"] == pytest.approx(loss.sums["views.loss"].item() / len(update), abs=1e-6)
+
+
+def test_an_update_that_does_not_fit_into_memory_is_refused(tmp_path):
+    model = views.model()
+
+    def fail(batch):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    model.forward = fail
+    said = "step 's', update 0: out of memory; 'views' compares all pairs of an update, which is not split; lower "
+    with pytest.raises(RunError, match=f"^{re.escape(said)}training.batch_size$"):
+        train_step(tmp_path, model, step(), EXAMPLES)
+
+
+def test_validation_compares_groups_of_a_batch_in_the_order_of_the_data(tmp_path):
+    learner = build_learner(views.model(), tmp_path, EXAMPLES, step(("views",), batch_size=8), VALIDATION)
+    collate, sums = learner.material.streams[0].collate, []
+    with torch.no_grad():
+        for first in (0, 8, 16):
+            sums.append(learner.model(collate(VALIDATION[first : first + 8])).sums["views.loss"].item())
+    assert validate(learner)["validation_loss"] == pytest.approx(sum(sums) / 21, abs=1e-6)
+
+
+TWO = """
+    from pathlib import Path
+    from kit import toys, views
+    from kit.training import RecordedProgress
+    from mmgen.data.sources import Source
+    from mmgen.training import distributed
+    from mmgen.training.train import train
+    from test_over_batch import EXAMPLES, VALIDATION, step
+    model, accelerator, progress = views.model(dropout=0.3), distributed.start(), RecordedProgress()
+    folder = Path("learnt")
+    folder.mkdir(exist_ok=True)
+    context = toys.context(folder, step(), progress, accelerator=accelerator)
+    train(model, context, [Source(EXAMPLES, VALIDATION)])
+    print(progress.lines[0], flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_what_one_does(tmp_path):
+    """With dropout, since the only micro-batch has its draws; the second process has nothing to train."""
+    done = several(2, tmp_path, TWO)
+    assert done.returncode == 0, done.stderr
+    assert "s: 'views' compares all pairs of an update, so one of 2 processes trains and the rest are idle" in (
+        done.stdout
+    )
+    single, progress = views.model(dropout=0.3), RecordedProgress()
+    expected = train_step(tmp_path / "single", single, step(), EXAMPLES, progress, VALIDATION)
+    log = [json.loads(line) for line in (tmp_path / "learnt/log.jsonl").read_text().splitlines()]
+    for record, expected_record in zip(log, expected, strict=True):
+        for key in ("loss", "grad_norm", "validation_loss"):
+            assert record.get(key, 0.0) == pytest.approx(expected_record.get(key, 0.0), rel=1e-5), key
+    assert not any("idle" in line for line in progress.lines)
+    two = views.model()
+    two.load_state_dict(read_tensors(tmp_path / "learnt/weights.safetensors")[0], strict=False)
+    assert largest_difference(two, single) < 1e-6
