@@ -47,10 +47,10 @@ def main() -> None:
     for name in options.families or sorted({config.model_type for config in MODEL_FOR_MASKED_LM_MAPPING} - {*SEEING}):
         try:
             rows.append(row(name))
-            print(rows[-1], flush=True)
+            print(rows[-1])
         except DataError as error:
             refused.append((name, reason_of(name, str(error))))
-            print(*refused[-1], sep=": ", flush=True)
+            print(*refused[-1], sep=": ")
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
         lines = [page.partition(BEGIN)[0] + BEGIN, *rows, "", *reasons(refused), END + page.partition(END)[2]]

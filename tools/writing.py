@@ -1,10 +1,10 @@
 """Compare ways to write with trained runs: a table in Markdown, of means over runs with the lowest and highest.
 
-    python -m tools.writing runs/writing/*/seed-* [--step both]
+    python -m tools.writing runs/writing [--step both]
     python -m tools.writing runs/writing/left_to_right/seed-* --n 5 [--scenes 80]
 
-The first writes a text for every test example. The folders above the runs are profiles of recipes/writing.toml, which
-say in what ways. Beside scores of the recipe:
+The first writes a text for every test example of all runs in the folder, in ways that depend on their profiles of
+recipes/writing.toml. Beside scores of the recipe:
 
     bound       training loss per token on the test examples: exact from left to right, else an upper bound, the mean
                 over draws of noise
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows: dict[str, list[Row]] = {}
-    for folder in options.runs:
+    for folder in [run for path in options.runs for run in sorted(path.glob("*/seed-*")) or [path]]:
         run, profile = load_run(folder, options.step), folder.resolve().parent.name
         measured = measure_different(run, options.n, options.scenes) if options.n > 1 else measure_ways(run, profile)
         for way, row in measured:
