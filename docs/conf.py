@@ -1,10 +1,15 @@
 """The documentation site: `python -m sphinx -W docs site`, with mmgen-framework[docs]. It reads offline, from
 site/index.html."""
 
+import sys
+from pathlib import Path
+
 import mmgen
 
+sys.path.append(str(Path(__file__).parent / "_ext"))
+
 project, author, version, release = "mmgen", "", mmgen.__version__, mmgen.__version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "reference"]  # reference: docs/_ext/reference.py
 
 myst_heading_anchors = 4
 smartquotes = False

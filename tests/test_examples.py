@@ -1,5 +1,5 @@
 """The packages in examples/: installed from their folders, their tests pass and their recipes run, with three inputs
-in one prefix for both generators."""
+in one prefix for both generators. The recurrent systems resume to the bit, and their exports write as their runs do."""
 
 import json
 import shutil
@@ -8,8 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 from kit.thirdparty import Environment, settings
 from kit.toys import RECIPE
+from PIL import Image
+
+from mmgen.recipe.tables import Step, Training
+from mmgen.training.optimizer import make_optimizer
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -34,6 +39,29 @@ SET_UPS = {  # name -> recipe, and what its run is called with
     "rival": ("rivals.toml", ["--profile", "masked"]),
     "no sounds": ("recipe.toml", ["--step", "sound", "--set", 'inputs.sound.folder="nowhere"']),
 }
+RIVALS = EXAMPLES / "mmgen_rivals"
+RIVAL_RUN = [  # with exemplars, both kinds of dropout and the papers' optimiser for MC-SBN
+    *("run", "rivals.toml", *SMALL),
+    *settings(
+        "training.epochs=3",
+        "training.batch_size=8",
+        "training.betas=[0.0, 0.8]",
+        "backbone.dropout=0.5",
+        "backbone.fusion_dropout=0.5",
+        'steps.mc_sbn.objectives=["generator", "exemplars"]',
+        *(f'inputs.{name}.extractor.model="test_resnet"' for name in ("image", "place")),
+        *(f"inputs.{name}.extractor.image_size=64" for name in ("image", "place")),
+    ),
+]
+RIVAL_STEPS = ("max", "mdn_joint", "mc_sbn")
+RIVAL_PLACE = Path("runs/rivals/sample/seed-0")
+STOPPED = """
+import sys
+from kit.training import sigterm_before
+from mmgen.cli import main
+with sigterm_before(int(sys.argv.pop(1))):
+    main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +94,20 @@ def ran(environment, folder) -> subprocess.CompletedProcess:
     return environment.several(calls)
 
 
+@pytest.fixture(scope="module")
+def rivals(environment, folder) -> Path:
+    """The folder of the recurrent systems, with a small run and an export of each step."""
+    place = folder / RIVALS.name
+    more = [
+        ["write", str(RIVAL_PLACE), "--step", "max", "--name", "sample", *settings("decoding.do_sample=true")],
+        ["report", str(RIVAL_PLACE)],
+        *(["export", str(RIVAL_PLACE), f"exported-{step}", "--step", step] for step in RIVAL_STEPS),
+    ]
+    done = environment.several([(str(place), arguments) for arguments in (RIVAL_RUN, *more)])
+    assert done.returncode == 0, done.stderr
+    return place
+
+
 def steps(folder: Path, set_up: str) -> dict[str, list]:
     """Step -> its texts, for steps that are scored."""
     (place,) = (folder / AUDIO.name / "runs" / set_up).glob("*/*/seed-0")
@@ -77,7 +119,7 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
 
 
 def test_the_examples_are_those_that_the_docs_name():
-    assert PACKAGES == ["mmgen_audio", "mmgen_lora"]
+    assert PACKAGES == ["mmgen_audio", "mmgen_lora", "mmgen_rivals"]
     assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
@@ -87,7 +129,7 @@ def test_their_own_tests_pass(environment, folder):
         (folder / name / name).rename(folder / name / "sources")
     done = environment.pytest(*(folder / name for name in PACKAGES), cwd=folder)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 20
+    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 200
 
 
 def test_they_stand_beside_everybody_else(environment, folder):
@@ -100,8 +142,9 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 
 def test_their_recipes_hold(environment, folder):
-    done = environment.mmgen("check", *RECIPES, "../mmgen_lora/recipe.toml", cwd=folder / AUDIO.name)
-    assert done.stdout == "4 configurations in 3 recipes: no errors\n", done.stderr
+    recipes = [path for name in PACKAGES for path in (folder / name).glob("*.toml") if path.name != "pyproject.toml"]
+    done = environment.mmgen("check", *map(str, recipes), cwd=folder)
+    assert done.stdout == "9 configurations in 5 recipes: no errors\n", done.stderr
 
 
 @pytest.mark.parametrize("set_up", ["masked", "causal", "rival"])
@@ -159,3 +202,52 @@ def test_sounds_are_only_made_where_things_are_known(environment, folder):
     assert (
         done.stderr == 'error: recipe.toml: no input of type "audio" with a folder to fill\n' and done.returncode == 1
     )
+
+
+def test_the_systems_of_the_table_write_for_a_photo_and_so_do_their_exports(rivals, environment):
+    table = (rivals / RIVAL_PLACE / "table.md").read_text()
+    assert all(f"| {row} " in table for row in (*RIVAL_STEPS, "max [sample]"))
+    assert (rivals / RIVAL_PLACE / "report.html").exists()
+    Image.new("RGB", (80, 60), "red").save(rivals / "photo.jpg")
+    queries = {
+        step: ["photo.jpg", *([] if step == "max" else ["--input", "caption=a red house"])] for step in RIVAL_STEPS
+    }
+    calls = [["generate", str(RIVAL_PLACE), "--step", step, *query] for step, query in queries.items()]
+    calls += [["generate", f"exported-{step}", *query] for step, query in queries.items()]
+    done = environment.several([(str(rivals), arguments) for arguments in calls])
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and len(lines) >= len(calls), done.stderr
+    assert all(lines) and lines[: len(lines) // 2] == lines[len(lines) // 2 :]
+
+
+def test_a_stopped_recurrent_step_ends_with_the_same_bits(rivals, environment):
+    """Ordinary and Monte Carlo dropout, exemplars, and the moments of RMSProp, stopped within an epoch."""
+    command = [*RIVAL_RUN, "--step", "mc_sbn", *settings('output="stopped"')]
+    stopped = environment.forked(STOPPED, "4", *command, cwd=rivals)
+    assert stopped.returncode == 1 and "error: stopped; run the same command again" in stopped.stderr
+    done = environment.several([(str(rivals), command)])
+    assert done.returncode == 0, done.stderr
+    for name in ("weights.safetensors", "log.jsonl", "generations.jsonl"):
+        resumed, whole = (
+            (rivals / output / "rivals/sample/seed-0/steps/mc_sbn" / name).read_bytes()
+            for output in ("stopped", "runs")
+        )
+        assert resumed == whole, name
+
+
+def test_the_papers_optimiser_is_rmsprop():
+    recipe = tomllib.loads((RIVALS / "rivals.toml").read_text())["profiles"]["paper"]
+    assert recipe["steps"]["mc_sbn"]["training"] == {"batch_size": 200, "learning_rate": 8e-4}
+    step, parameters = Step(inputs=("image",), train=("backbone",), training=Training(**recipe["training"])), []
+    for make in (
+        lambda p: make_optimizer({"backbone.w": p}, step),
+        lambda p: torch.optim.RMSprop([p], 4e-4, alpha=0.8),
+    ):
+        torch.manual_seed(0)
+        parameter = torch.nn.Parameter(torch.randn(6, 5))
+        optimizer = make(parameter)
+        for _ in range(20):
+            parameter.grad = torch.randn(6, 5)
+            optimizer.step()
+        parameters.append(parameter.detach())
+    assert torch.allclose(*parameters, atol=1e-6)

@@ -35,7 +35,7 @@ class Copy:
         while True:
             self._file.seek(position)
             try:
-                chunk = pickle.load(self._file)  # written by this process
+                chunk = pickle.load(self._file)  # noqa: S301 -- written by this process
             except EOFError:
                 return
             position = self._file.tell()

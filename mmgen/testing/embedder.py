@@ -168,7 +168,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
     def test_reader(self) -> None:
         embedder, examples = self.embedder(), self.examples()
         with explained("the reader cannot be pickled, which loader workers need"):
-            reader = pickle.loads(pickle.dumps(embedder.reader))
+            reader = pickle.loads(pickle.dumps(embedder.reader))  # noqa: S301
         collated = reader.collate([reader.read(resolve(example)) for example in examples])
         tensors = isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values())
         assert tensors, "collate must return a dict of tensors"

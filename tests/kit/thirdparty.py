@@ -100,12 +100,12 @@ class Environment:
 
     def several(self, calls: list[tuple[str, list[str]]], more: str = "") -> subprocess.CompletedProcess:
         """Calls of mmgen in their folders, in one process; then some code."""
-        return self._forked(SEVERAL.format(calls=calls) + more, cwd=Path(calls[0][0]))
+        return self.forked(SEVERAL.format(calls=calls) + more, cwd=Path(calls[0][0]))
 
     def pytest(self, *folders: Path, cwd: Path) -> subprocess.CompletedProcess:
-        return self._forked(PYTEST, *map(str, folders), cwd=cwd)
+        return self.forked(PYTEST, *map(str, folders), cwd=cwd)
 
-    def _forked(self, script: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+    def forked(self, script: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
         here = f"import site, sys; site.addsitedir({str(self.packages)!r}); sys.executable = {str(self.python)!r}\n"
         return forked.run(here + script, *arguments, folder=cwd)
 

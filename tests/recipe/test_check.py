@@ -17,7 +17,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
     )
     assert mistakes(recipe(text)) == [
         "my.toml:6: inputs.caption.type: no embedder is called 'texte'; did you mean 'text'?",
-        "  installed embedders: grid, picture_network, picture_tokens, regions, tags, text, visualbert_regions, "
+        "  installed embedders: grid, picture_network, picture_tokens, regions, text, visualbert_regions, "
         "vlbert_regions",
         "my.toml:9: generator.max_token: no such key; did you mean 'max_tokens'?",
         'my.toml:11: training.epochs: must be a whole number, not "3"',

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
-from kit.beside import shared
+from kit.oracles import ORACLES
 from kit.stores import fill
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions, MaskedWords
@@ -194,7 +194,7 @@ def test_the_loss_is_the_soft_cross_entropy_and_counts_regions():
 @pytest.mark.parametrize("background", [0, 1])
 def test_the_original_codes_head_on_its_own_states(background):
     """Its first class is the background, which is left out for a head with one class less."""
-    tensors = load_file(shared("oracles/vlbert") / "original.safetensors")
+    tensors = load_file(ORACLES / "vlbert" / "original.safetensors")
     names = tuple("abcdefghi"[background:])
     backbone = VlBert(num_hidden_layers=1, hidden_size=48, num_attention_heads=4, vocab_size=90).build(
         texts=[WORDS] * 3

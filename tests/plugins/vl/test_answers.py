@@ -4,12 +4,12 @@ import json
 import random
 
 import pytest
-from kit.beside import shared
+from kit.oracles import ORACLES
 from mmgen_vl.answers import CONTRACTIONS, accuracy, agreement, normalise
 
 
 def test_vqa_accuracy_equals_the_official_one():
-    cases = json.loads(shared("oracles/vqa_accuracy.json").read_text(encoding="utf-8"))
+    cases = json.loads((ORACLES / "vqa_accuracy.json").read_text(encoding="utf-8"))
     differ = [case for case in cases if round(accuracy(case["answer"], case["answers"]), 2) != case["accuracy"]]
     assert len(cases) == 300 and not differ
 

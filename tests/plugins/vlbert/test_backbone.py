@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from kit import reencoded
-from kit.beside import shared
+from kit.oracles import ORACLES
 from kit.vlbert import WORDS, build_model, examples, record, regions, slots_of
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
@@ -38,7 +38,7 @@ class Ids:
 
 @pytest.fixture(scope="module")
 def oracle():
-    folder = shared("oracles/vlbert")
+    folder = ORACLES / "vlbert"
     tensors = load_file(folder / "original.safetensors")
     of = {
         first: {

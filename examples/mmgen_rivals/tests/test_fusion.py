@@ -2,16 +2,15 @@
 
 import pytest
 import torch
-from kit.recurrent import crossed, examples, first_inputs, model, pair
-from mmgen_recurrent.fusion import MonteCarloDropout, Pair, drawn_network
+from mmgen.data.seeds import resolve
 from torch import nn
 
-from mmgen.data.collate import Collator
-from mmgen.data.seeds import resolve
+from mmgen_rivals.fusion import MonteCarloDropout, Pair, drawn_network
+from written_out import collated, crossed, examples, first_inputs, model, pair
 
 
 def fused(rival, many=None):
-    return rival.backbone.fused(rival.prefix(Collator(rival, rival.inputs, ())(many or examples())).slots)
+    return rival.backbone.fused(rival.prefix(collated(rival, many or examples(), ())).slots)
 
 
 @torch.no_grad()
@@ -44,7 +43,7 @@ def test_a_caption_is_heard_beside_a_picture_before_training():
 
 @torch.no_grad()
 def test_the_gate_weighs_the_experts_that_the_step_has_cues_for():
-    rival, experts = model("without_place"), model("without_place").backbone.experts
+    rival = model("without_place")
     experts = rival.backbone.experts
     plain = fused(rival)
     for parameter in experts.pairs[2].parameters():

@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kit.recurrent import D, examples, first_inputs, model
-from mmgen_grid import Grid
-from mmgen_recurrent import Triplet
-
-from mmgen.data.collate import Collator
-from mmgen.data.seeds import RngKey, resolve
+from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
 from mmgen.parts import Record
 from mmgen.tensors import Example
 from mmgen.testing import ObjectiveSuite, Words
+
+from mmgen_rivals import Triplet
+from written_out import INPUTS, D, collated, examples, first_inputs, model
 
 
 class TestTriplet(ObjectiveSuite):
@@ -22,7 +20,7 @@ class TestTriplet(ObjectiveSuite):
         return Triplet(contrasting=3)
 
     def inputs(self):
-        return {"image": Grid(width=D, fingerprint={"extractor": "toy"}, boxes=False), "caption": Words()}
+        return {"image": INPUTS["image"], "caption": Words()}
 
     def examples(self):
         return examples(6)
@@ -39,7 +37,7 @@ def line(count):
 
 def targets(many, candidates, **keys):
     rival = model("mdn_joint", objectives={"near": Triplet(**keys)})
-    return rival, Collator(rival, rival.inputs, ("near",), RngKey(0, "s"), candidates)(many)
+    return rival, collated(rival, many, ("near",), candidates)
 
 
 def chosen(many, candidates, **keys):
@@ -99,8 +97,7 @@ def test_the_loss_is_the_margin_between_squared_distances():
 
 def test_it_is_added_to_the_loss_of_the_words():
     rival = model("mdn_joint", objectives={"near": Triplet(contrasting=3)})
-    batch = Collator(rival, rival.inputs, ("generator", "near"), RngKey(0, "s"), examples(5))(examples(5))
-    loss = rival(batch)
+    loss = rival(collated(rival, examples(5), ("generator", "near"), examples(5)))
     words, near = (loss.sums[f"{name}.loss"] / loss.counts[f"{name}.loss"] for name in ("generator", "near"))
     assert float(loss.mean.detach()) == pytest.approx(float((words + near).detach()), rel=1e-6)
     loss.mean.backward()

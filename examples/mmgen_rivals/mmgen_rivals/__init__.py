@@ -7,10 +7,11 @@ al., 2020).
 
 from typing import ClassVar, Literal
 
+import mmgen
 from mmgen_causal import Causal
 from pydantic import Field
 
-import mmgen
+MMGEN_API = 3
 
 
 class Lstm(mmgen.BackboneConfig):

@@ -6,16 +6,15 @@ import math
 from collections.abc import Sequence
 
 import torch
-from mmgen_causal.generator import CausalGenerator
-from mmgen_causal.writing import CausalStepper
-from torch import Tensor
-
 from mmgen import Decoding
 from mmgen.objectives import Sequencer
 from mmgen.prompts import Prompts
 from mmgen.search import Limits, Stepper, as_generations, search
 from mmgen.sequence import Prefix
 from mmgen.tensors import Batch, Generation
+from mmgen_causal.generator import CausalGenerator
+from mmgen_causal.writing import CausalStepper
+from torch import Tensor
 
 from . import MonteCarloDecoding
 from .backbone import LstmBackbone

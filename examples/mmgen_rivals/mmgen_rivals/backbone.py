@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmgen_encoders.vocabulary import load_tokenizer, train_tokenizer
-from torch import Tensor, nn
-
 from mmgen.attention import Cache, prefix_layout
 from mmgen.parts import Backbone
 from mmgen.sequence import Prefix
 from mmgen.tensors import PREFIX, Encoded, Slots
+from mmgen_encoders.vocabulary import load_tokenizer, train_tokenizer
+from torch import Tensor, nn
 
 from . import Lstm
 from .fusion import Experts, Joint, MonteCarloDropout, Pair, in_order, mean_of

@@ -10,12 +10,11 @@ import re
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-
 from mmgen.errors import MissingInput
 from mmgen.parts import Backbone, Embedder, Reader
 from mmgen.tensors import ResolvedExample, Segment
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from . import Tags
 

@@ -1,21 +1,24 @@
-"""The systems of mmgen_recurrent as small models, and the same written out: one slot after the other, without batches,
-caches or layouts."""
+"""The systems as small models, and the same written out: one slot after the other, without batches, caches or
+layouts."""
 
 import random
 
+import numpy as np
 import torch
+from mmgen.configs import SequenceConfig
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import RngKey, resolve
+from mmgen.model import Objectives, compose
+from mmgen.parts import Record
+from mmgen.tensors import Example
 from mmgen_grid import Grid
-from mmgen_recurrent import Lstm, MonteCarlo, Tags
 from mmgen_text import Text
 
-from kit.stores import record
-from kit.toys import WORDS
-from mmgen.configs import SequenceConfig
-from mmgen.data.seeds import resolve
-from mmgen.model import Objectives, compose
-from mmgen.tensors import Example
+from mmgen_rivals import Lstm, MonteCarlo, Tags
 
 D = 5  # width of features
+STORED = {"width": D, "fingerprint": {"extractor": "toy"}, "boxes": False}
+INPUTS = {"image": Grid(**STORED), "caption": Text(), "tags": Tags(), "place": Grid(**STORED, fields=("image",))}
 SYSTEMS = {
     "words": ("caption",),
     "max": ("image",),
@@ -23,51 +26,54 @@ SYSTEMS = {
     "mc_sbn": ("image", "caption", "tags", "place"),
     "without_place": ("image", "caption", "tags"),
 }
+WORDS = "what color is the red ball dog near tree where how many are there big small under house".split()
+
+
+def text(draw, least, most):
+    return " ".join(draw.choices(WORDS, k=draw.randint(least, most)))
+
+
+def picture(number, regions=1):
+    draw = np.random.default_rng(number)
+    return Record(f"p{number}", draw.standard_normal((regions, D)).astype(np.float32))
 
 
 def examples(count=4, seed=0):
     """Captions of different lengths, pictures of one to three regions, one to three questions each."""
     draw = random.Random(seed)
-
-    def text(most):
-        return " ".join(draw.choices(WORDS, k=draw.randint(1, most)))
-
     return [
         Example(
             f"e{n}",
-            {"image": record(f"p{n}", 1 + n % 3, D, seed=n), "caption": text(9)},
-            tuple(text(7) for _ in range(1 + n % 3)),
+            {"image": picture(n, 1 + n % 3), "caption": text(draw, 1, 9)},
+            tuple(text(draw, 1, 7) for _ in range(1 + n % 3)),
         )
         for n in range(count)
     ]
 
 
-def crossed(captions=3, pictures=3, seed=0):
+def crossed(captions=3, pictures=3):
     """Every caption with every picture, and a question of seven words for each pair."""
-    draw = random.Random(seed)
-    texts = [" ".join(draw.choices(WORDS, k=9)) for _ in range(captions)]
-    shown = [record(f"p{n}", 1, D, seed=n) for n in range(pictures)]
+    draw = random.Random(0)
+    texts = [text(draw, 9, 9) for _ in range(captions)]
+    pairs = [(caption, number) for caption in texts for number in range(pictures)]
     return [
-        Example(f"e{n}", {"image": picture, "caption": text}, (" ".join(draw.choices(WORDS, k=7)),))
-        for n, (text, picture) in enumerate((text, picture) for text in texts for picture in shown)
+        Example(f"e{n}", {"image": picture(number), "caption": caption}, (text(draw, 7, 7),))
+        for n, (caption, number) in enumerate(pairs)
     ]
 
 
-def model(system="max", seed=0, objectives=None, noise=0.3, **sizes):
+def collated(model, many, objectives=("generator",), candidates=()):
+    """Examples as one batch, with the targets of these objectives."""
+    return Collator(model, model.inputs, objectives, RngKey(0, "s"), candidates)(many)
+
+
+def model(system="max", objectives=None, noise=0.3, **sizes):
     """A model that reads the inputs of a system, in eval mode, with weights that are not small; as it is before
     training, without noise."""
-    sizes = {"hidden_size": 24, "vocab_size": 90, **sizes}
-    stored = {"width": D, "fingerprint": {"extractor": "toy"}, "boxes": False}
-    inputs = {
-        "image": Grid(**stored),
-        "caption": Text(),
-        "tags": Tags(),
-        "place": Grid(**stored, fields=("image",)),
-    }
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     composed = compose(
-        Lstm(**sizes),
-        {name: inputs[name] for name in SYSTEMS[system]},
+        Lstm(**{"hidden_size": 24, "vocab_size": 90, **sizes}),
+        {name: INPUTS[name] for name in SYSTEMS[system]},
         MonteCarlo(max_tokens=9),
         texts=[" ".join(WORDS)] * 3,
         sequence=SequenceConfig(open=False),

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
-
 from mmgen.errors import DataError
 from mmgen.features.embedder import StoreReader
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Record
 from mmgen.tensors import Batch, Example, Loss, ResolvedExample, Targets
+from torch import Tensor
 
 from . import Triplet
 

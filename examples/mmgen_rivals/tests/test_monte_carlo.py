@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from kit.recurrent import distribution, examples, greedy, mean_distribution, model
-from mmgen_recurrent import Lstm, MonteCarlo, MonteCarloDecoding
-
 from mmgen.evaluation.generate import generate
 from mmgen.testing import GeneratorSuite
+
+from mmgen_rivals import Lstm, MonteCarlo, MonteCarloDecoding
+from written_out import distribution, examples, greedy, mean_distribution, model
 
 
 class TestMonteCarlo(GeneratorSuite):
@@ -17,7 +17,6 @@ class TestMonteCarlo(GeneratorSuite):
         return MonteCarloDecoding(passes=3), MonteCarloDecoding(passes=2, num_beams=3, num_return_sequences=2)
 
 
-@pytest.mark.slow
 class TestBehindTheLstm(TestMonteCarlo):
     def backbone_config(self):
         return Lstm(hidden_size=32, vocab_size=200, dropout=0.0)
@@ -31,7 +30,7 @@ class TestBehindTheLstm(TestMonteCarlo):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("passes", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("passes", [1, 5])
 def test_passes_write_by_the_mean_of_the_probabilities(passes):
     rival = model("mc_sbn")
     options = MonteCarloDecoding(passes=passes)

@@ -9,9 +9,8 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
 from mmgen.tensors import taken
+from torch import Tensor, nn
 
 STATE_GAIN = 5.0  # of the caption's last state, whose values begin about so much smaller than those of a picture
 _pass: ContextVar[int | None] = ContextVar("monte_carlo_pass", default=None)

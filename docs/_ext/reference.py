@@ -1,47 +1,41 @@
-"""Write the reference pages of docs/ from the code: `python -m tools.pages` lists outdated pages, `--write` writes
-them.
+"""A Sphinx extension that writes the reference into docs/_generated before a build: the keys of recipes, the commands,
+the contract of plugins, and the test suites.
 
-A page has a line `<!-- written by python -m tools.pages: keys -->`. The text above it is written by hand. Below it
-is the reference that the line names: keys and commands of mmgen's own parts, the examples, or public modules (listed
-in `pyproject.toml`). Modules are read as text, so that nothing is imported for them."""
+Keys and commands come from mmgen's own parts. The modules of the contract and of `mmgen.testing` are read as text, so
+that nothing is imported for them and constants have their docstrings too."""
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
-MARK = re.compile(r"^<!-- written by python -m tools\.pages: (\w+) -->$", re.MULTILINE)
+ROOT = Path(__file__).resolve().parents[2]
 OURS = "mmgen-framework"
 SUITES = "testing"  # has a page to itself
-SUITE_MODULES = (
-    "suite embedder extractor backbone writing generator objective dataset metric probe renderer callback command"
-    " tiny toy greedy bag"
-)
 ALIGNED = re.compile(r"\w(?:[\w, ]*\S)? {2,}\S")  # name   what it is
 
 
-def written(path: Path) -> str:
-    """The text of a page with an up-to-date reference."""
-    text = path.read_text(encoding="utf-8")
-    mark = MARK.search(text)
-    assert mark is not None, f"{path.name} has no line that names its reference"
-    return f"{text[: mark.end()]}\n\n{REFERENCES[mark[1]]().strip()}\n"
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "_generated"))
+    return {"parallel_read_safe": True}
 
 
-def pages() -> list[Path]:
-    """The pages with a reference."""
-    return [path for path in sorted(DOCS.glob("*.md")) if MARK.search(path.read_text(encoding="utf-8"))]
+def write(folder: Path) -> None:
+    """Write the pages that are missing or out of date."""
+    folder.mkdir(exist_ok=True)
+    for name, (opening, page) in PAGES.items():
+        path, text = folder / f"{name}.md", f"{opening}\n\n{page().strip()}\n"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
-# Keys, commands, examples
+# Keys, commands
 
 
 def keys() -> str:
@@ -77,49 +71,40 @@ def _command(path: str, command: click.Command) -> str:
 
     context = click.Context(command, info_name=path)
     about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n"))
-    usage = (
-        "" if hasattr(command, "commands") else f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
-    )
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    usage = "" if isinstance(command, click.Group) else f"```text\n{usage}\n```"
     helps = [parameter.get_help_record(context) for parameter in command.params]
     rows = [[f"`{option}`", text] for option, text in filter(None, helps) if text]
     options = table([["option", ""], *rows], texts=2) if rows else ""
     return "\n\n".join(filter(None, [f"#{'#' * path.count(' ')} {path}", usage, about, options]))
 
 
-def examples() -> str:
-    """The READMEs in examples/, and the recipes beside them."""
-    folder = ROOT / "examples"
-    parts = [(folder / "README.md").read_text(encoding="utf-8").partition("\n")[2].strip()]
-    for package in sorted(path.parent for path in folder.glob("*/pyproject.toml")):
-        parts.append((package / "README.md").read_text(encoding="utf-8").replace("# ", "## ", 1).strip())
-        for recipe in sorted(package.glob("*.toml")):
-            if recipe.name != "pyproject.toml":
-                parts.append(f"`{recipe.name}`:\n\n```toml\n{recipe.read_text(encoding='utf-8')}```")
-    page = "\n\n".join(parts).replace("](../docs/", "](").replace("](../../docs/", "](")
-    return re.sub(r"\]\((?:\.\./)?(mmgen_\w+)\)", lambda link: f"](#{link[1].replace('_', '-')})", page)
-
-
 # Modules
 
 
 def contract() -> str:
-    return public("parts")
+    """The public modules of parts; a folder stands for its modules."""
+    names = [name for name in public() if name != SUITES]
+    listed = ", ".join(f"`mmgen.{name}`" for name in names)
+    return "\n\n".join([f"The list: {listed}.", *(module(inner) for name in names for inner in _within(name))])
 
 
-def composition() -> str:
-    return public("scripts")
+def public() -> list[str]:
+    """The modules and folders of mmgen that no contract of import-linter protects from plugins."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    protected = {name for contract in linter["contracts"] for name in contract.get("protected_modules", ())}
+    paths = [*(ROOT / "mmgen").glob("[!_]*.py"), *(path.parent for path in (ROOT / "mmgen").glob("*/__init__.py"))]
+    return sorted(path.stem for path in paths if f"mmgen.{path.stem}" not in protected)
 
 
 def suites() -> str:
-    return "\n\n".join(module(f"{SUITES}.{name}") for name in SUITE_MODULES.split())
-
-
-def public(tier: str) -> str:
-    """The public modules of a tier, "parts" or "scripts"; a folder stands for its modules."""
-    house = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
-    names = [name for name in house[tier] if name != SUITES]
-    listed = ", ".join(f"`mmgen.{name}`" for name in names)
-    return "\n\n".join([f"The list: {listed}.", *(module(inner) for name in names for inner in _within(name))])
+    """The modules that `mmgen.testing` offers names of, or that have a suite."""
+    folder = ROOT / "mmgen" / SUITES
+    offered = re.findall(r"^from \.(\w+) import", (folder / "__init__.py").read_text(encoding="utf-8"), re.MULTILINE)
+    found = [
+        path.stem for path in folder.glob("*.py") if re.search(r"^class \w+Suite\b", path.read_text("utf-8"), re.M)
+    ]
+    return "\n\n".join(module(f"{SUITES}.{name}") for name in sorted({*offered, *found}))
 
 
 def _within(name: str) -> list[str]:
@@ -140,8 +125,7 @@ def module(name: str) -> str:
             functions.append(_function(node))
         elif isinstance(node, ast.Assign | ast.AnnAssign) and (about := _string(follower)):
             constants.append(_entry(ast.unparse(node), about))
-    about = markdown(ast.get_docstring(tree))
-    return "\n\n".join([f"## mmgen.{name}", about, *constants, *functions, *classes])
+    return "\n\n".join([f"## mmgen.{name}", markdown(ast.get_docstring(tree)), *constants, *functions, *classes])
 
 
 def _string(node: ast.stmt | None) -> str:
@@ -156,23 +140,19 @@ def _class(node: ast.ClassDef, lines: list[str]) -> str:
     fields = [inner for inner in node.body if isinstance(inner, ast.AnnAssign) and _public(ast.unparse(inner.target))]
     shown = "\n".join(line[4:] for field in fields for line in lines[field.lineno - 1 : field.end_lineno])
     methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
-    checks = [f"`{method.name}`" for method in methods if method.name.startswith("test_")]
+    tests = [f"`{method.name}`" for method in methods if method.name.startswith("test_")]
     bases = ", ".join(map(ast.unparse, [*node.bases, *(keyword.value for keyword in node.keywords)]))
-    calls = [f"{node.name}({', '.join(_arguments(method.args))})" for method in methods if method.name == "__init__"]
-    return "\n\n".join(
-        filter(
-            None,
-            [
-                f"### {node.name}",
-                f"`class {node.name}({bases})`" if bases else "",
-                "".join(f"`{call}`" for call in calls),
-                markdown(ast.get_docstring(node)),
-                f"```python\n{shown}\n```" if shown else "",
-                *(_function(method) for method in methods if _documented(method)),
-                f"Checks: {', '.join(checks)}." if checks else "",
-            ],
-        )
-    )
+    calls = [f"`{node.name}({_arguments(method.args)})`" for method in methods if method.name == "__init__"]
+    entry = [
+        f"### {node.name}",
+        f"`class {node.name}({bases})`" if bases else "",
+        *calls,
+        markdown(ast.get_docstring(node)),
+        f"```python\n{shown}\n```" if shown else "",
+        *(_function(method) for method in methods if _documented(method)),
+        f"Checks: {', '.join(tests)}." if tests else "",
+    ]
+    return "\n\n".join(filter(None, entry))
 
 
 def _public(name: str) -> bool:
@@ -192,7 +172,7 @@ def _function(node: ast.FunctionDef) -> str:
     if decorators & {"property", "cached_property"}:
         call = f"{node.name}: {returns}"
     else:
-        call = f"{node.name}({', '.join(_arguments(node.args))})" + (f" -> {returns}" if returns else "")
+        call = f"{node.name}({_arguments(node.args)})" + (f" -> {returns}" if returns else "")
     return _entry(call, ast.get_docstring(node))
 
 
@@ -201,26 +181,11 @@ def _entry(code: str, docstring: str | None) -> str:
     return re.sub(r"^ +$", "", f"- `{code}`\n\n  {about}", flags=re.MULTILINE)
 
 
-def _arguments(arguments: ast.arguments) -> Iterator[str]:
+def _arguments(arguments: ast.arguments) -> str:
     """The parameters of a function, with annotations and defaults, without `self` and `cls`."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    missing = [None] * (len(positional) - len(arguments.defaults))
-    for argument, default in zip(positional, [*missing, *arguments.defaults], strict=True):
-        if argument.arg not in ("self", "cls"):
-            yield _argument(argument, default)
-    if arguments.vararg:
-        yield f"*{_argument(arguments.vararg)}"
-    elif arguments.kwonlyargs:
-        yield "*"
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _argument(argument, default)
-    if arguments.kwarg:
-        yield f"**{_argument(arguments.kwarg)}"
-
-
-def _argument(argument: ast.arg, default: ast.expr | None = None) -> str:
-    text = argument.arg + (f": {ast.unparse(argument.annotation)}" if argument.annotation else "")
-    return text if default is None else f"{text}{' = ' if argument.annotation else '='}{ast.unparse(default)}"
+    for group in (arguments.posonlyargs, arguments.args):
+        group[:] = [argument for argument in group if argument.arg not in ("self", "cls")]
+    return ast.unparse(arguments)
 
 
 # Docstrings
@@ -266,27 +231,25 @@ def _prose(paragraph: str) -> str:
     return "".join(piece if number % 2 else re.sub(r"([*<\[])", r"\\\1", piece) for number, piece in enumerate(pieces))
 
 
-REFERENCES = {
-    "keys": keys,
-    "commands": commands,
-    "examples": examples,
-    "contract": contract,
-    "composition": composition,
-    "suites": suites,
+PAGES: dict[str, tuple[str, Callable[[], str]]] = {
+    "keys": (
+        "# Every key of a recipe\n\nThe keys of mmgen's own parts. `mmgen schema --markdown` prints this page with your"
+        " own plugins too.",
+        keys,
+    ),
+    "commands": (
+        "# Every command\n\nAn error is one line (what, where, what to do) with exit code 1. Exit code 2 means that the"
+        " command was mistyped.",
+        commands,
+    ),
+    "contract": (
+        "# The contract of plugins\n\nThe modules that parts of a plugin may import, from their docstrings."
+        " [Plugins](../plugins.md) says what to write for each kind of part, and what may change within a version.",
+        contract,
+    ),
+    "suites": (
+        "# Test suites and fakes\n\nSubclass the suite of your part, return your config, and run pytest;"
+        " [Plugins](../plugins.md#tests) shows how.",
+        suites,
+    ),
 }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--write", action="store_true", help="write the pages that are out of date")
-    write = parser.parse_args().write
-    outdated = [path for path in pages() if path.read_text(encoding="utf-8") != written(path)]
-    for path in outdated:
-        if write:
-            path.write_text(written(path), encoding="utf-8")
-        print(f"{path.relative_to(ROOT)}: {'written' if write else 'out of date; python -m tools.pages --write'}")
-    raise SystemExit(bool(outdated) and not write)
-
-
-if __name__ == "__main__":
-    main()
