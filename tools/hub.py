@@ -18,10 +18,9 @@ from mmgen.sequence import lay_out
 from mmgen.storage.published_weights import read_published
 from mmgen.tensors import Segment
 
-WIDTHS = {"vqa": 2048, "nlvr2": 1024, "vcr": 512}
 NAMES = [
     (f"uclanlp/visualbert-{task}{stage}", width)
-    for task, width in WIDTHS.items()
+    for task, width in (("vqa", 2048), ("nlvr2", 1024), ("vcr", 512))
     for stage in ("", "-pre", "-coco-pre")
 ]
 IDS = SimpleNamespace(cls_token_id=101, sep_token_id=102, mask_token_id=103, pad_token_id=0)

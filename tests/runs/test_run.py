@@ -119,7 +119,7 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run
     ],
 )
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(finished_run, tmp_path, moment, how):
-    """`python -m tools.trials kills` does more of this, at random moments."""
+    """`python -m tools.kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     stopped = forked.stop_at(PLACE / moment, how, "run", "toy.toml", folder=tmp_path)
     said = stopped.stderr

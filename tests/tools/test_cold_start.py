@@ -1,4 +1,4 @@
-"""The script that measures a command's way to its first question: when its process has printed two lines."""
+"""The script that measures a command's way to its first text: when its process has printed two lines."""
 
 import time
 

@@ -30,8 +30,3 @@ def test_a_word_colours_the_region_that_it_looks_at(tmp_path, attention):
     assert blue(0, left) == blue(0, right) == 255
     assert blue(1, left) < 200 < blue(1, right)
     assert blue(2, right) < 200 < blue(2, left)
-
-
-def test_a_word_that_is_not_in_the_text(tmp_path, attention):
-    with pytest.raises(ValueError, match="'dog' is not in list"):
-        readme_picture.draw_scene(Image.new("RGB", (8, 8)), "what bus ?", attention, ["dog"], tmp_path / "asks.png")
