@@ -43,15 +43,15 @@ class ContrastiveObjective(Objective):
 
     def vectors(self, model: Sequencer, batch: Batch) -> list[Tensor]:
         """(B, W) for each of the two inputs."""
-        pairs = zip(self.inputs, self.projections, strict=True)
-        alone = [(replace(batch, inputs={name: batch.inputs[name]}), projection) for name, projection in pairs]
-        return [F.normalize(projection(model.encode(input).first).float(), dim=1) for input, projection in alone]
+        alone = [replace(batch, inputs={name: batch.inputs[name]}) for name in self.inputs]
+        states = [model.encode(rows).first for rows in alone]
+        projected = [projection(first) for projection, first in zip(self.projections, states, strict=True)]
+        return [F.normalize(vectors.float(), dim=1) for vectors in projected]
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         left, right = self.vectors(model, batch)
         scores = left @ right.T * self.logit_scale.clamp(max=LARGEST_SCALE).exp()  # (B, B)
-        shown = [targets.labels[name] for name in self.inputs]
-        same = torch.stack([ids.unsqueeze(0) == ids.unsqueeze(1) for ids in shown]).any(0).fill_diagonal_(False)
+        same = torch.stack([ids[:, None] == ids for ids in targets.labels.values()]).any(0).fill_diagonal_(False)
         scores = scores.masked_fill(same, -math.inf)
         partners = torch.arange(len(scores), device=scores.device)
         both = [F.cross_entropy(logits, partners, reduction="sum") for logits in (scores, scores.T)]
