@@ -41,9 +41,6 @@ TRANSFORMERS = {
     "plugins/mmgen_encoders/vocabulary.py",
     "plugins/mmgen_pictures/vision.py",
     "plugins/mmgen_regions/detector.py",
-    "plugins/mmgen_bench/timing.py",
-    "plugins/mmgen_bench/systems.py",
-    "plugins/mmgen_bench/workload.py",
     "mmgen/commands.py",
     "mmgen/search.py",
 }
@@ -54,7 +51,7 @@ READS = {"open", "read_bytes", "read_text"}
 UNCHECKED = {  # functions that read files without `errors.regular`
     *("mmgen.cli.recipes.init", "mmgen.scaffold._templates", "mmgen.testing.tiny.build"),  # files of mmgen
     *("mmgen.report.web_page.render", "mmgen.report.web_page.web_file", "mmgen.discovery.version.declared_version"),
-    *("mmgen.features.hdf5_check._memory_used", "mmgen_bench.timing._processor"),  # files of the system
+    "mmgen.features.hdf5_check._memory_used",  # a file of the system
     *("mmgen.files.locked", "mmgen.files.refuse_overwriting", "mmgen.report.page._probe_results"),  # known to be files
     *("mmgen.inference.export.export", "mmgen_encoders.published_config.published_config"),
     *("mmgen.inference.answers._complete_lines", "mmgen.inference.query_digest._ends_of"),
@@ -68,7 +65,6 @@ HANDED_ON = {  # functions that take **names and hand them on, since the names a
     "mmgen.testing.writing.write",  # fields of Decoding, which checks them
     "mmgen.testing.writing.offered",
     "mmgen.training.fsdp.forward",  # those of any layer
-    "mmgen_bench.command.call",  # click's, of a command that it decorates
     "mmgen_pictures.embedder.forward",  # those of any input of features
     "mmgen_serve.command.serve",  # options of the command line, which are fields of Options
 }

@@ -1,6 +1,6 @@
 """Tools to run by hand from the root of a checkout.
 
-    python -m tools.gpu        check and measure mmgen on a GPU
+    python tools/bench.py      measure mmgen in minutes on a GPU, or beside other systems
     python -m tools.hub        compare every published VisualBERT checkpoint (needs a network)
     python -m tools.pages      write the reference pages of docs/
 
