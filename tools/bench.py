@@ -274,9 +274,7 @@ def build_batch(model: Model, examples: Sequence[Example], *objectives: Sequence
 def autocast(name: str) -> AbstractContextManager:
     """fp32; bf16 as in a run; or bf16 with the attention of cuDNN, which a run leaves out."""
     torch.backends.cuda.enable_cudnn_sdp(name == WITH_CUDNN)
-    if name == WITH_CUDNN:
-        return torch.autocast(DEVICE, torch.bfloat16)
-    return precision(name, torch.device(DEVICE))
+    return precision(name.partition(" ")[0], torch.device(DEVICE))
 
 
 def update(model: Model, *batches: Batch, optimizer: torch.optim.Optimizer | None = None, name: str = "bf16") -> None:
