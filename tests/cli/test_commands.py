@@ -79,12 +79,12 @@ def test_plugins_lists_it_with_its_owner(greet):
 def test_help_imports_no_command_of_a_plugin_and_nothing_heavy(greet):
     code = (
         "import sys; from mmgen.cli import main; main.main(['--help'], standalone_mode=False); print([m for m in "
-        "('torch', 'numpy', 'transformers', 'rich', 'h5py', 'mmgen_bench.command', 'mmgen_humaneval.command', "
+        "('torch', 'numpy', 'transformers', 'rich', 'h5py', 'mmgen_serve.command', 'mmgen_humaneval.command', "
         "'mmgen_greet_command') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.endswith("\n[]\n"), done.stdout + done.stderr
-    assert all(f"\n  {name} " in done.stdout for name in ("bench", "greet", "judge", "run"))
+    assert all(f"\n  {name} " in done.stdout for name in ("greet", "judge", "run"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_command_that_cannot_be_had_is_a_line_and_stops_no_other(build, wrong,
     assert (done.stdout, done.returncode) == ("", 1)
     assert done.stderr == f"error: the command 'greet' (mmgen-greet 0.3) {wrong}\n"
     assert "\n  greet     Say hello to a run.\n" in call("--help").stdout
-    assert call("bench", "--help").returncode == 0
+    assert call("judge", "--help").returncode == 0
 
 
 def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
@@ -110,7 +110,7 @@ def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
     both = "two plugins provide the command 'greet': mmgen-greet 0.3 and mmgen-hello 0.3; uninstall one of them"
     done, listed = call("greet", "you"), call("--help")
     assert (done.stdout, done.stderr, done.returncode) == ("", f"error: {both}\n", 1)
-    assert listed.stderr == f"error: {both}\n" and listed.returncode == 0 and "\n  bench " in listed.stdout
+    assert listed.stderr == f"error: {both}\n" and listed.returncode == 0 and "\n  judge " in listed.stdout
     strict = call("plugins", "--strict-plugins")
     assert strict.stderr == f"error: {both}\n" and strict.returncode == 1
     assert call("init", "--help").returncode == 0
@@ -129,7 +129,7 @@ def test_a_broken_plugin_is_a_line_below_help_and_below_a_command_that_is_not_th
     site("mmgen-greet", "mmgen_greet", "import that_is_not_there")
     broken = "plugin 'greet' (mmgen-greet 0.3) failed to load: No module named 'that_is_not_there'"
     listed, done = call("--help"), call("tune")
-    assert listed.stderr == f"error: {broken}\n" and listed.returncode == 0 and "\n  bench " in listed.stdout
+    assert listed.stderr == f"error: {broken}\n" and listed.returncode == 0 and "\n  judge " in listed.stdout
     assert (
         done.stderr == f"error: no command is named 'tune'; `mmgen --help` lists all commands\n  {broken}\n"
         and done.returncode == 1
@@ -144,8 +144,8 @@ def test_a_misspelt_command_gets_did_you_mean():
 def test_a_shell_completes_commands_of_plugins_and_stumbles_over_none(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", "return 1 / 0"))
     complete = BashComplete(main, {}, "mmgen", "_MMGEN_COMPLETE").get_completions
-    completions = ([], "be"), (["bench"], "tr"), ([], "gr"), (["greet"], "")
-    assert [item.value for words in completions for item in complete(*words)] == ["bench", "train", "greet"]
+    completions = ([], "ju"), (["judge"], "fi"), ([], "gr"), (["greet"], "")
+    assert [item.value for words in completions for item in complete(*words)] == ["judge", "fill", "greet"]
 
 
 def test_a_command_is_no_part_of_a_recipe():
@@ -153,12 +153,7 @@ def test_a_command_is_no_part_of_a_recipe():
     from mmgen.recipe.reference import reference
 
     assert not [name for name in schema(installed())["$defs"] if name.startswith("command")]
-    assert 'type = "bench"' not in reference(installed())
-
-
-class TestBench(CommandSuite):
-    def config(self):
-        return installed().get("command", "bench").config()
+    assert 'type = "judge"' not in reference(installed())
 
 
 class TestJudge(CommandSuite):

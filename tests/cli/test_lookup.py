@@ -30,7 +30,7 @@ def test_help_is_in_groups_and_begins_with_run(monkeypatch):
     start = text.partition("Start:\n")[2].partition("\n\n")[0]
     assert [line.split()[0] for line in start.splitlines()] == ["run", "init", "check", "show", "report"]
     evaluate = text.partition("Evaluate:\n")[2].partition("\n\n")[0]
-    assert [line.split()[0] for line in evaluate.splitlines()] == ["score", "compare", "bench", "judge"]
+    assert [line.split()[0] for line in evaluate.splitlines()] == ["score", "compare", "judge"]
     assert "..." not in text.replace("[ARGS]...", "") and max(map(len, text.splitlines())) <= 80
 
 

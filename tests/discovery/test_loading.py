@@ -35,7 +35,7 @@ def load(site, code: str) -> tuple[list[str], list[str]]:
 )
 def test_an_import_that_fails_or_exits_is_named_and_stops_no_other_plugin(site, code, reason):
     loaded, broken = load(site, code)
-    assert {"text", "masked", "bench"} <= set(loaded) and "audio" not in loaded
+    assert {"text", "masked", "humaneval"} <= set(loaded) and "audio" not in loaded
     assert broken == [f"{NAMED} failed to load: {reason}"]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
+from kit.fake_gpu import CUDA, FakeGpu, MixedDevices
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_regions import Regions
@@ -29,14 +30,12 @@ from mmgen.training.distributed import refuse_shared_gpus
 from mmgen.training.learner import Learner
 from mmgen.training.train import make_material
 from mmgen.training.validate import validate
-from tools.gpu.fake_gpu import CUDA, Mixed, Pretended
 
 pytestmark = pytest.mark.slow
 
 SEARCHES = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=3, num_return_sequences=2),
-    "groups": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0, num_return_sequences=2),
     "samples": Decoding(do_sample=True, num_return_sequences=3),
 }
 
@@ -60,13 +59,13 @@ def pictured(**sizes):
     return model, examples
 
 
-def test_the_pretended_gpu_refuses_to_be_mixed():
-    with Pretended() as gpu:
+def test_the_fake_gpu_refuses_to_be_mixed():
+    with FakeGpu() as gpu:
         far, near = torch.ones(3, device="cuda"), torch.ones(3)
         assert far.device == CUDA and near.device.type == "cpu" and (far + 1).is_cuda and far.cpu().device.type == "cpu"
         assert (far + torch.tensor(2.0)).device == CUDA and torch.zeros_like(far).is_cuda and far.max(0).values.is_cuda
         for mixed in (lambda: far + near, lambda: torch.cat([far, near]), lambda: far.numpy()):
-            with pytest.raises(Mixed):
+            with pytest.raises(MixedDevices):
                 mixed()
         gpu.waits.clear()
         far[far > 0].sum().item()
@@ -77,7 +76,7 @@ def test_the_pretended_gpu_refuses_to_be_mixed():
 @pytest.mark.parametrize("family", toys.families())
 def test_every_encoder_trains_and_writes_there(family):
     model, examples = toys.model(family), [resolve(example) for example in toys.examples(4)]
-    with Pretended():
+    with FakeGpu():
         model.to("cuda")
         assert {parameter.device.type for parameter in model.parameters()} == {"cuda"}
         loss = model(Collator(model, ["caption"])(examples).to("cuda"))
@@ -89,14 +88,14 @@ def test_every_encoder_trains_and_writes_there(family):
 @pytest.mark.parametrize("search", SEARCHES)
 def test_every_search_writes_there(search):
     model, examples = pictured()
-    with Pretended():
+    with FakeGpu():
         model.to("cuda")
         assert len(generate(model, examples, SEARCHES[search], batch_size=4)) == 6
 
 
 def test_words_are_looked_at_there():
     model, examples = pictured()
-    with Pretended():
+    with FakeGpu():
         model.to("cuda").eval()
         texts = [generations[0].tokens for generations in generate(model, examples)]
         batch = collate(model, [resolve(example) for example in examples], model.inputs)
@@ -106,7 +105,7 @@ def test_words_are_looked_at_there():
 def test_a_pass_waits_for_the_device_a_few_times_only():
     """The device is idle during each wait: a pass has these waits, and no encoder layer adds any."""
     model, examples = pictured()
-    with Pretended() as gpu:
+    with FakeGpu() as gpu:
         model.to("cuda").train()
         batch = Collator(model, model.inputs)(examples).to("cuda")
         gpu.waits.clear()
@@ -118,7 +117,7 @@ def test_texts_are_brought_back_together_and_not_one_by_one():
     model, examples = pictured()
     waits = []
     for count in (2, 6):
-        with Pretended() as gpu:
+        with FakeGpu() as gpu:
             model.to("cuda")
             gpu.waits.clear()
             generate(model, examples[:count])
@@ -128,7 +127,7 @@ def test_texts_are_brought_back_together_and_not_one_by_one():
 
 def test_a_part_that_was_left_behind_is_found():
     model, examples = pictured()
-    with Pretended():
+    with FakeGpu():
         model.to("cuda").embedders.cpu()
         with pytest.raises(PluginError, match="expected all tensors to be on the same device"):
             model(Collator(model, model.inputs)(examples).to("cuda"))
@@ -157,7 +156,7 @@ def update(trained):
 
 def test_updates_validation_and_a_resume_work_there(tmp_path):
     (model, examples), (again, _) = pictured(dropout=0.0), pictured(dropout=0.0)
-    with Pretended() as gpu:
+    with FakeGpu() as gpu:
         model.to("cuda")
         first = learner(model, examples, tmp_path)
         update(first)

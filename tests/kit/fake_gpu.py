@@ -1,6 +1,6 @@
 """A fake GPU: tensors stay on the CPU, but report the device `cuda`, and cannot be mixed with CPU tensors.
 
-    with Pretended() as gpu:
+    with FakeGpu() as gpu:
         model.to("cuda")
         model(batch.to("cuda"))
     gpu.waits  # where the CPU would have waited for the device: (file:line, function)
@@ -21,13 +21,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
-MARK = "_pretended"
+MARK = "_on_fake_gpu"
 # what needs numbers, and so waits for the device; an index of booleans does too
-ASKS = {
+READS_NUMBERS = {
     getattr(Tensor, name)
     for name in ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "nonzero", "cpu", "masked_select")
 } | {torch.nonzero, torch.masked_select}
-MIXES = {
+MAY_MIX = {
     torch._has_compatible_shallow_copy_type,
     Tensor.copy_,
     Tensor.__getitem__,
@@ -43,11 +43,11 @@ def lies_on_gpu(tensor: Tensor) -> bool:
     return getattr(tensor, MARK, False)
 
 
-class Mixed(RuntimeError):
+class MixedDevices(RuntimeError):
     """The error of torch for tensors on two devices."""
 
 
-class Pretended(TorchFunctionMode):
+class FakeGpu(TorchFunctionMode):
     """A context in which `cuda` is a device. waits: Counter of (place in mmgen's code, function)."""
 
     def __init__(self) -> None:
@@ -61,17 +61,17 @@ class Pretended(TorchFunctionMode):
         if func == Tensor.is_cuda.__get__:
             return lies_on_gpu(args[0])
         if func is Tensor.numpy and lies_on_gpu(args[0]):
-            raise Mixed("can't convert cuda:0 device type tensor to numpy")
+            raise MixedDevices("can't convert cuda:0 device type tensor to numpy")
         target, args, kwargs = self._target(func, args, kwargs)
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        if func not in MIXES:
+        if func not in MAY_MIX:
             self._together(func, tensors)
         self._note(func, args)
         if func is torch.tensor and target is not None and torch.device(target).type == "cuda":
             self.waits[_place(), "copy of numbers"] += 1
         result = func(*args, **kwargs)
         if target is None:
-            on_gpu = any(map(lies_on_gpu, tensors[:1] if func in MIXES else tensors))
+            on_gpu = any(map(lies_on_gpu, tensors[:1] if func in MAY_MIX else tensors))
         else:
             on_gpu = target.type == "cuda"
         if func == Tensor.data.__set__:
@@ -95,16 +95,16 @@ class Pretended(TorchFunctionMode):
         return (None if target is None else torch.device(target)), args, kwargs
 
     def _together(self, func: Any, tensors: list[Tensor]) -> None:
-        """Raises Mixed for tensors on two devices. CPU tensors with a single number may be mixed with all."""
+        """Raises MixedDevices for tensors on two devices. CPU tensors with a single number may be mixed with all."""
         counted = {lies_on_gpu(tensor) for tensor in tensors if tensor.dim() or lies_on_gpu(tensor)}
         if len(counted) > 1:
-            raise Mixed(f"{getattr(func, '__name__', func)}: expected all tensors to be on the same device")
+            raise MixedDevices(f"{getattr(func, '__name__', func)}: expected all tensors to be on the same device")
 
     def _note(self, func: Any, args: tuple) -> None:
         masked = func in (Tensor.__getitem__, Tensor.__setitem__) and any(
             isinstance(leaf, Tensor) and leaf.dtype == torch.bool and lies_on_gpu(leaf) for leaf in tree_leaves(args[1])
         )
-        if masked or (func in ASKS and args and isinstance(args[0], Tensor) and lies_on_gpu(args[0])):
+        if masked or (func in READS_NUMBERS and args and isinstance(args[0], Tensor) and lies_on_gpu(args[0])):
             self.waits[_place(), "index of booleans" if masked else func.__name__] += 1
 
     def _marked(self, result: Any, on_gpu: bool, tensors: list[Tensor]) -> Any:

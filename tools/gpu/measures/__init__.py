@@ -1,1 +1,0 @@
-"""Commands that each measure one thing, and print the results as one JSON object."""
