@@ -77,7 +77,7 @@ def _make_run() -> tempfile.TemporaryDirectory:
     (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (base / "toy.toml").write_text(RECIPE.format(folder=base), encoding="utf-8")
     recipe = load(base / "toy.toml", installed())[0]
-    with _quietly():
+    with quietly():
         run(recipe.model_copy(update={"output": str(base / "runs")}))
         with contextlib.suppress(KeyboardInterrupt):
             run(recipe.model_copy(update={"output": str(base / "stopped")}), progress=_stopping())
@@ -85,7 +85,7 @@ def _make_run() -> tempfile.TemporaryDirectory:
 
 
 @contextlib.contextmanager
-def _quietly():
+def quietly():
     """Hide progress bars and hints of libraries."""
     from transformers.utils import logging as hf
 
