@@ -4,13 +4,13 @@ pytest tests/test_damaged.py -k vcr                             60 examples of e
 pytest tests/test_damaged.py --hypothesis-profile nightly       20,000; "fast" has 25
 """
 
+import base64
 import contextlib
 import io
 import json
 import logging
 import pickle
 import re
-import resource
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -26,13 +26,12 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from kit import humaneval, published, results, small_runs, stores, toys
-from kit.damage import damaged
+from kit.damage import confined, damaged
 from kit.small_runs import STEP
 from mmgen_encoders import Bert
 from mmgen_humaneval import answers, form, program, statistics, systems
 from mmgen_probes import parses
 from mmgen_regions import BottomUpTsv, Detector, LxmertH5, NpzFolder
-from mmgen_regions.tsv import write_tsv
 from mmgen_streams import Archives
 from PIL import Image
 from safetensors.torch import save_file
@@ -147,7 +146,8 @@ def make_arrays(folder: Path) -> None:
     np.save(folder / "arrays/b.npy", values)
     about = {"bbox": boxes.tolist(), "image_width": 100, "image_height": 80}
     (folder / "arrays/b_info.json").write_text(json.dumps(about))
-    write_tsv(folder / "f.tsv", [stores.record(key, 2) for key in "ab"], dict.fromkeys("ab", (40, 20)))
+    packed = [base64.b64encode(array.tobytes()).decode() for array in (boxes, values)]
+    (folder / "f.tsv").write_text("".join("\t".join([key, "100", "80", "3", *packed]) + "\n" for key in "ab"))
     with h5py.File(folder / "f.h5", "w") as file:
         file["image_features"], file["spatial_features"] = values, np.float32([[0, 0, 1, 1, 1, 1]] * 3)
         file["pos_boxes"] = np.array([[0, 1], [1, 3]])
@@ -447,15 +447,12 @@ def check(message: str, named: str, most: int = 1) -> None:
 
 
 @pytest.fixture(autouse=True)
-def confined():
-    """Readers can take so much memory and no more. They say nothing: libraries warn about each file."""
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (taken + SPARE, limits[1]))
+def quiet():
+    """Libraries warn about every file."""
     logging.disable(logging.CRITICAL)
-    yield
+    with confined(SPARE):
+        yield
     logging.disable(logging.NOTSET)
-    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 @pytest.mark.parametrize(("name", "file"), CASES)

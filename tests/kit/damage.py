@@ -1,12 +1,15 @@
 """Strategies for damaged files: by their structure three times in four, else byte by byte; now and then packed."""
 
 import base64
+import contextlib
 import gzip
 import io
 import json
 import pickle
 import re
+import resource
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -190,3 +193,15 @@ def damaged(draw: Any, whole: bytes, ending: str) -> bytes:
     """A damaged copy of a whole file, whose name ends in `ending`."""
     way = draw(st.sampled_from([in_bytes, *[BY_ENDING.get(ending, in_bytes)] * 3]))
     return draw(st.sampled_from([bytes] * 9 + PACKED))(way(draw, whole))
+
+
+@contextlib.contextmanager
+def confined(spare: int) -> Iterator[None]:
+    """The process can take so many bytes of memory beside what it has."""
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + spare, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
