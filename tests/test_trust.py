@@ -17,7 +17,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 from kit import archives, published, small_runs, stores
 from kit.damage import confined
 from kit.pictures import png
@@ -29,7 +28,6 @@ from mmgen_tasks import Refcoco
 from PIL import Image
 
 import mmgen
-from mmgen.cli import main
 from mmgen.errors import MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
@@ -301,28 +299,3 @@ def test_paths_in_a_recipe_are_not_expanded(tmp_path, odd):
     text = small_runs.RECIPE.format(folder=tmp_path).replace(f"{tmp_path}/features.h5", odd)
     recipe, _ = load(put(tmp_path / "toy.toml", text.encode()), installed(), sets=(f"output='{odd}'",))
     assert recipe.inputs["image"].features == tmp_path / odd and recipe.output == odd
-
-
-ESCAPES = "\x1b[31mred\x1b[2J \x1b]8;;http://elsewhere\x07link\u202e"
-COMMANDS = [
-    ["data", "check", "toy.toml"],
-    ["score", "texts.jsonl", "--references", "rows.jsonl", "--set", "captioneval.meteor=false"],
-    ["features", "extract", "pictures", "f.h5", "--type", "timm_grid", "--set", "model=test_resnet"],
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_texts_do_not_steer_the_terminal(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    rows = [
-        {"id": f"{key}{ESCAPES}", "image": key, "caption": ESCAPES, "questions": [f"why {ESCAPES}"]} for key in "ab"
-    ]
-    texts = [{"id": row["id"], "text": ESCAPES} for row in rows]
-    for name, lines in (("rows.jsonl", rows), ("texts.jsonl", texts)):
-        put(tmp_path / name, "".join(json.dumps(line) + "\n" for line in lines).encode())
-    put(tmp_path / f"pictures/a{ESCAPES.replace('/', '')}.png", b"no picture")
-    stores.fill(tmp_path / "features.h5", [stores.record("a")]).close()
-    put(tmp_path / "toy.toml", small_runs.RECIPE.format(folder=tmp_path).encode())
-    said = CliRunner().invoke(main, command).output
-    assert said and not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said), said
-    assert "score" in command or r"\x1b[31mred" in said
