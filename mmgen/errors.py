@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import errno
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LONGEST_LINE = 800  # characters
@@ -59,6 +60,17 @@ def _shorten(line: str) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+@contextlib.contextmanager
+def placed(path: Path) -> Iterator[None]:
+    """Puts a file in front of the errors of what it describes, such as a model's parts, unless they name its folder."""
+    try:
+        yield
+    except MmgenError as error:
+        if str(path.parent) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from None
 
 
 class RecipeError(MmgenError):

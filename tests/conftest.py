@@ -20,8 +20,10 @@ from hypothesis import HealthCheck, settings
 from kit.beside import shared
 
 # on a busy machine, to make examples may take long
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+for profile, count in {"fast": 25, "ci": 60, "nightly": 20_000}.items():  # --hypothesis-profile; see test_damaged.py
+    settings.register_profile(profile, PATIENT, max_examples=count)
+settings.load_profile("ci")
 
 sys.dont_write_bytecode = False  # where the environment says so, every process would compile all sources again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -23,8 +23,10 @@ def check(
     def error(problem: str) -> DataError:
         return DataError(f"image '{record.key}': {problem}")
 
-    if not record.key or "\0" in record.key:
-        raise DataError(f"image key {record.key!r} must be a non-empty string without null characters")
+    if not record.key or "\0" in record.key or not _is_unicode(record.key):
+        raise DataError(
+            f"image key {record.key!r} must be a non-empty string without null characters and lone surrogates"
+        )
     features = np.asarray(record.features)
     if features.dtype.kind not in "fiu":
         raise error(f"features must be real numbers, but their dtype is {features.dtype}")
@@ -59,6 +61,8 @@ def check(
         clipped = bool((boxes < -1e-4).any() or (boxes > 1 + 1e-4).any())
         boxes = boxes.clip(0, 1)
     region_names = None if record.region_names is None else tuple(map(str, record.region_names))
+    if region_names and not _is_unicode("".join(region_names)):
+        raise error("a region name contains a lone surrogate, which no file can hold; correct the names")
     classes_to_store = None if record.classes is None else _as_stored(record.classes)
     if classes_to_store is not None and (
         problem := classes_to_store.error(regions) or _class_mismatch(classes_to_store, classes)
@@ -67,6 +71,11 @@ def check(
     return replace(
         record, features=stored, boxes=boxes, scores=scores, region_names=region_names, classes=classes_to_store
     ), clipped
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a file can hold a text; lone surrogates come from JSON, and from file names that are not UTF-8."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _as_stored(classes: Classes) -> Classes:
@@ -83,6 +92,8 @@ def _class_mismatch(classes: Classes, before: tuple[tuple[str, ...], int] | None
     """How classes differ from those of earlier records; for the first record, what is wrong with the names."""
     now = classes.names, classes.ids.shape[1]
     if before is None:
+        if not _is_unicode("".join(now[0])):
+            return "a class name contains a lone surrogate, which no file can hold; correct the names"
         long = next((name for name in now[0] if len(name.encode()) > MAX_NAME_BYTES), None)
         return "" if long is None else f"class name '{long:.40}...' is longer than {MAX_NAME_BYTES} bytes"
     if now == before:

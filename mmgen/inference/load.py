@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
 from ..decoding import DecodingConfig
-from ..errors import DataError, RecipeError, RunError, UnreadInput
+from ..errors import DataError, RecipeError, RunError, UnreadInput, placed
 from ..files import check_table, read_table
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
@@ -141,7 +141,8 @@ def load_run(
         features = {"features": store} if store and store.exists() else {}
         inputs[name] = restore_config(config, saved[name], inputs_file, name).model_copy(update=features)
     recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **inputs}})
-    model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
+    with placed(folder.path / "recipe.json"):
+        model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
     for name, embedder in model.embedders.items():
         if json.loads(json.dumps(embedder.inferred_settings())) != saved[name]:
             raise RunError(

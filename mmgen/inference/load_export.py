@@ -12,7 +12,7 @@ import torch._dynamo  # encoders import it too, but torch 2.6 cannot import it i
 
 from ..configs import DatasetConfig, FeaturesConfig
 from ..data.seeds import seeded
-from ..errors import DataError, MmgenError, PluginError, RunError
+from ..errors import DataError, MmgenError, PluginError, RunError, placed
 from ..features.uninitialised import Uninitialised
 from ..model import Model, Objectives, compose
 from ..parts import Dataset
@@ -60,7 +60,8 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     for name in overridden & {*config["inputs"]}:
         config["inputs"][name]["extractor"] = None  # no setting of the folder may choose what is fetched
     recipe = _recipe_of_export(config, path, registry, sets)
-    model = _build_model(recipe, folder, config["encoder_prefix"])
+    with placed(path):
+        model = _build_model(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
     extractors = _saved_extractors(recipe, folder, overridden)
     return Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)

@@ -161,7 +161,8 @@ class _Check:
         recipe, mistakes = _config_or_errors(lambda: Recipe.model_validate(values))
         for mistake in mistakes:
             # parts and tables are checked already; a None among them has been reported
-            if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
+            place = mistake["loc"]  # empty for a key that is not valid Unicode
+            if not place or (len(place) == 1 and values.get(str(place[0]), "") is not None):
                 self.mistakes(Recipe, [mistake], ())
         return recipe
 

@@ -39,8 +39,8 @@ def read(log: Path) -> Curve:
         try:
             record = json.loads(line)
             epoch, loss, validation_loss = record["epoch"], record["loss"], record.get("validation_loss")
-            values = [value for value in (epoch, loss, validation_loss) if value is not None]
-            if not all(isinstance(value, int | float) for value in values) or len(values) < 2:
+            values = (epoch, loss, 0.0 if validation_loss is None else validation_loss)
+            if not all(isinstance(value, int | float) for value in values) or not math.isfinite(epoch):
                 raise ValueError("expected numbers for epoch and loss")
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             if number == len(lines):

@@ -51,6 +51,8 @@ class Cursor:
             numbers = [record["epoch"], record["loss"], record["grad_norm"], record.get("validation_loss") or 0.0]
             if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
                 raise ValueError(f"the record of update {record['update']} has values that are not numbers")
+            if not isinstance(record.get("clipped", False), bool):
+                raise ValueError(f"'clipped' of update {record['update']} must be true or false")
 
 
 class Checkpoint:

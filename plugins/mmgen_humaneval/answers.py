@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mmgen.errors import DataError, regular
+from mmgen.reading.text import join_names
 
 from .form import FILLED, HIGHEST, KEY, LOWEST
 
@@ -48,7 +49,9 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
             continue
         duplicate = next((name for name in filled if name.casefold() == judge.casefold()), None)
         if duplicate is not None:
-            problems.append(f"{path}: by the same judge as {filled[duplicate][0]} ({judge}); give one sheet per judge")
+            problems.append(
+                f"{path}: by the same judge as {filled[duplicate][0]} ({join_names([judge])}); give one sheet per judge"
+            )
         else:
             filled[judge] = (path, ratings)
             programs |= {judge} if is_program else set()
@@ -117,8 +120,8 @@ def _read_sheet(
         raise DataError(f"{path}: not a filled sheet; give the file that the page saves")
     if sheet.get("sheet") != key["sheet"]:
         raise DataError(
-            f"{path}: belongs to sheet {sheet.get('sheet')}, but {key_path} is the key of sheet {key['sheet']}; use "
-            "matching files"
+            f"{path}: belongs to sheet {join_names([sheet.get('sheet')])}, but {key_path} is the key of sheet "
+            f"{join_names([key['sheet']])}; use matching files"
         )
     judge = sheet.get("judge")
     if not isinstance(judge, str) or not judge.strip():
@@ -127,20 +130,21 @@ def _read_sheet(
     for question_id, ratings in sheet["ratings"].items():
         if question_id not in known or not isinstance(ratings, dict) or not ratings.keys() <= set(key["criteria"]):
             raise DataError(
-                f"{path}: ratings of {question_id} do not match the sheet; use the file as the page saved it"
+                f"{path}: ratings of {join_names([question_id])} do not match the sheet; use the file as the page "
+                "saved it"
             )
         for criterion, value in ratings.items():
             if type(value) is not int or not LOWEST <= value <= HIGHEST:
                 raise DataError(
-                    f"{path}: {criterion} of {question_id} is {json.dumps(value)[:20]}; ratings are whole numbers from "
-                    f"{LOWEST} to {HIGHEST}"
+                    f"{path}: {join_names([criterion])} of {join_names([question_id])} is {json.dumps(value)[:20]}; "
+                    f"ratings are whole numbers from {LOWEST} to {HIGHEST}"
                 )
     required = [(question_id, criterion) for criterion in key["criteria"] for question_id in ids]
     missing = [pair for pair in required if pair[1] not in sheet["ratings"].get(pair[0], {})]
     if missing and not partial:
         question_id, criterion = missing[0]
         raise DataError(
-            f"{path}: {len(missing)} of {len(required)} ratings are missing (first: {criterion} of {question_id}); "
-            "complete the sheet, or use --partial"
+            f"{path}: {len(missing)} of {len(required)} ratings are missing (first: {join_names([criterion])} of "
+            f"{join_names([question_id])}); complete the sheet, or use --partial"
         )
     return judge.strip(), sheet["ratings"], sheet.get("program") is True

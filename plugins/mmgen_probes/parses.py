@@ -11,6 +11,7 @@ from mmgen.reading.text import read_text
 
 from .phrases import Caption, Phrase
 
+MOST_DIGITS = 9  # of the number of a word
 COLUMNS = 10  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
 
 
@@ -94,8 +95,8 @@ def _words(rows: Sequence[tuple[str, Sequence[str]]]) -> list[Word]:
 
 
 def _parse_number(text: str, location: str) -> int:
-    if not text.isdigit():
-        raise DataError(f"{location}: '{text}' is not a word number")
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise DataError(f"{location}: '{text:.60}' is not a word number")
     return int(text)
 
 

@@ -15,6 +15,7 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError, regular
 from mmgen.features.classes import Classes
+from mmgen.oom import out_of_memory
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Detector
@@ -24,7 +25,7 @@ class TransformersDetector(Extractor):
     """Extracts features (R, width of the decoder) per picture, by decreasing confidence."""
 
     def __init__(self, config: Detector, folder: Path | None = None) -> None:
-        self.config = config
+        self.config, self.source = config, folder or config.model
         self.model, self.processor = load(config.model) if folder is None else load_saved(folder)
         self.names = self.model.config.id2label
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -48,8 +49,21 @@ class TransformersDetector(Extractor):
         self.model.save_pretrained(folder)
         self.processor.save_pretrained(folder)
 
+    def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Sequence[Record]:
+        """Detect regions. Raises DataError for errors of transformers, whose settings are checked by a picture only."""
+        try:
+            return list(self._regions_of(batch))
+        except Exception as error:
+            if isinstance(error, DataError) or out_of_memory(error):
+                raise
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise DataError(
+                f"detector '{self.source}': picture '{batch[0][0].key}' cannot be processed: {reason}; its settings "
+                "are damaged, or do not fit its network"
+            ) from None
+
     @torch.inference_mode()
-    def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
+    def _regions_of(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
         """Detect regions. Pictures of one size after preprocessing form a batch, so that no padding is needed."""
         pixels = [self.processor(images=image, return_tensors="pt")["pixel_values"] for _, image in batch]
         records: dict[int, Record] = {}

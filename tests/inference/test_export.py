@@ -1,6 +1,5 @@
 """Exports: the answers of the run, to the bit, from one folder; the content of the folder, and refusals."""
 
-import contextlib
 import json
 import os
 import pickle
@@ -24,7 +23,6 @@ from mmgen import files
 from mmgen.data.collate import Collator
 from mmgen.errors import PluginError, RunError
 from mmgen.inference.answers import Answer
-from mmgen.inference.describe import describe
 from mmgen.inference.export import export
 from mmgen.inference.load import load_run, open_model
 from mmgen.inference.load_export import load_export
@@ -335,20 +333,6 @@ def test_a_missing_weight(copy):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("model.safetensors", "FOLDER/model.safetensors: damaged: "),
-        ("backbone/model.safetensors", "FOLDER/backbone/model.safetensors: damaged: "),
-        ("backbone/tokenizer.json", "FOLDER/backbone/tokenizer.json: damaged, or not usable by this encoder: "),
-        ("config.json", "FOLDER/config.json: "),
-    ],
-)
-def test_damaged_files(copy, name, message):
-    (copy / name).write_bytes((copy / name).read_bytes()[:50])
-    assert refused(copy).startswith(message)
-
-
 def test_a_damaged_extractor(copy, photo):
     (copy / "extractor" / "image" / "network.safetensors").write_bytes(b"damaged")
     with pytest.raises(mmgen.DataError) as error:
@@ -359,17 +343,6 @@ def test_a_damaged_extractor(copy, photo):
 def test_a_missing_extractor(copy):
     shutil.rmtree(copy / "extractor")
     assert refused(copy) == "FOLDER/extractor/image: missing; download or copy the complete folder again"
-
-
-def test_pickles_are_never_read(copy):
-    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
-    assert "is missing in FOLDER/model.safetensors" in refused(copy)
-
-
-def test_an_index_cannot_name_other_files(copy):
-    index = {"weight_map": {"embedders.image.projection.bias": "../../model.safetensors"}}
-    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert "is missing in FOLDER/model.safetensors" in refused(copy)
 
 
 def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
@@ -404,105 +377,12 @@ def test_another_step(exported):
     assert str(error.value) == f"{exported}: has no step 'image', because it is an export of step 'both'"
 
 
-HOSTILE = {  # changes of config.json -> the error after its place
-    "a path as step": ({"step": "../x"}, "steps.../x: "),
-    "a path as input": ({"inputs": {"../x": {"type": "text"}}}, "inputs.../x: "),
-    "inputs of another type": ({"step_inputs": [["caption"]]}, "damaged: 'step_inputs' must be a list of names"),
-    "no inputs": ({"step_inputs": []}, "damaged: 'step_inputs' must be a list of names"),
-    "an input without a table": ({"inputs": {"image": 5}}, "damaged: inputs.image: must be a table with a 'type'"),
-    "a file of features": (
-        {"inputs": {"image": {"type": "regions", "features": "/etc/passwd"}}},
-        "damaged: inputs.image.features: must be null, because an export reads no files outside of its folder",
-    ),
-    "plugins of another type": (
-        {"plugins": {"x": {"version": "1", "parts": "all"}}},
-        "damaged: plugins.x: must be a table with 'version' and a list of 'parts'",
-    ),
-    "a huge encoder": ({"encoder_prefix": "../../"}, ""),
-    "several mistakes": ({"step_objectives": [5], "generator": {"type": "masked", "x": 1}}, "damaged: "),
-    "no version": ({"mmgen_version": None}, "damaged: 'mmgen_version' is null"),
-    "a version of another type": ({"format_version": "1"}, "damaged: 'format_version' is "),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_config_gets_one_line(copy, photo, name):
-    changes, message = HOSTILE[name]
-    change(copy, **changes)
-    with pytest.raises(mmgen.MmgenError) as error:
-        mmgen.load(copy).ask(photo, caption="a dog")
-    text = str(error.value).replace(str(copy), "FOLDER")
-    assert "\n" not in text and text.startswith(f"FOLDER/config.json: {message}" if message else "FOLDER")
-    with contextlib.suppress(mmgen.MmgenError):
-        describe(copy)
-
-
-ELSEWHERE = "hf-hub:evil/network", "evil/network", "/etc/passwd", "../../secret.safetensors"
-
-
-@pytest.mark.parametrize("name", installed().names("extractor"))
-def test_no_extractor_fetches_what_a_config_names(copy, photo, monkeypatch, name):
-    """Whatever extractor a config.json names, with whatever paths and repositories. The configs lack settings with
-    defaults; an earlier version took such an extractor for one that the user had chosen, and fetched it."""
-
-    def refuse(*arguments, **options):
-        raise AssertionError(f"a network connection: {arguments}")
-
-    for place in ("socket.socket.connect", "socket.create_connection", "socket.getaddrinfo"):
-        monkeypatch.setattr(place, refuse)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    config = json.loads((copy / "config.json").read_text())
-    fields = next(part for part in installed().of_kind("extractor") if part.name == name).config.model_fields
-    for elsewhere in ELSEWHERE:
-        values = {key: elsewhere for key in ("model", "weights", "index", "class_names") if key in fields}
-        nested = {"detector": {"type": "detector", "model": elsewhere}} if "detector" in fields else {}
-        config["inputs"]["image"]["extractor"] = {"type": name, **values, **nested}
-        change(copy, inputs=config["inputs"])
-        with pytest.raises(mmgen.MmgenError) as error:
-            mmgen.load(copy).ask(photo, caption="a dog")
-        assert str(error.value).startswith(str(copy)) and "\n" not in str(error.value)
-
-
 def test_an_extractor_of_the_command_line_takes_no_setting_of_the_folder(copy):
     config = json.loads((copy / "config.json").read_text())
     config["inputs"]["image"]["extractor"] = {"type": "roi", "model": "evil", "image_size": 64}
     change(copy, inputs=config["inputs"])
     model = open_model(copy, None, ["inputs.image.extractor.type=roi"])
     assert model.recipe.inputs["image"].extractor == Roi() and not model.features.extractors
-
-
-HOSTILE_SETTINGS = {  # file -> settings of a library that are refused
-    "backbone/config.json": {"attn_implementation": "evil/kernel"},
-    "backbone/tokenizer_config.json": {"auto_map": {"AutoTokenizer": ["evil--x.Tokenizer", None]}},
-    "extractor/image/config.json": {"model_type": "detr", "backbone": "evil/network", "use_timm_backbone": False},
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE_SETTINGS)
-def test_settings_of_libraries_are_checked(copy, name):
-    settings = json.loads((copy / name).read_text()) if (copy / name).exists() else {}
-    (copy / name).write_text(json.dumps(settings | HOSTILE_SETTINGS[name]))
-    assert refused(copy).startswith(f"FOLDER/{name}: ")
-    assert refused(copy).endswith("; mmgen writes no such setting, so do not trust this folder")
-
-
-@pytest.mark.slow
-def test_a_network_of_another_size_takes_no_memory(copy, photo):
-    config = json.loads((copy / "config.json").read_text())
-    config["inputs"]["image"]["extractor"] |= {"model": "vit_giant_patch14_dinov2", "image_size": 4096}
-    change(copy, inputs=config["inputs"])
-    with pytest.raises(mmgen.DataError) as error:
-        mmgen.load(copy).ask(photo, caption="a dog")
-    assert str(error.value).startswith(f"{copy}/extractor/image") and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("[" * 100_000, "damaged: nested too deeply"), ('{"format_version": 1' + "0" * 5000 + "}", "damaged: a number")],
-)
-def test_a_config_that_python_cannot_read(copy, text, message):
-    (copy / "config.json").write_text(text)
-    assert refused(copy).startswith(f"FOLDER/config.json: {message}")
 
 
 def test_the_tokenizer_is_loaded_once(exported, monkeypatch):

@@ -100,7 +100,6 @@ def resized(text: str, **sizes: int) -> str:
 @pytest.mark.parametrize(
     ("file", "change", "expected"),
     [
-        ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not usable by this encoder"),
         (
             "backbone/config.json",
             lambda text: text.replace('"bert"', '"roberta"'),
@@ -117,19 +116,12 @@ def resized(text: str, **sizes: int) -> str:
             "its weights need ",
         ),
         (
-            "backbone/tokenizer.json",
-            lambda text: "[]",
-            "backbone/tokenizer.json: damaged, or not usable by this encoder",
-        ),
-        (
             "backbone/tokenizer_config.json",
             lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
             "tokenizer_config.json: damaged, or not usable by this encoder: the tokenizer has no mask token",
         ),
         ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
         ("inputs.json", lambda text: text.replace('"width": 5', '"wide": 5'), "inputs.json: damaged: image.wide: "),
-        ("inputs.json", lambda text: '{"image": 3}', "inputs.json: damaged: 'image' is 3"),
-        ("recipe.json", lambda text: "[" * 100_000, "recipe.json: damaged: nested too deeply"),
     ],
 )
 def test_damaged_files_of_a_run_are_reported_by_name(tmp_path, file, change, expected):

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
 from mmgen_questions import Vqa, Vqg
 
 from mmgen.errors import DataError
@@ -62,32 +60,3 @@ def load_error(config) -> str:
     with pytest.raises(DataError) as caught:
         config.build().split("train")
     return str(caught.value)
-
-
-FUZZ = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text() | st.sampled_from(["id", "image", "caption", "questions"]), inner, max_size=4)
-    ),
-    max_leaves=8,
-)
-
-
-def check_usable_or_refused(config) -> None:
-    """Either examples, each with texts on one line, or a DataError on one line."""
-    try:
-        examples = config.build().split("train")
-    except DataError as error:
-        assert "\n" not in str(error)
-        return
-    assert len({example.id for example in examples}) == len(examples) > 0
-    for example in examples:
-        assert example.targets and all(text and "\n" not in text for text in example.targets)
-        repr(example).encode()
-        " ".join(example.targets).encode()

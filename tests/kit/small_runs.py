@@ -187,7 +187,7 @@ def _make_drawn(name: str) -> tempfile.TemporaryDirectory:
     path = Path(holder.name) / f"{name}.toml"
     path.write_text(DRAWN[name], encoding="utf-8")
     recipe = load(path, installed())[0]
-    with _quietly(), mock.patch("mmgen.report.try_page"):
+    with quietly(), mock.patch("mmgen.report.try_page"):
         run(recipe.model_copy(update={"output": str(path.parent / "runs")}))
     return holder
 
@@ -216,7 +216,7 @@ def _make_run() -> tempfile.TemporaryDirectory:
     (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (base / "toy.toml").write_text(RECIPE.format(folder=base), encoding="utf-8")
     recipe = load(base / "toy.toml", installed())[0]
-    with _quietly():
+    with quietly():
         run(recipe.model_copy(update={"output": str(base / "runs")}))
         with contextlib.suppress(KeyboardInterrupt):
             run(recipe.model_copy(update={"output": str(base / "stopped")}), progress=_stopping())
@@ -224,7 +224,7 @@ def _make_run() -> tempfile.TemporaryDirectory:
 
 
 @contextlib.contextmanager
-def _quietly():
+def quietly():
     """Hide progress bars, messages, and hints of libraries."""
     from transformers.utils import logging as hf
 

@@ -10,12 +10,8 @@ from pathlib import Path
 
 import pytest
 from kit import forked, toys
-from kit.refusals import copied_run, refusal
 from kit.toys import PLACE, weights
 from kit.toys import mmgen_here as mmgen
-
-from mmgen.progress import Progress
-from mmgen.runs.run import report_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands or processes
 
@@ -333,54 +329,3 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
     assert (
         str(error.value) == f"{name}: cannot be read: Permission denied; ask the owner of the file for read permission"
     )
-
-
-def test_damaged_weights_are_reported(finished_run, tmp_path):
-    import shutil
-
-    from mmgen.errors import RunError
-    from mmgen.inference.load import load_run
-
-    shutil.copytree(finished_run / PLACE, tmp_path / "run")
-    file = tmp_path / "run/steps/second/weights.safetensors"
-    file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(RunError, match=r"weights.safetensors: damaged: "):
-        load_run(tmp_path / "run")
-
-
-GENERATIONS, SCORES = "steps/both/generations.jsonl", "steps/both/scores.json"
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
-    [
-        (
-            GENERATIONS,
-            b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n',
-            ':1: damaged: 0.tokens.0: must be a whole number, not "1";',
-        ),
-        (GENERATIONS, b"", ": damaged: the file is empty; delete the file and run again"),
-        (GENERATIONS, b"[]\n", ":1: damaged: the line has no text"),
-        (GENERATIONS, b"\xff\n", ": damaged: not UTF-8"),
-        (SCORES, b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}', ": damaged: scores must be numbers"),
-        (SCORES, b'{"values": [], "per_example": {}, "notes": []}', ": damaged: 'values' is []"),
-        (
-            "steps/both/log.jsonl",
-            b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n',
-            ":1: damaged: expected numbers for epoch and loss",
-        ),
-        (
-            "times.json",
-            b"[]",
-            ": damaged: expected a JSON object; delete the file, which only records how long steps took",
-        ),
-        ("times.json", b'{"both": "1"}', ": damaged: 'both' is \"1\""),
-        ("times.json", b'{"a\\nb": "1"}', ": damaged: 'a\\nb' is \"1\""),
-        ("environment.json", b"[]", ": damaged: expected a JSON object"),
-        ("data.json", b'{"fingerprint": 3}', ": damaged: 'fingerprint' is 3"),
-    ],
-)
-def test_damaged_files_of_steps_are_reported_by_name(tmp_path, file, text, message):
-    root = copied_run(tmp_path)
-    (root / file).write_bytes(text)
-    assert f"{root / file}{message}" in refusal(report_on, root, Progress(), 1)

@@ -4,9 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from kit.questions import ALL_WELL, FUZZ, HEADER, check_usable_or_refused, load_error, vqg
+from kit.questions import ALL_WELL, HEADER, load_error, vqg
 from mmgen_questions import Csv, Jsonl
 
 from mmgen.errors import DataError
@@ -130,23 +128,6 @@ class TestCsv(DatasetSuite):
 
     def config(self):
         return Csv(folder=self.folder)
-
-
-@pytest.mark.slow
-@FUZZ
-@given(
-    text=st.binary()
-    | st.text(st.sampled_from("a7,\"-\n\r' \0\u2028é")).map(lambda rows: f"{HEADER}\n1,u,What?\n{rows}".encode())
-)
-def test_any_csv(tmp_path, text):
-    check_usable_or_refused(vqg(tmp_path, text))
-
-
-@pytest.mark.slow
-@FUZZ
-@given(text=st.text(st.sampled_from("a7,\"-\n\r' \t\u2028é|")), suffix=st.sampled_from([".csv", ".tsv"]))
-def test_any_table(tmp_path, text, suffix):
-    check_usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))
 
 
 def test_a_column_of_prompts(tmp_path):

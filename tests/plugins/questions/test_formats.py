@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from kit.questions import FUZZ, JSON, check_usable_or_refused, load_error
+from kit.questions import load_error
 from mmgen_questions import Jsonl
 
 from mmgen.testing import DatasetSuite
@@ -107,17 +105,3 @@ class TestJsonl(DatasetSuite):
 
     def config(self):
         return Jsonl(folder=self.folder)
-
-
-LINE = st.fixed_dictionaries(
-    {"id": st.integers() | st.text(), "questions": st.lists(st.text(), max_size=3)},
-    optional={"caption": JSON, "image": JSON},
-)
-
-
-@pytest.mark.slow
-@FUZZ
-@given(lines=st.lists(st.text() | JSON.map(json.dumps) | LINE.map(json.dumps), max_size=4))
-def test_any_jsonl(tmp_path, lines):
-    (tmp_path / "q.jsonl").write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
-    check_usable_or_refused(Jsonl(folder=tmp_path, files={"train": "q.jsonl"}, validation_split="", test_split="train"))

@@ -5,16 +5,11 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from kit import published
 from kit.questions import (
     ALL_WELL,
-    FUZZ,
     HEADER,
-    JSON,
     caption_file,
-    check_usable_or_refused,
     load_error,
     vqa,
     vqa_file,
@@ -274,22 +269,6 @@ class TestVqg(DatasetSuite):
 
     def config(self):
         return Vqg(release="bing", folder=self.folder)
-
-
-@pytest.mark.slow
-@FUZZ
-@given(
-    value=st.lists(
-        st.fixed_dictionaries(
-            {"image_id": st.integers() | st.text(), "question": st.text()}, optional={"question_id": JSON}
-        ),
-        max_size=4,
-    )
-    | JSON
-)
-def test_any_vqa(tmp_path, value):
-    (tmp_path / "q.json").write_text(json.dumps({"questions": value}))
-    check_usable_or_refused(vqa(tmp_path))
 
 
 def annotated(folder: Path, **options) -> Vqa:

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from mmgen_regions import BottomUpTsv
 
-from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
-from mmgen.parts import FailedImage
 
 pytestmark = pytest.mark.slow
 
@@ -84,34 +82,6 @@ def test_tsv_with_a_header(tmp_path):
     assert [record.key for record in outcomes(BottomUpTsv(), path)] == ["1"]
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (
-            "2\t100\t80",
-            "has 3 columns; expected 6 (image_id, image_w, image_h, num_boxes, boxes, features), or LXMERT's 10",
-        ),
-        (row("2", num_boxes="many"), "image_w, image_h and num_boxes must be numbers"),
-        (row("2", num_boxes=4), "boxes has 12 numbers; expected 4 x 4"),
-        (row("2", num_boxes=-3), "num_boxes is -3; it must not be negative"),
-        (row("2", image_w=0), "the image size is 0 x 80 pixels; it must be positive"),
-        (row("2", image_w="nan"), "the image size is nan x 80 pixels; it must be positive"),
-        (row("2", boxes=b64(PIXELS)[:-3]), "boxes: not base64, or truncated"),
-        (row("2", FEATURES.ravel()[:13]), "features has 13 numbers, which is not a multiple of 3 boxes"),
-        (
-            row("2", encoded=base64.b64encode(b"12345").decode()),
-            "features: 5 bytes are not a whole number of 4-byte values",
-        ),
-        (row("2", encoded=""), "features has 0 numbers, which is not a multiple of 3 boxes"),
-    ],
-)
-def test_damaged_lines_cost_their_image_only(tmp_path, bad, message):
-    path = tsv(tmp_path / "f.tsv", row("1"), bad, row("3"))
-    records = outcomes(BottomUpTsv(), path)
-    assert [record.key for record in records] == ["1", "2", "3"]
-    assert records[1] == FailedImage("2", f"{path}:2: {message}")
-
-
 def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     outside = PIXELS + [0, 0, 60, 0]
     rows = [
@@ -131,34 +101,6 @@ def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
         ("garbage", "has 1 columns; expected 6 (ima"),
     ]
     assert list(FeatureStore(tmp_path / "s.h5")) == ["1", "3", "5"]
-
-
-def test_truncated_gzip_stores_the_first_images_and_continues_with_the_full_file(tmp_path):
-    big = [RNG.random((3, 3000)).astype(np.float32) for _ in range(30)]
-    path = tsv(tmp_path / "f.tsv.gz", *(row(str(number), values) for number, values in enumerate(big)))
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) * 2 // 3])
-    with pytest.raises(DataError) as error:
-        extract(BottomUpTsv().build(), path, tmp_path / "s.h5")
-    text = str(error.value)
-    assert (
-        text.startswith(f"{path}:")
-        and "the file is truncated or damaged here (Compressed file ended" in text
-        and "\n" not in text
-    )
-    stored = int(text.split("download the file again; ")[1].split(" images are saved in")[0])
-    assert 15 <= stored <= 20
-    path.write_bytes(content)
-    summary = extract(BottomUpTsv().build(), path, tmp_path / "s.h5")
-    assert (summary.written, summary.skipped) == (30 - stored, stored)
-
-
-def test_not_a_tsv(tmp_path):
-    with pytest.raises(DataError, match="no.tsv: no such file"):
-        outcomes(BottomUpTsv(), tmp_path / "no.tsv")
-    (tmp_path / "f.tsv.gz").write_text("plain text")
-    with pytest.raises(DataError, match="f.tsv.gz:1: the file is truncated or damaged here .Not a gzipped file"):
-        outcomes(BottomUpTsv(), tmp_path / "f.tsv.gz")
 
 
 def test_real_tsv(real_data, tmp_path):

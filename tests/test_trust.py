@@ -1,0 +1,301 @@
+"""What a stranger gives runs no code, takes no more memory than its size suggests, and leads to no other file."""
+
+import contextlib
+import gzip
+import json
+import os
+import pickle
+import re
+import shutil
+import struct
+import zipfile
+import zlib
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from kit import archives, published, small_runs, stores
+from kit.damage import confined
+from kit.pictures import png
+from kit.refusals import refusal
+from mmgen_encoders import AnyEncoder, Bert
+from mmgen_questions import Jsonl
+from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi
+from mmgen_tasks import Refcoco
+from PIL import Image
+
+import mmgen
+from mmgen.errors import MmgenError, RecipeError
+from mmgen.features.extract import extract
+from mmgen.features.images import open_image
+from mmgen.features.store import FeatureStore
+from mmgen.inference.load import load_run
+from mmgen.reading.text import read_text
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.storage.published_weights import read_published
+from mmgen.storage.weights import read_tensors
+
+pytestmark = pytest.mark.slow
+
+SPARE = 300 << 20  # bytes of memory that a refusal may take
+VAST = 10**12  # rows
+MOBILE = "fasterrcnn_mobilenet_v3_large_320_fpn"
+
+
+class Bomb:
+    """Leaves a mark when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A folder with an encoder, an export, and RefCOCO."""
+    folder = published.refcoco(tmp_path_factory.mktemp("whole"))
+    archives.bert(folder / "encoder")
+    load_run(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
+    return folder
+
+
+@pytest.fixture
+def place(whole, tmp_path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "place"))
+
+
+def put(path: Path, content: bytes | dict) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(json.dumps(content).encode() if isinstance(content, dict) else content)
+    return path
+
+
+def put_pickle(path: Path, bomb: Bomb) -> None:
+    put(path, pickle.dumps(bomb))
+
+
+def put_array(save, path: Path, bomb: Bomb) -> None:
+    save(put(path, b""), np.array([bomb], object))
+
+
+def put_tensors(path: Path, bomb: Bomb) -> None:
+    torch.save({"bert.x": bomb, "y": torch.ones(2)}, path)
+
+
+def imported(config, source: Path):
+    return extract(config.build(), source, source.parent / "made.h5")
+
+
+def ask(path: Path):
+    return mmgen.load(path, device="cpu").ask(Image.new("RGB", (9, 9)), caption="a dog")
+
+
+DOORS = {  # a file -> what writes it with a bomb in it, what reads it
+    "arrays/a.npy": (partial(put_array, np.save), lambda path: imported(NpzFolder(), path.parent)),
+    "arrays/a.npz": (partial(put_array, np.savez), lambda path: imported(NpzFolder(), path.parent)),
+    "index.pkl": (put_pickle, lambda path: LxmertH5(index=path).build()),
+    "index.json": (put_pickle, lambda path: LxmertH5(index=path).build()),
+    "refs(unc).p": (put_pickle, lambda path: Refcoco(folder=path.parent).build().split("train")),
+    "visualbert.bin": (put_tensors, lambda path: read_published(str(path))),
+    "vl-bert-base.model": (put_tensors, lambda path: read_published(str(path))),
+    "a.bin": (put_pickle, lambda path: read_published(str(path))),
+    "a.safetensors": (put_pickle, lambda path: FasterRcnn(model=MOBILE, weights=str(path)).build()),
+    "network.safetensors": (put_pickle, lambda path: Roi(model="test_resnet", weights=str(path)).build()),
+    "encoder/pytorch_model.bin": (put_pickle, lambda path: Bert(weights=str(path.parent)).build()),
+    "encoder/model.bin": (put_pickle, lambda path: Detector(model=str(path.parent)).build()),
+    "export/model.safetensors": (put_pickle, lambda path: mmgen.load(path.parent)),
+    "export/backbone/pytorch_model.bin": (put_pickle, lambda path: mmgen.load(path.parents[1])),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_pickle_is_opened(place, door):
+    (plant, read), bomb = DOORS[door], Bomb(place / "mark")
+    for weights in (place / door).parent.glob("model.safetensors"):
+        weights.unlink()
+    plant(place / door, bomb)
+    refusal(read, place / door)
+    assert not bomb.mark.exists()
+    pickle.loads(pickle.dumps(bomb))
+    assert bomb.mark.exists()  # the bomb is one
+
+
+@pytest.mark.parametrize("model_type", ["bert", "evil"])
+@pytest.mark.parametrize("name", ["encoder", "export/backbone"])
+def test_no_code_of_a_folder_is_run(place, name, model_type):
+    put(place / name / "evil.py", f"open({str(place / 'mark')!r}, 'w')\nclass Evil: ...\n".encode())
+    for file in ("config.json", "tokenizer_config.json"):
+        classes = ("AutoConfig", "AutoTokenizer", "AutoModelForMaskedLM", "AutoModelForObjectDetection")
+        settings = json.loads((place / name / file).read_text())
+        put(place / name / file, settings | {"auto_map": dict.fromkeys(classes, "evil.Evil"), "model_type": model_type})
+    for read in (
+        (lambda path: mmgen.load(path.parent),)
+        if "export" in name
+        else (
+            lambda path: Bert(weights=str(path)).build(),
+            lambda path: AnyEncoder(weights=str(path)).build(),
+            lambda path: Detector(model=str(path)).build(),
+        )
+    ):
+        try:
+            read(place / name)
+        except MmgenError as error:
+            assert "\n" not in str(error)
+    assert not (place / "mark").exists()
+
+
+def test_a_photo_that_is_postscript_starts_no_program(place, monkeypatch):
+    ghostscript = put(place / "bin/gs", f"#!/bin/sh\ntouch {place}/mark\n".encode())
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", str(ghostscript.parent), prepend=os.pathsep)
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # Pillow looks for it once
+    photo = put(place / "a.jpg", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n")
+    assert "expected one of BMP, GIF, JPEG, PNG, TIFF, WEBP" in refusal(open_image, photo)
+    assert not (place / "mark").exists()
+    with contextlib.suppress(OSError), Image.open(photo) as image:
+        image.load()
+    assert (place / "mark").exists()  # Pillow would have started it
+
+
+@pytest.mark.parametrize("name", installed().names("extractor"))
+def test_no_extractor_fetches_what_an_export_names(place, monkeypatch, name):
+    def refuse(*arguments, **options):
+        raise AssertionError(f"a network connection: {arguments}")
+
+    for function in ("socket.socket.connect", "socket.create_connection", "socket.getaddrinfo"):
+        monkeypatch.setattr(function, refuse)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    fields = installed().get("extractor", name).config.model_fields
+    for elsewhere in ("hf-hub:evil/network", "evil/network", "/etc/passwd"):
+        values = {key: elsewhere for key in ("model", "weights", "index", "class_names") if key in fields}
+        nested = {"detector": {"type": "detector", "model": elsewhere}} if "detector" in fields else {}
+        change(place, "inputs", image={"type": "regions", "extractor": {"type": name, **values, **nested}})
+        assert str(place) in refusal(ask, place / "export")
+
+
+def change(place: Path, table: str, **values) -> Path:
+    """Changes an export's config.json."""
+    config = json.loads((place / "export/config.json").read_text())
+    return put(place / "export/config.json", config | {table: config[table] | values}).parent
+
+
+def npy(path: Path) -> Path:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({VAST}, 4), }}\n".encode()
+    return put(path, b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(96)).parent
+
+
+def npz(path: Path) -> Path:
+    with zipfile.ZipFile(put(path, b""), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(npy(path.with_name("x")) / "x", "x.npy")
+    return path.parent
+
+
+def tensors(path: Path) -> Path:
+    header = json.dumps({"a": {"dtype": "F32", "shape": [VAST, 4], "data_offsets": [0, 16 * VAST]}}).encode()
+    return put(path, struct.pack("<Q", len(header)) + header + bytes(96))
+
+
+def repeated(path: Path) -> str:
+    torch.save({"vast": torch.ones(1).expand(VAST)}, path)
+    return str(path)
+
+
+ZEROS, TEXT = gzip.compress(bytes(1 << 20)), b"x\0\0" + zlib.compress(bytes(16 << 20))
+CLAIMS = {  # what claims a size, and reads it
+    "npy": lambda place: imported(NpzFolder(), npy(place / "a/1.npy")),
+    "npz": lambda place: imported(NpzFolder(), npz(place / "a/1.npz")),
+    "safetensors": lambda place: read_tensors(tensors(place / "a.safetensors")),
+    "torch": lambda place: read_published(repeated(place / "a.bin")),
+    "png": lambda place: open_image(put(place / "a.png", png(100_000, 100_000))),
+    "png's text": lambda place: open_image(put(place / "a.png", png(4, 4, (b"zTXt", TEXT)))),
+    "gzip": lambda place: read_text(put(place / "a.json.gz", ZEROS * 400)),
+    "tsv": lambda place: imported(BottomUpTsv(), put(place / "a.tsv.gz", gzip.compress(b"1\t") + ZEROS * 400)),
+    "encoder": lambda place: mmgen.load(change(place, "backbone", hidden_size=10**7, num_attention_heads=1)),
+    "input": lambda place: mmgen.load(change(place, "inputs", image={"type": "regions", "width": VAST})),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_takes_no_memory(place, monkeypatch, claim):
+    monkeypatch.setattr("mmgen.files.MOST_BYTES", 64 << 20)
+    monkeypatch.setattr("mmgen_regions.tsv.LONGEST_LINE", 64 << 20)
+    with confined(SPARE):
+        assert str(place) in refusal(CLAIMS[claim], place)
+
+
+def rows(file, name: str) -> None:
+    file.create_dataset(name, (VAST, 2, 4)[:: 2 if name == "features" else 1], "f4", chunks=True)
+
+
+def packed(file, name: str) -> None:
+    """Zeros of 2 GB in a file of 2 MB."""
+    dataset = file.create_dataset(name, (1 << 28, 2), "f4", chunks=(1 << 28, 2), compression="gzip")
+    dataset.id.write_direct_chunk((0, 0), zlib.compress(bytes(1 << 22)) * 600)
+
+
+HDF5 = {  # a dataset that claims a size, is in another file, or anywhere in memory
+    "rows": rows,
+    "packed": packed,
+    "external link": lambda file, name: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")),
+    "soft link": lambda file, name: file.__setitem__(name, h5py.SoftLink("/elsewhere")),
+    "external storage": lambda file, name: file.create_dataset(name, (6, 4), "f4", external=[("/etc/passwd", 0, 96)]),
+    "objects": lambda file, name: file.create_dataset(name, (2,), h5py.vlen_dtype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("spoil", HDF5)
+@pytest.mark.parametrize("name", ["features", "image_features"])
+def test_hdf5_takes_no_memory_and_does_not_lead_out_of_its_file(tmp_path, name, spoil):
+    path, index = tmp_path / "f.h5", put(tmp_path / "index.json", b'["1", "2"]')
+    stores.fill(path, [stores.record("1"), stores.record("2")]).close()
+    with h5py.File(path, "a") as file:
+        file.move("features", "elsewhere")
+        HDF5[spoil](file, name)
+    with confined(SPARE):
+        read = FeatureStore if name == "features" else partial(imported, LxmertH5(index=index))
+        assert re.match(f"{re.escape(str(path))}: .*'{name}' ", refusal(read, path))
+
+
+def test_names_do_not_lead_out_of_a_folder(place):
+    put(place / "secret.png", png(4, 4))
+    put(place / "data/images/other.png", png(4, 4))
+    put(place / "data/train.jsonl", {"questions": ["why?"], "image": "../../secret.png"})
+    data = Jsonl(folder=place / "data", images="images", validation_split="", test_split="train").build()
+    assert "no examples remain" in refusal(data.split, "train")
+    put(place / "b/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
+    assert "lists no files of its folder" in refusal(read_published, str(place / "b"))
+    put(place / "export/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
+    assert "is missing in " in refusal(mmgen.load, place / "export")
+    config = json.loads((place / "export/config.json").read_text())
+    for table in ({"step": "../x"}, {"inputs": {"../x": {"type": "text"}}}):
+        put(place / "export/config.json", config | table)
+        assert re.search(r"config.json: (steps|inputs).../x: ", refusal(mmgen.load, place / "export"))
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ('name = "toy"', 'name = "../../toy"'),
+        ("[inputs.image]", '[inputs."../../image"]'),
+        ("[steps.both]", '[steps."../../both"]'),
+        ("[metrics.captioneval]", '[metrics."../x"]'),
+        ('name = "toy"', 'name = "toy"\nprofile = "../x"\n[profiles."../x"]\nseed = 1\n[sequence]'),
+    ],
+)
+def test_names_in_a_recipe_are_never_paths(tmp_path, old, new):
+    put(tmp_path / "toy.toml", small_runs.RECIPE.format(folder=tmp_path).replace(old, new).encode())
+    with pytest.raises(RecipeError, match=r"toy\.toml:\d+: .*a name m"):
+        load(tmp_path / "toy.toml", installed())
+
+
+@pytest.mark.parametrize("odd", ["$HOME/f.h5", "~/f.h5", "file:///f.h5", "$(touch mark)", "{folder}/f.h5"])
+def test_paths_in_a_recipe_are_not_expanded(tmp_path, odd):
+    text = small_runs.RECIPE.format(folder=tmp_path).replace(f"{tmp_path}/features.h5", odd)
+    recipe, _ = load(put(tmp_path / "toy.toml", text.encode()), installed(), sets=(f"output='{odd}'",))
+    assert recipe.inputs["image"].features == tmp_path / odd and recipe.output == odd
