@@ -212,10 +212,10 @@ def run_mmgen(name: str, recipe: Path, *settings: str, inside=None, stop=bool) -
 
     process = FORK.Process(target=work)
     process.start()
-    while process.is_alive():
-        if stop():
-            process.terminate()
+    while process.is_alive() and not stop():
         process.join(0.1)
+    process.terminate()  # does nothing if it has ended
+    process.join()
     return f"exit {process.exitcode}, {time.monotonic() - began:.0f} s", output.read_text(errors="replace").strip()
 
 
@@ -683,9 +683,11 @@ def main() -> None:
             break
         process = FORK.Process(target=measure, args=(part,), name=part)
         process.start()
-        process.join(limit)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the part, or what is left of it
+        try:
+            process.join(limit)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # the part, or what is left of it
         process.join()
         row(part, "STOPPED OR CRASHED" if process.exitcode else "done", f"{time.monotonic() - began:.0f} s")
 
