@@ -216,7 +216,7 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
             "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks",
         ),
         (["--set", "heads=3"], "error: --set heads=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
-        (["--set", "heads.iou=0.3"], "error: --set heads.iou=0.3: iou: this key is now called 'iou_threshold'"),
+        (["--set", "heads.iou=0.3"], "error: --set heads.iou=0.3: iou: no such key"),
         (
             ["--set", "looks.layer=0", "--set", "looks.head=1"],
             "error: --set looks.head=1: head: needs one layer, because layer = 0 is the mean over layers; set layer "
