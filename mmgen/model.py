@@ -86,6 +86,7 @@ class Model(nn.Module):
             )
         for name, embedder in embedders.items():
             _raise_problem(name, embedder, sharing_problem(embedder, backbone))
+        _set_gpu_kernels()
         self.backbone, self.sequence = backbone, sequence or SequenceConfig()
         if generator is not None:
             self.generator = generator
@@ -376,6 +377,19 @@ def compose(
     model.vocabularies = objectives.vocabularies if objectives else {}
     model.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return model
+
+
+def _set_gpu_kernels() -> None:
+    """torch's settings of the process for GPUs; they change nothing on a CPU.
+
+    Attention runs without cuDNN, which torch prefers for bf16 on some GPUs: it prepares for every new shape, for up to
+    half a second, and rounds the rate of dropout. A context around each pass would end before the backward pass, which
+    computes attention again with gradient checkpointing, and contexts of several threads would undo one another.
+
+    Convolutions in float32 are not rounded to TF32; matrix products are not by default.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    torch.backends.cudnn.allow_tf32 = False
 
 
 def _with_gradient(features: Mapping[str, Tensor]) -> list[Tensor]:

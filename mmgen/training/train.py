@@ -28,6 +28,7 @@ from .distributed import any_rank, broadcast
 from .fsdp import shards
 from .learner import Learner, ScoreModel, set_checkpointing_and_compile
 from .signals import interruptions
+from .threads import default_workers
 from .validate import in_eval_mode, validate
 
 
@@ -154,7 +155,10 @@ def _load_updates(learner: Learner) -> Iterator[Any]:
         rank=accelerator.process_index,
         world=accelerator.num_processes,
     )
-    return updates(micro_batches, workers=learner.training.num_workers, pin=accelerator.device.type == "cuda")
+    workers = learner.training.num_workers
+    if workers is None:
+        workers = default_workers(accelerator.device, accelerator.num_processes)
+    return updates(micro_batches, workers=workers, pin=accelerator.device.type == "cuda")
 
 
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
