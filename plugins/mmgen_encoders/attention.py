@@ -85,6 +85,13 @@ def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
 
 
+def compute_dtype(states: Tensor) -> torch.dtype:
+    """The dtype in which attention computes, of states or queries."""
+    kind = states.device.type
+    autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if autocast else states.dtype
+
+
 def attend(
     module: nn.Module,
     query: Tensor,
@@ -107,7 +114,7 @@ def attend(
     key, value = call.remember(key, value)
     width = named.get("sliding_window")
     if call.weights is None:
-        mask = call.mask(width, query.dtype)
+        mask = call.mask(width, compute_dtype(query))
         return sdpa_attention_forward(module, query, key, value, mask, dropout, scaling, is_causal=False)
     groups = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)

@@ -28,7 +28,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import PAD, Encoded, Layout, Slots, apply, taken
 
 from . import ATTENTION, Encoder
-from .attention import KEYWORD, AttentionCall, additive, register
+from .attention import KEYWORD, AttentionCall, additive, compute_dtype, register
 from .extra_rows import TABLES, extend
 from .published_weights import encoder_weights, pooler_weights
 
@@ -49,13 +49,6 @@ def visible_keys(queries: Layout, keys: Layout) -> Tensor:
     return F.pad(seen, (0, copies)) if copies else seen
 
 
-def compute_dtype(states: Tensor) -> torch.dtype:
-    """The dtype of queries and keys that layers make of states."""
-    kind = states.device.type
-    autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    return torch.get_autocast_dtype(kind) if autocast else states.dtype
-
-
 class PaddedLayer(DynamicLayer):
     """The cached keys and values of a layer. Attention reads as many as `padded_length` says: behind them are copies of
     a slot, which are not kept."""
@@ -63,6 +56,7 @@ class PaddedLayer(DynamicLayer):
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        assert self.keys is not None and self.values is not None
         length = self.get_seq_length() + key_states.shape[2]
         copies = padded_length(length, key_states.device) - length
         keys, values = (
@@ -293,7 +287,7 @@ class EncoderBackbone(Backbone):
         most = int(mask.sum(1).max())
         if not most or not self._narrows:
             return super().states_at(slots, mask, cache)
-        most = padded_length(most, mask.device) if cache is None else most
+        most = padded_length(most, mask.device)
         slot_ids = (~mask).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), predicted slots first
         last = self._encode(slots, cache, (), {PREDICTED: slot_ids}).last  # (B, A, H)
         return last[mask.gather(1, slot_ids)]
