@@ -15,6 +15,8 @@ from torch import Tensor
 
 from .tensors import NOISY, PAD, PREFIX, WRITTEN, Layout, join, taken
 
+MULTIPLES = {"cuda": 16}  # type of device -> sizes of what attention reads are multiples of this number there
+
 
 def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
     """(B, L, M) bool, True where a query may attend to a key.
@@ -38,6 +40,20 @@ def prefix_layout(mask: Tensor) -> Layout:
     """The layout of an input's slots from their mask (B, P): only prefix and padding."""
     zeros = torch.zeros_like(mask, dtype=torch.long)
     return Layout(role=torch.where(mask, PREFIX, PAD), group=zeros, time=zeros)
+
+
+def padded_length(count: int, device: torch.device) -> int:
+    """The size to give to `count` slots or rows on a device. It is rounded up on a GPU, where libraries prepare for
+    every new shape of attention, and copy masks that are not aligned; elsewhere it is `count`."""
+    multiple = MULTIPLES.get(device.type, 1)
+    return -(-count // multiple) * multiple
+
+
+def rows_to_keep(finished: Tensor) -> Tensor:
+    """The indices of the rows that are not finished (R,) bool, in order; with some finished ones, if the
+    `padded_length` has room for them."""
+    count = padded_length(int((~finished).sum()), finished.device)
+    return finished.long().argsort(stable=True)[:count].sort().values
 
 
 class Cache:

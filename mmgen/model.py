@@ -82,6 +82,7 @@ class Model(nn.Module):
             )
         for name, embedder in embedders.items():
             _raise_problem(name, embedder, sharing_problem(embedder, backbone))
+        _set_gpu_kernels()
         self.backbone, self.sequence = backbone, sequence or SequenceConfig()
         if generator is not None:
             self.generator = generator
@@ -329,6 +330,19 @@ def compose(
     model.weights = {name: config.weight for name, config in configs.items() if config.weight != 1}
     model.over_batch = frozenset(name for name, config in configs.items() if config.over_batch)
     return model
+
+
+def _set_gpu_kernels() -> None:
+    """torch's settings of the process for GPUs; they change nothing on a CPU.
+
+    Attention runs without cuDNN, which torch prefers for bf16 on some GPUs: it prepares for every new shape, for up to
+    half a second, and rounds the rate of dropout. A context around each pass would end before the backward pass, which
+    computes attention again with gradient checkpointing, and contexts of several threads would undo one another.
+
+    Convolutions in float32 are not rounded to TF32; matrix products are not by default.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    torch.backends.cudnn.allow_tf32 = False
 
 
 class _EncodeOnce:

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmgen.attention import Cache, visible
+from mmgen.attention import MULTIPLES, Cache, rows_to_keep, visible
 from mmgen.tensors import MASK, NOISY, PAD, PREFIX, WRITTEN, Layout
 
 slot = st.one_of(
@@ -79,3 +79,13 @@ def test_a_rearranged_cache_keeps_its_layout():
     cache.rearrange(torch.empty(2, 0, dtype=torch.long))
     assert cache.held.tolist() == [[0, 1, 4, 2, 2], [5, 6, 7, 8, 8]]
     assert torch.equal(cache.layout.time, before.time) and len(cache) == 5
+
+
+def test_finished_rows_fill_up_multiples_on_a_gpu(monkeypatch):
+    finished = torch.tensor([True, False, True, True, False, False, True])
+    assert rows_to_keep(finished).tolist() == [1, 4, 5]
+    monkeypatch.setitem(MULTIPLES, "cpu", 4)
+    assert rows_to_keep(finished).tolist() == [0, 1, 4, 5]
+    assert rows_to_keep(finished | True).tolist() == []
+    monkeypatch.setitem(MULTIPLES, "cpu", 16)
+    assert rows_to_keep(finished).tolist() == [*range(7)]

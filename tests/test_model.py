@@ -4,6 +4,7 @@ from typing import Literal
 
 import pytest
 import torch
+from kit import toys
 from kit.training import largest_difference, step, train_step
 from mmgen_masked import Masked
 from torch import nn
@@ -100,3 +101,12 @@ def test_a_killed_distillation_resumes_with_the_same_teacher(tmp_path, monkeypat
         train_step(tmp_path / "stopped", stopped, DISTIL, examples)
     assert train_step(tmp_path / "stopped", again, DISTIL, examples) == expected
     assert largest_difference(again, full) == 0
+
+
+def test_attention_on_a_gpu_runs_without_cudnn_and_convolutions_without_tf32():
+    """cuDNN prepares for every new shape, and rounds the rate of dropout."""
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    torch.backends.cudnn.allow_tf32 = True
+    toys.model()
+    assert not torch.backends.cuda.cudnn_sdp_enabled() and not torch.backends.cudnn.allow_tf32
+    assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.mem_efficient_sdp_enabled()

@@ -119,7 +119,8 @@ class StoreReader(Reader):
             raise DataError(
                 f"image '{record.key}' has no regions; leave the image out, or extract its features with other settings"
             )
-        features = np.asarray(record.features, np.float32)
+        features = np.asarray(record.features)
+        features = features if features.dtype == np.float16 else features.astype(np.float32, copy=False)
         if not np.isfinite(features).all():
             raise DataError(
                 f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); create "
@@ -144,9 +145,7 @@ class StoreReader(Reader):
         masked, labels = [], []
         for regions in item:
             hidden, predicted = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
-            masked.append(
-                regions._replace(features=np.where(hidden[:, None], np.float32(0), regions.features), hidden=hidden)
-            )
+            masked.append(regions._replace(features=np.where(hidden[:, None], 0, regions.features), hidden=hidden))
             labels.append(predicted)
         return tuple(masked), torch.cat(labels)
 
@@ -164,9 +163,11 @@ class StoreReader(Reader):
         return regions if self.limit is None else min(regions, self.limit)
 
     def collate(self, items: Sequence[tuple[Regions, ...]]) -> dict[str, Tensor]:
-        """features (B, N, D), mask (B, N); boxes (B, N, 4) if all regions have them; picture (B, N), the index of each
-        region's picture, if an example shows several pictures."""
-        rows = [torch.from_numpy(np.concatenate([regions.features for regions in item])) for item in items]
+        """features (B, N, D), in float16 if all are stored so (the model makes float32 of them on its device); mask
+        (B, N); boxes (B, N, 4) if all regions have them; picture (B, N), the index of each region's picture, if an
+        example shows several pictures."""
+        dtype = np.result_type(*(regions.features for item in items for regions in item))
+        rows = [torch.from_numpy(np.concatenate([r.features for r in item], dtype=dtype)) for item in items]
         lengths = torch.tensor([len(row) for row in rows])
         collated = {
             "features": pad_sequence(rows, True),
@@ -286,6 +287,7 @@ class StoredEmbedder(Embedder):
         return [f"region {place + 1}" for place in range(count)]
 
     def _normalised(self, visual: Tensor) -> Tensor:
+        visual = visual.to(self.projection.weight.dtype)
         if self.normalise == "length":
             return nn.functional.normalize(visual, dim=-1)
         if self.normalise == "standard":

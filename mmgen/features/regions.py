@@ -14,7 +14,7 @@ from .classes import Classes
 class Regions(NamedTuple):
     """The regions of a picture."""
 
-    features: np.ndarray  # (R, D) float32
+    features: np.ndarray  # (R, D) float16 if they are stored as float16, else float32
     boxes: np.ndarray | None = None  # (R, 4) float32
     classes: Classes | None = None
     hidden: np.ndarray | None = (

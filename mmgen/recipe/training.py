@@ -128,8 +128,12 @@ class Training(Config):
     checkpoint_every: int = Field(
         200, ge=1, description="updates between checkpoints; there is also one after every epoch"
     )
-    num_workers: int = Field(
-        0, ge=0, le=256, description="processes that prepare batches; the number does not change the result"
+    num_workers: int | None = Field(
+        None,
+        ge=0,
+        le=256,
+        description="processes that prepare batches; the number does not change the result. By default 0 on a CPU, and "
+        "up to 4 on a GPU",
     )
 
     @field_validator("epochs")

@@ -2,7 +2,7 @@
 
 The run's process then trains no step. It starts the other processes, prints their progress, and scores each finished
 step. Every process builds the same model from the same recipe and seed, and the weights of a step depend only on its
-start. So the weights are equal to those of a sequential run, to the bit.
+start. So the weights are equal to those of a sequential run: to the bit on CPUs, up to rounding on a GPU.
 
 The processes are forked from a process that has imported the needed modules and has computed nothing (`forkserver`). A
 process that has trained a step trains another: it builds data and model once.

@@ -21,6 +21,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def default_workers(device: torch.device, processes: int) -> int:
+    """How many loader workers a process has by default, one of several on this machine. A GPU would wait for batches;
+    on a CPU, workers would take cores from training."""
+    return max(0, min(4, cores() // processes - 1)) if device.type == "cuda" else 0
+
+
 def use_threads(threads: int | str | None) -> None:
     """Set a requested number at the start, so that it also applies to feature extraction."""
     if isinstance(threads, int):

@@ -27,6 +27,7 @@ from .context import StepContext
 from .distributed import any_rank, broadcast
 from .learner import Learner, ScoreModel, set_checkpointing_and_compile
 from .signals import interruptions
+from .threads import default_workers
 from .validate import in_eval_mode, validate
 
 
@@ -149,7 +150,10 @@ def _load_updates(learner: Learner) -> Iterator[Any]:
         rank=accelerator.process_index,
         world=accelerator.num_processes,
     )
-    return updates(micro_batches, workers=learner.training.num_workers, pin=accelerator.device.type == "cuda")
+    workers = learner.training.num_workers
+    if workers is None:
+        workers = default_workers(accelerator.device, accelerator.num_processes)
+    return updates(micro_batches, workers=workers, pin=accelerator.device.type == "cuda")
 
 
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:

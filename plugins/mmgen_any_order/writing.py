@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from mmgen.attention import rows_to_keep
 from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.sequence import Prefix
@@ -258,7 +259,7 @@ class Writer:
         self.open &= ~ended
 
     def _drop_finished(self) -> None:
-        stay = self.open[self.active].flatten(1).any(1).nonzero().squeeze(1)
+        stay = rows_to_keep(~self.open[self.active].flatten(1).any(1))
         if len(stay) < len(self.active):
             self.active = self.active[stay]
             self.passes.select(stay)

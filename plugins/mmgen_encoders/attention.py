@@ -43,6 +43,7 @@ class AttentionCall:
     cache          keys and values of earlier calls, by the order in which layers attend; grows by those of this call
     weights        filled with one (B, heads, L, M) for each layer; None: not requested
     windows        the widths that sliding layers gave -> (B, 1, L, M) bool, what they see
+    masks          the widths that layers gave -> (B, 1, L, M), what they see as an additive mask
     """
 
     seen: Tensor
@@ -51,6 +52,7 @@ class AttentionCall:
     cache: DynamicCache | None = None
     weights: list[Tensor] | None = None
     windows: dict[int, Tensor] = field(default_factory=dict)
+    masks: dict[int | None, Tensor] = field(default_factory=dict)
     layers: int = 0  # that have attended, with a cache
 
     def within(self, width: int | None) -> Tensor:
@@ -63,6 +65,12 @@ class AttentionCall:
             self.windows[width] = self.seen & (apart < width)
         return self.windows[width]
 
+    def mask(self, width: int | None, dtype: torch.dtype) -> Tensor:
+        """What `within` says, as an additive mask, which all layers of the same width share."""
+        if width not in self.masks:
+            self.masks[width] = additive(self.within(width), dtype)
+        return self.masks[width]
+
     def remember(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values of all slots, cached ones first. Layers are told apart by the order of their calls, so
         layers that share one module (ALBERT) have entries each."""
@@ -70,6 +78,18 @@ class AttentionCall:
             return key, value
         self.layers += 1
         return self.cache.update(key, value, self.layers - 1)
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A boolean mask as numbers to add to attention scores; eager attention would silently add True as 1."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+
+
+def compute_dtype(states: Tensor) -> torch.dtype:
+    """The dtype in which attention computes, of states or queries."""
+    kind = states.device.type
+    autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if autocast else states.dtype
 
 
 def attend(
@@ -92,13 +112,14 @@ def attend(
             'model.set_attn_implementation("sdpa") before calling the model itself'
         )
     key, value = call.remember(key, value)
-    seen = call.within(named.get("sliding_window"))
+    width = named.get("sliding_window")
     if call.weights is None:
-        return sdpa_attention_forward(module, query, key, value, seen, dropout, scaling, is_causal=False)
+        mask = call.mask(width, compute_dtype(query))
+        return sdpa_attention_forward(module, query, key, value, mask, dropout, scaling, is_causal=False)
     groups = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     scores = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1, dtype=torch.float32).to(query.dtype)
+    weights = scores.masked_fill(~call.within(width), -torch.inf).softmax(-1, dtype=torch.float32).to(query.dtype)
     call.weights.append(weights)
     return (F.dropout(weights, dropout) @ value).transpose(1, 2).contiguous(), weights
 

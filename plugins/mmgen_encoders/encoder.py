@@ -9,27 +9,62 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from mmgen.attention import Cache, visible
+from mmgen.attention import Cache, padded_length, visible
 from mmgen.errors import PluginError
 from mmgen.parts import Backbone
-from mmgen.tensors import Encoded, Slots, apply, taken
+from mmgen.tensors import PAD, Encoded, Layout, Slots, apply, taken
 
 from . import ATTENTION, Encoder
-from .attention import KEYWORD, AttentionCall, register
+from .attention import KEYWORD, AttentionCall, additive, compute_dtype, register
 from .extra_rows import TABLES, extend
 from .published_weights import encoder_weights, pooler_weights
 
 PREDICTED = "predicted_slots"  # a keyword argument, passed through the encoder to its last layer
+
+
+def padded(slots: Slots, length: int) -> Slots:
+    """Rows with padding behind them, up to this length."""
+    missing = length - slots.positions.shape[1]
+    return apply(slots, lambda t: F.pad(t, (*[0, 0] * (t.dim() - 2), 0, missing), value=PAD)) if missing else slots
+
+
+def visible_keys(queries: Layout, keys: Layout) -> Tensor:
+    """(B, 1, L, M) bool, what `mmgen.attention.visible` says of the slots of a cache, and of the copies behind them
+    (`PaddedLayer`), which no slot sees."""
+    seen = visible(queries, keys).unsqueeze(1)
+    copies = padded_length(seen.shape[-1], seen.device) - seen.shape[-1]
+    return F.pad(seen, (0, copies)) if copies else seen
+
+
+class PaddedLayer(DynamicLayer):
+    """The cached keys and values of a layer. Attention reads as many as `padded_length` says: behind them are copies of
+    a slot, which are not kept."""
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        assert self.keys is not None and self.values is not None
+        length = self.get_seq_length() + key_states.shape[2]
+        copies = padded_length(length, key_states.device) - length
+        keys, values = (
+            torch.cat([before, states, states[:, :, :1].expand(-1, -1, copies, -1)], 2)
+            for before, states in ((self.keys, key_states), (self.values, value_states))
+        )
+        self.keys, self.values = keys[:, :, :length], values[:, :, :length]
+        return keys, values
 
 
 class EncoderCache(Cache):
@@ -38,6 +73,7 @@ class EncoderCache(Cache):
     def __init__(self) -> None:
         super().__init__()
         self.states = DynamicCache()
+        self.states.layer_class_to_replicate = PaddedLayer
         self.positions: Tensor | None = None  # (B, M)
 
     def place(self, positions: Tensor) -> Tensor:
@@ -162,10 +198,31 @@ class EncoderBackbone(Backbone):
         return seen
 
     def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], arguments: dict) -> Encoded:
+        """`_encode_rows` of rows with a `padded_length`. Rows behind a cache stay as they are, since every step of
+        writing has equally many slots."""
+        count = slots.positions.shape[1]
+        length = padded_length(count, slots.positions.device) if cache is None or not len(cache) else count
+        encoded = self._encode_rows(padded(slots, length), cache, output, arguments)
+        if cache is not None and length > count:
+            cache.forget(length - count)
+        if length == count and not encoded.attentions:
+            return encoded
+        keys = count if cache is None else len(cache)
+        return replace(
+            encoded,
+            last=encoded.last[:, :count],
+            hidden=tuple(states[:, :count] for states in encoded.hidden),
+            attentions=tuple(weights[:, :, :count, :keys] for weights in encoded.attentions),
+        )
+
+    def _encode_rows(self, slots: Slots, cache: Cache | None, output: Sequence[str], arguments: dict) -> Encoded:
         assert cache is None or isinstance(cache, EncoderCache)  # of `new_cache`
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         key_positions = slots.positions if cache is None else cache.place(slots.positions)
-        masks = self.attention_masks(visible(slots.layout, keys).unsqueeze(1), slots.positions, key_positions)
+        seen = visible_keys(slots.layout, keys)
+        if (copies := seen.shape[-1] - key_positions.shape[1]) > 0:
+            key_positions = F.pad(key_positions, (0, copies))
+        masks = self.attention_masks(seen, slots.positions, key_positions)
         arguments |= {
             "inputs_embeds": slots.states,
             "position_ids": self._rows(slots.positions),
@@ -195,11 +252,13 @@ class EncoderBackbone(Backbone):
     def _masked(
         self, arguments: dict, masks: Tensor | dict[str, Tensor], states: DynamicCache | None, weigh: bool
     ) -> tuple[Any, tuple[Tensor, ...]]:
-        """The output of the encoder with masks, and its attention weights if requested."""
-        eager = weigh or self.attention == "eager"
+        """The output of the encoder with masks, and its attention weights if requested. SDPA would make an additive
+        mask of a boolean one in every layer, so it gets one."""
+        eager, states_in = weigh or self.attention == "eager", arguments["inputs_embeds"]
         if eager and self.config.additive_masks:
-            dtype = arguments["inputs_embeds"].dtype
-            masks = apply(masks, lambda mask: additive(mask, dtype))
+            masks = apply(masks, lambda mask: additive(mask, states_in.dtype))
+        elif not eager and self.attention == "sdpa":
+            masks = apply(masks, lambda mask: additive(mask, compute_dtype(states_in)))
         arguments |= {} if states is None else {self.cache_argument: states}
         with self.eager() if eager else contextlib.nullcontext():
             out = self.call_model({**arguments, "attention_mask": masks, "output_attentions": weigh})
@@ -228,6 +287,7 @@ class EncoderBackbone(Backbone):
         most = int(mask.sum(1).max())
         if not most or not self._narrows:
             return super().states_at(slots, mask, cache)
+        most = padded_length(most, mask.device)
         slot_ids = (~mask).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), predicted slots first
         last = self._encode(slots, cache, (), {PREDICTED: slot_ids}).last  # (B, A, H)
         return last[mask.gather(1, slot_ids)]
@@ -319,11 +379,6 @@ class EncoderBackbone(Backbone):
             yield
         finally:
             self.model.set_attn_implementation(before)
-
-
-def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A boolean mask as numbers to add to attention scores; eager attention would silently add True as 1."""
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def head(model: PreTrainedModel) -> nn.Module:

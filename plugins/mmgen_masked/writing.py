@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from mmgen.attention import rows_to_keep
 from mmgen.objectives import Sequencer
 from mmgen.prompts import Prompts, prompt_slots
 from mmgen.sequence import Prefix
@@ -62,7 +63,7 @@ class MaskedStepper:
         self.finished |= done.view(len(self.finished), -1).all(1)
 
     def _drop_finished(self) -> None:
-        stay = (~self.finished[self.active]).nonzero().squeeze(1)
+        stay = rows_to_keep(self.finished[self.active])
         if len(stay) < len(self.active):
             self.active, self.prefix = self.active[stay], self.prefix.select(stay)
             if self.cache is not None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from mmgen_encoders.encoder import EncoderBackbone, EncoderCache, additive
+from mmgen_encoders.attention import additive
+from mmgen_encoders.encoder import EncoderBackbone, EncoderCache, visible_keys
 from torch import Tensor, nn
 
-from mmgen.attention import Cache, visible
+from mmgen.attention import Cache
 from mmgen.tensors import Encoded, Slots
 
 from . import VisualBert
@@ -60,8 +61,8 @@ class VisualBertBackbone(EncoderBackbone):
         words, keys = (positions >= 0)[:, None, :, None], (key_positions >= 0)[:, None, None, :]
         return seen & (keys | ~words)  # no word attends to a region; the regions' outputs are not used
 
-    def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
-        encoded = super()._encode(slots, cache, output, more)
+    def _encode_rows(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
+        encoded = super()._encode_rows(slots, cache, output, more)
         if self.fusion is None:
             return encoded
         base: Any = self.model.base_model
@@ -72,9 +73,7 @@ class VisualBertBackbone(EncoderBackbone):
         keys = slots.layout if cache is None else cache.layout
         assert keys is not None and (cache is None or isinstance(cache, EncoderCache))
         cache_arguments = {} if cache is None else {self.cache_argument: cache.states}
-        last, weights = self._fused(
-            states, visible(slots.layout, keys).unsqueeze(1), "attentions" in output, cache_arguments
-        )
+        last, weights = self._fused(states, visible_keys(slots.layout, keys), "attentions" in output, cache_arguments)
         hidden = (*encoded.hidden, last) if encoded.hidden else ()
         return Encoded(last, hidden, (*encoded.attentions, *weights))
 

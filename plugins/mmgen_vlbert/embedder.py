@@ -43,6 +43,7 @@ class RegionReader(MentionedReader):
 
     def _with_whole(self, regions: Regions) -> Regions:
         features, boxes, classes, _ = regions
+        features = features.astype(np.float32, copy=False)  # float16 is too coarse for the mean
         if classes is not None:  # the whole picture is never predicted
             classes = classes.of(slice(0 if self.adds_whole else 1, None)).behind_unknown()
         if not self.adds_whole or boxes is None:

@@ -1,6 +1,7 @@
 """Stored features as an input: the reader of a store, W, and the checks against the training features."""
 
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from mmgen_regions import Regions
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
 from mmgen.parts import Record
-from mmgen.tensors import All, Example
+from mmgen.tensors import All, Example, Hiding
 
 
 @pytest.fixture
@@ -115,6 +116,26 @@ def test_normalised(store):
     assert torch.allclose(normal.mean(0), torch.zeros(D), atol=1e-4) and torch.allclose(
         normal.std(0), torch.ones(D), atol=0.02
     )
+
+
+@pytest.mark.parametrize("normalize", ["none", "length", "standard"])
+def test_float16_features_travel_as_they_are_stored_and_give_the_same_states(store, tmp_path, normalize):
+    half = fill(tmp_path / "half.h5", dtype="float16")
+    rounded = [record(str(n), n, features=features(n, n).astype(np.float16).astype(np.float32)) for n in range(12)]
+    full = fill(tmp_path / "full.h5", records=rounded)
+    classes = Classes.surest(("cat", "dog"), np.full((3, 2), 0.5, np.float32))
+    results = []
+    for path, kind in ((half, np.float16), (full, np.float32)):
+        model = embedder(features=path, normalize=normalize)
+        model.reader.classes = classes.names
+        item = tuple(regions._replace(classes=classes) for regions in model.reader.read(example("3")))
+        hidden, _ = model.reader.hide(item, random.Random(0), Hiding(0.5, (1.0, 0.0)))
+        collated = model.reader.collate([hidden, model.reader.read(example("5"))])
+        assert item[0].features.dtype == hidden[0].features.dtype == collated["features"].numpy().dtype == kind
+        results.append(model(**collated).states)
+    assert torch.equal(*results) and not collated["features"][0, :3].any(1).all()
+    mixed = model.reader.collate([item, embedder(features=half).reader.read(example("5"))])
+    assert mixed["features"].dtype == torch.float32
 
 
 def test_built_again_without_its_file(store):

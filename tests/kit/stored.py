@@ -42,11 +42,11 @@ def features(regions, seed=0, width=D):
 
 def record(key, regions, seed=0, **changes):
     boxes = np.tile(np.array([[0.1, 0.2, 0.6, 0.9]], np.float32), (regions, 1))
-    return Record(key, features(regions, seed), **{"boxes": boxes, **changes})
+    return Record(key, **{"features": features(regions, seed), "boxes": boxes, **changes})
 
 
-def fill(path, fingerprint=MADE_BY, records=None):
-    with StoreWriter(path, fingerprint, "float32") as writer:
+def fill(path, fingerprint=MADE_BY, records=None, dtype="float32"):
+    with StoreWriter(path, fingerprint, dtype) as writer:
         for entry in records or [record(str(number), number, seed=number) for number in range(12)]:
             writer.add(entry)
         writer.finish()

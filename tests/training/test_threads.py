@@ -102,3 +102,19 @@ def test_threads_that_wait_sleep_unless_somebody_wants_otherwise(monkeypatch):
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
     CliRunner().invoke(main, ["plugins"])
     assert os.environ["OMP_WAIT_POLICY"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("device", "cores", "processes", "workers"),
+    [
+        ("cpu", 16, 1, 0),
+        ("cuda", 16, 1, 4),
+        ("cuda", 16, 8, 1),
+        ("cuda", 3, 1, 2),
+        ("cuda", 1, 1, 0),
+        ("cuda", 4, 8, 0),
+    ],
+)
+def test_loader_workers_by_default(device, cores, processes, workers, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: cores)
+    assert threads.default_workers(torch.device(device), processes) == workers

@@ -55,7 +55,7 @@ class Neighbours:
 
     def _mean_features(self, example: Example) -> np.ndarray:
         regions = self.reader.read(first_alternatives(example))
-        mean: np.ndarray = np.concatenate([picture.features for picture in regions]).mean(0)
+        mean: np.ndarray = np.concatenate([picture.features for picture in regions], dtype=np.float32).mean(0)
         return mean
 
 
