@@ -343,6 +343,7 @@ READERS = {
         write(parent_toml=toys.RECIPE, toy_toml=CHILD),
         "toy.toml parent.toml",
         lambda folder: load(folder / "toy.toml", installed()),
+        "/etc/passwd",  # as the parent
         lines=60,
     ),
     "run": Reader(make_runs, RUN_FILES, ask(f"{RUN}"), rf"seed-0(/backbone)?: |{WEIGHTS}|{ASKED}", lines=20, share=0.1),
