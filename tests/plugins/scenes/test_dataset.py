@@ -1,18 +1,23 @@
-"""The data set of drawn scenes: reproducible, in every size, as JSON."""
+"""The data set of drawn scenes, its drawn versions and its metric."""
 
 import hashlib
 import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import mmgen_scenes
 import pytest
 from kit.scenes import SMALL
 from mmgen_scenes import Discovery, Scenes
+from mmgen_scenes.drawn import WHOLE_SCENE, plain_scene, things
+from mmgen_tasks import SceneChoices, SceneExpressions, ScenePairs
 from pydantic import ValidationError
 
 import mmgen
+from mmgen.errors import DataError
+from mmgen.tensors import Example, Generation
 
 
 def test_registration_and_json():
@@ -125,3 +130,129 @@ def test_captions_about_any_groups():
     examples = Scenes(train_size=60, captions=4, captions_about="any").build().split("train")
     same = [things == first for first, *rest in map(named_groups, examples) for things in rest]
     assert 0.02 < sum(same) / len(same) < 0.4  # one of 3, 6, 10 or 15 pairs of groups
+
+
+CONFIG = Scenes(train_size=3, val_size=1, test_size=1, image_size=64)
+UNSEEN = ("red ball", "white dog", "blue car", "green tree")
+SIZES = {"train_size": 60, "val_size": 30, "test_size": 60}
+
+
+def looks(examples):
+    """The colours and kinds of all things in the examples' scenes."""
+    known = [example.facts["things"] for example in examples]
+    scenes = [scene for things in known for scene in (things if isinstance(things[0], list) else [things])]
+    return {f"{thing['color']} {thing['kind']}" for scene in scenes for thing in scene}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [Scenes, SceneExpressions, SceneChoices, ScenePairs])
+def test_unseen_combinations_are_in_the_test_split_only(config):
+    data = config(**SIZES, unseen=UNSEEN).build()
+    for split in ("train", "val"):
+        assert not looks(data.split(split)) & {*UNSEEN} and len(data.scene_sets(split)) == SIZES[f"{split}_size"]
+        assert {example.facts["combination"] for example in data.split(split)} == {"seen"}
+    plain = config(**SIZES).build()
+    assert looks(data.split("test")) & {*UNSEEN} and looks(plain.split("train")) & {*UNSEEN}
+    assert [example.id for example in data.split("test")] == [example.id for example in plain.split("test")]
+    assert "combination" not in plain.split("test")[0].facts
+
+
+@pytest.mark.slow
+def test_examples_that_name_an_unseen_combination():
+    """In the singular or the plural, in any text of the example."""
+    unseen = ("orange butterfly", *UNSEEN)
+    words = (*unseen, "red balls", "white dogs", "blue cars", "green trees", "orange butterflies")
+    examples = SceneExpressions(train_size=1, val_size=1, test_size=400, unseen=unseen).build().split("test")
+    named = [any(f"{word} " in f"{e.inputs['expression']} " for word in words) for e in examples]
+    assert [example.facts["combination"] == "unseen" for example in examples] == named and any(named)
+
+
+@pytest.mark.slow
+def test_more_things_in_tests():
+    data = SceneExpressions(**SIZES, min_things=4, max_things=5, test_things=7).build()
+    counts = {split: {len(e.facts["things"]) for e in data.split(split)} for split in data.splits()}
+    assert counts == {"train": {4, 5}, "val": {4, 5}, "test": {7}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["red unicorn", "pink ball", "ball", "brown sun"])
+def test_impossible_combinations(name):
+    message = f"unseen: '{name}' is not a colour and a kind that has it, such as \"red car\""
+    with pytest.raises(ValidationError, match=message):
+        Scenes(unseen=[name])
+
+
+def test_splits_are_made_on_first_use_and_sizes_change_no_scene():
+    data, larger = CONFIG.build(), Scenes(train_size=5, val_size=1, test_size=1).build()
+    assert data.splits() == ("train", "val", "test")
+    assert data.scene_sets("train") == larger.scene_sets("train")[:3]
+    assert data.scene_sets("train") is data.scene_sets("train")
+    with pytest.raises(DataError, match="have no split 'dev'; choose from: train, val, test"):
+        data.split("dev")
+
+
+def test_a_picture_has_a_box_for_every_thing_and_for_the_whole():
+    data = CONFIG.build()
+    picture = next(data.pictures())
+    (scene,) = data.scene_sets("train")[0].scenes
+    assert picture.key == scene.id and len(picture.boxes) == len(scene.things) + 1
+    assert picture.boxes[-1] == (0.0, 0.0, 1.0, 1.0) and picture.region_names[-1] == WHOLE_SCENE
+    assert picture.load().size == (64, 64)
+    assert [fact["box"] for fact in things(scene)] == [list(box) for box in picture.boxes[:-1]]
+
+
+def test_data_sets_may_show_the_scenes_of_another():
+    _, scene = plain_scene(CONFIG, "train", 1)
+    assert scene == CONFIG.build().scene_sets("train")[1].scenes[0]
+
+
+def generations_of(examples, texts):
+    return [Generation(example.id, text, (), 0.0) for example, text in zip(examples, texts, strict=True)]
+
+
+def questions_about(examples, captioned):
+    """For every example, a question about its first thing that is (or is not) in the caption."""
+    for example in examples:
+        thing = next(thing for thing in example.facts["things"] if thing["captioned"] is captioned)
+        yield f"where is the {thing['color']} {thing['kind']}?"
+
+
+def test_references_are_relevant_and_about_half_of_them_discover(data):
+    scores = Discovery().build().references(data.split("test"))
+    assert scores.values["relevance"] == scores.values["well_formed"] == 100
+    assert 45 <= scores.values["discovery"] <= 62
+    assert 0 < scores.values["chance_discovery"] < scores.values["chance_relevance"] < 15
+    assert scores.notes == ("chance: questions about other scenes (40 a scene)",)
+    assert len(scores.per_example["relevance"]) == 120
+    assert scores == Discovery().build().references(data.split("test"))
+
+
+def test_parroting_the_caption_discovers_nothing(data):
+    examples, metric = data.split("test"), Discovery().build()
+    captioned_scores = metric.score(generations_of(examples, questions_about(examples, True)), examples)
+    assert (captioned_scores.values["relevance"], captioned_scores.values["discovery"]) == (100, 0)
+    other_scores = metric.score(generations_of(examples, questions_about(examples, False)), examples)
+    assert (other_scores.values["relevance"], other_scores.values["discovery"]) == (100, 100)
+    assert other_scores.per_example["discovery"] == [100] * len(examples)
+
+
+def test_empty_and_equal_questions(data):
+    examples = data.split("test")[:4]
+    values = Discovery().build().score(generations_of(examples, ["", "", "what?", "what?"]), examples).values
+    assert values == {"relevance": 0, "discovery": 0, "well_formed": 0, "distinct": 50}
+
+
+def test_other_data_sets_have_no_relevance():
+    examples = [Example("1", {"image": "1"}, ("what is that?",))]
+    scores = Discovery().build().score(generations_of(examples, ["what is that?"]), examples)
+    assert scores.values["relevance"] is None
+    assert scores.notes == (
+        "relevance and discovery need a data set that knows what is in its pictures, such as drawn scenes",
+    )
+    assert Discovery().build().references(examples).values["discovery"] is None
+
+
+def test_scenes_without_questions(data):
+    examples = [replace(example, targets=()) for example in data.split("test")[:3]]
+    scores = Discovery().build().references(examples)
+    assert scores.values["relevance"] is None and scores.notes == ("no questions to judge",)

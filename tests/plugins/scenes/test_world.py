@@ -1,9 +1,12 @@
-"""The world of drawn scenes: wide, with a small language, and things that hardly hide each other."""
+"""The world of drawn scenes: its things, how they stand to one another, and captions and phrases about them."""
 
+from dataclasses import replace
 from itertools import combinations
 
-from mmgen_scenes.grammar import words
-from mmgen_scenes.world import COLORS, KINDS, MOST_HIDDEN, overlap_share
+import pytest
+from mmgen_scenes import relations
+from mmgen_scenes.grammar import is_relevant, mentions, words
+from mmgen_scenes.world import COLORS, KINDS, MOST_HIDDEN, Scene, Thing, overlap_share
 
 
 def test_the_world_is_wide_and_its_language_small(examples):
@@ -22,3 +25,74 @@ def test_things_hardly_hide_each_other(examples):
         boxes = [thing["box"] for thing in example.facts["things"]]
         assert all(0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1 for x0, y0, x1, y1 in boxes)
         assert all(overlap_share(a, b) <= MOST_HIDDEN for a, b in combinations(boxes, 2))
+
+
+def thing(x, y=0.5, side=0.1, facing="right", kind="dog"):
+    half = side / 2
+    return Thing(kind, "red", "big", "grass", "", facing, (x - half, y - half, x + half, y + half))
+
+
+def scene(*things):
+    return Scene("s", things=things, groups=(), **{name: None for name in MORE})
+
+
+MORE = [name for name in Scene.__dataclass_fields__ if name not in ("id", "things", "groups")]
+
+
+@pytest.mark.parametrize(
+    ("x", "relation", "holds"),
+    [
+        (0.3, "near", True),
+        (0.6, "near", None),
+        (0.7, "near", False),
+        (0.4, "to the right of", True),
+        (0.3, "to the right of", None),
+        (0.1, "to the right of", False),
+        (0.1, "to the left of", None),
+        (0.02, "to the left of", True),
+    ],
+)
+def test_where_people_may_differ_nothing_is_said(x, relation, holds):
+    assert relations.related(thing(x), thing(0.2), relation) is holds
+
+
+def test_the_closest_thing_is_near_and_by_far_the_nearest():
+    assert relations.closest(scene(thing(0.2), thing(0.3), thing(0.9)), 0) == 1
+    assert relations.closest(scene(thing(0.2), thing(0.3), thing(0.32)), 0) is None  # both are as near
+    assert relations.closest(scene(thing(0.1), thing(0.6), thing(0.99)), 0) is None  # nothing is near
+
+
+def test_the_only_thing_of_a_relation():
+    assert relations.only_related(scene(thing(0.5), thing(0.1), thing(0.9)), 0, "to the left of") == 1
+    assert relations.only_related(scene(thing(0.5), thing(0.1), thing(0.45)), 0, "to the left of") is None  # in doubt
+
+
+def test_the_first_thing_on_the_way():
+    dog = thing(0.2)
+    assert relations.ahead(scene(dog, thing(0.4), thing(0.8)), 0) == 1
+    assert relations.ahead(scene(replace(dog, facing="left"), thing(0.4), thing(0.8)), 0) is None
+    assert relations.ahead(scene(dog, thing(0.4), thing(0.42, 0.55)), 0) is None  # both are as far
+    assert relations.on_the_way(dog, thing(0.4, 0.5)) is True
+    assert relations.on_the_way(dog, thing(0.4, 0.68)) is None
+    assert relations.on_the_way(dog, thing(0.22, 0.9)) is False
+
+
+def test_captions_are_about_the_same_part_of_the_scene(examples):
+    for example in examples:
+        captions, things = example.inputs["caption"], example.facts["things"]
+        captioned = {thing["kind"] for thing in things if thing["captioned"]}
+        assert len(set(captions)) == 5 and list(captions) == example.facts["captions"]
+        assert len(captioned) == 2 < len({thing["kind"] for thing in things})
+        for caption in captions:
+            assert {mention.kind for mention in mentions(caption)} == captioned
+            assert is_relevant(caption, things)
+
+
+def test_phrases_map_words_to_things(examples):
+    for example in examples:
+        for caption, phrases in zip(example.facts["captions"], example.facts["phrases"], strict=True):
+            for start, end, members in phrases:
+                (mention,) = mentions(caption[start:end])
+                assert members and {example.facts["things"][i]["kind"] for i in members} == {mention.kind}
+                assert len(members) >= mention.least
+                assert caption[end : end + 1] in ("", " ")  # "a ball" is not the beginning of "a balloon"

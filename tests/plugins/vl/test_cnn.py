@@ -1,4 +1,6 @@
-"""A network is built once; pictures are described in halves where memory runs out."""
+"""Networks of timm: levels, precision and settings."""
+
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -7,14 +9,14 @@ import torch
 from kit.writing import out_of_memory_error
 from mmgen_grid import TimmGrid
 from mmgen_vl import cnn
+from mmgen_vl.cnn_config import CnnConfig
 from PIL import Image
 
 from mmgen.errors import RunError
 from mmgen.parts import Picture
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_pictures_are_described_the_same_in_halves(caplog):
     draw = np.random.default_rng(0)
     images = [Image.fromarray(draw.integers(0, 255, (40, 40, 3), np.uint8)) for _ in range(5)]
@@ -49,6 +51,7 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     )
 
 
+@pytest.mark.slow
 def test_a_network_is_built_once_with_its_weights(monkeypatch):
     """Before that, its levels are counted without weights, once for a process; the global generator draws nothing."""
     calls, create = [], timm.create_model
@@ -64,3 +67,20 @@ def test_a_network_is_built_once_with_its_weights(monkeypatch):
     assert calls == [(None, None), (False, (4,)), (False, (4,))] and torch.equal(torch.get_rng_state(), state)
     assert [width for _, width in networks] == [512, 512]
     assert cnn.digest(networks[0][0]) == cnn.digest(networks[1][0])
+
+
+class Cells(CnnConfig):
+    type: Literal["cells"] = "cells"
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({}, (0, 3, 192)),
+        ({"weights": "pretrained"}, (-1, 1, 448)),
+        ({"weights": "r50.safetensors", "level": 2}, (2, 1, 448)),
+        ({"level": 0, "pool": 2, "image_size": 64}, (0, 2, 64)),
+    ],
+)
+def test_defaults_depend_on_the_weights(settings, expected):
+    assert Cells(**settings).feature_settings() == expected

@@ -1,7 +1,8 @@
-"""Optional fields of an input (which words mean which region): given by queries, and checked."""
+"""Mentions of things in texts, as tags and as numbers."""
 
 import json
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import torch
 from kit import toys
 from mmgen_visualbert import VisualBertRegions
 from mmgen_vl.mentions import MentionedReader, Mentions
+from mmgen_vl.mentions_config import MentionsConfig
+from mmgen_vlbert import VlBertRegions
 
 from mmgen.errors import DataError
 from mmgen.inference.predictor import Predictor
@@ -18,8 +21,6 @@ from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.tensors import All, Example
-
-pytestmark = pytest.mark.slow
 
 MENTIONS = ("question", "choice")
 RECIPE = toys.recipe(
@@ -70,6 +71,7 @@ def answered(predictor, **more):
     return answer.error or answer.value["probabilities"]
 
 
+@pytest.mark.slow
 def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     plain = answered(predictor)
     of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
@@ -88,6 +90,7 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     assert answered(predictor, **named_values(lists)) == mentioned[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -129,12 +132,14 @@ def test_mentions_that_do_not_do(predictor, fields, message):
     assert message in answered(predictor, **fields)
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_read_mentions_says_so(predictor):
     words = Predictor(predictor.model, predictor.recipe, "words")
     with pytest.raises(DataError, match="step 'words' does not read 'question_mentions'"):
         words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])
 
 
+@pytest.mark.slow
 def test_mentions_without_an_input_are_refused_before_training():
     regions = VisualBertRegions(width=6, fingerprint={}, fields=("image",), mentions=("caption",))
     example = Example("e0", {"caption": "a cat", "image": Record("p", np.zeros((2, 6), np.float32))})
@@ -147,3 +152,22 @@ def test_mentions_without_an_input_are_refused_before_training():
         "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
         "and name the input that reads this field 'question'"
     )
+
+
+class Toy(MentionsConfig):
+    type: Literal["toy"] = "toy"
+
+
+@pytest.mark.parametrize("cls", [Toy, VisualBertRegions, VlBertRegions])
+def test_a_field_for_each_text(cls):
+    assert cls().optional_fields() == () and cls().first_object == 0
+    config = cls(mentions=("question", "choice"))
+    assert config.optional_fields() == ("question_mentions", "choice_mentions")
+    assert config.from_json("question_mentions", [[12, 15, [0]]]) == All(((12, 15, (0,)),))
+    with pytest.raises(ValueError, match="^7 is not a list of mentions, "):
+        config.from_json("question_mentions", 7)
+
+
+def test_the_fields_of_mentions_are_declared_once():
+    for cls in (VisualBertRegions, VlBertRegions):
+        assert not {"mentions", "first_object"} & cls.__annotations__.keys()
