@@ -151,9 +151,3 @@ def test_what_cannot_be_judged_is_refused_before_training(tmp_path, changes, pro
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1 and done.stderr.startswith("error: toy.toml:") and done.stderr.endswith(f"{problem}\n")
     assert not list((tmp_path / toys.PLACE).glob("steps/*/*"))
-
-
-def test_patience_is_called_early_stopping_patience(tmp_path):
-    (tmp_path / "toy.toml").write_text(toys.recipe(training={"patience": 2}))
-    done = toys.mmgen_here(tmp_path, "check", "toy.toml")
-    assert "training.patience: " in done.stderr and "early_stopping_patience" in done.stderr

@@ -1,8 +1,12 @@
-"""Flickr30K Entities: marked captions, boxes from XML without declarations, one phrase per example to score."""
+"""Flickr30K Entities' files and settings, and its result file."""
 
 import pytest
 from kit import published
-from mmgen_tasks import Flickr30kEntities
+from kit.results import BOXES, assert_read_again, assert_refused, cells, score
+from mmgen_regions import Regions
+from mmgen_tasks import Flickr30kEntities, PhraseRecall
+from mmgen_tasks.flickr30k.config import PhraseRegions
+from mmgen_text import Text
 from mmgen_vl.flickr30k_files import parse_sentence, read_annotation
 
 from mmgen.errors import DataError
@@ -121,3 +125,59 @@ def test_a_name_is_the_text_before_anything_inside_it(tmp_path):
     odd = published.FLICKR_BOXES.replace("<name>2</name>", "<name>2<a>5</a> 7</name>")
     (tmp_path / "1.xml").write_text(odd)
     assert [*read_annotation(tmp_path / "1.xml").pixels] == ["1", "3", "2"]
+
+
+IMAGE = Regions(fields=("image",))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "problem"),
+    [
+        ({"caption": Text(fields=("caption",)), "image": IMAGE}, ""),
+        ({"image": IMAGE}, "needs the phrases of 'caption'; give the step an input 'caption' of type \"text\""),
+        (
+            {"caption": Text(fields=("question",)), "image": IMAGE},
+            "needs the phrases of 'caption', but that input reads 'question'; input and field must have the same name",
+        ),
+        (
+            {"caption": Text(fields=("caption",), append_mask=True), "image": IMAGE},
+            "needs the phrases of 'caption', which must end in a word; set append_mask = false for that input",
+        ),
+        (
+            {"caption": Text(fields=("caption",))},
+            "chooses among the regions of 'image'; give the step an input 'image' of type \"regions\"",
+        ),
+    ],
+)
+def test_inputs_that_do_not_fit(inputs, problem):
+    assert PhraseRegions().errors(inputs) == problem
+
+
+def test_phrases_are_scored_in_pixels_or_shares(files):
+    ours = [{"id": n, "boxes": [[90, 90, 91, 91]] * n + [[0, 0, 50, 40]]} for n in range(3)]
+    result = score(
+        *files(ours_json=ours),
+        *("--references", *files(right_json=BOXES)),
+        *("--metric", "phrase_recall", "--set", "phrase_recall.by_phrase_type=true"),
+    )
+    assert {name: row[0] for name, row in cells(result.output).items() if name != "metric"} == {
+        "people": "33.33",
+        "R@1": "33.33",
+        "R@5": "100.00",
+        "R@10": "100.00",
+        "upper bound": "100.00",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [("r_json", '[{"id": 1, "boxes": 3}]', "results[0]: boxes must be a list of boxes, not a number")],
+)
+def test_results_that_cannot_be_used(files, name, text, words):
+    (path,) = files(**{name: text})
+    assert_refused(lambda: PhraseRecall.result_files().read(path, []), words)
+
+
+def test_written_results_are_read_again(tmp_path):
+    values = {"a": [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 1.0, 1.0]], "b": []}
+    assert_read_again(PhraseRecall, values, tmp_path / "w.txt")

@@ -1,10 +1,11 @@
-"""Regions of phrases: one attention head from a phrase's last word piece."""
+"""The region of a phrase: objective, scores and card."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from kit.judged import BOXES, FAR, PHRASES, Judges, predictions_of
 from kit.objectives import (
     TaskObjectiveSuite,
     batch_of,
@@ -16,14 +17,18 @@ from kit.objectives import (
     regions,
     two_pictures,
 )
-from mmgen_tasks import PhraseRegions
+from mmgen_tasks import PhraseRecall, PhraseRegions
+from mmgen_tasks.flickr30k.card import PhraseCard
+from mmgen_tasks.flickr30k.config import PhraseBoxes
 from mmgen_text import Text
 
+from mmgen.cards import Card, Piece
 from mmgen.errors import DataError
+from mmgen.tensors import Example, Prediction
+from mmgen.testing import RendererSuite
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 class TestPhraseRegions(TaskObjectiveSuite):
     def config(self):
         return PhraseRegions()
@@ -32,6 +37,7 @@ class TestPhraseRegions(TaskObjectiveSuite):
         return {"caption": Text(), "image": regions()}
 
 
+@pytest.mark.slow
 def test_phrases_of_two_pictures_are_refused():
     network = model(PhraseRegions(), {"caption": Text(), "image": regions()})
     with pytest.raises(
@@ -40,6 +46,7 @@ def test_phrases_of_two_pictures_are_refused():
         batch_of(network, two_pictures())
 
 
+@pytest.mark.slow
 def test_phrases_look_from_their_last_word_piece():
     network = model(PhraseRegions(width=8), {"caption": Text(), "image": regions()})
     all_examples, expected = examples(), 0.0
@@ -63,9 +70,78 @@ def test_phrases_look_from_their_last_word_piece():
     assert prediction.value[0] == pytest.approx(boxes[int(shares.argmax())], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_phrase_that_is_cut_off_has_no_loss():
     network = model(PhraseRegions(), {"caption": Text(max_tokens=2), "image": regions()})
     box = examples()[0].inputs["image"].boxes[1].tolist()
     example = replace(examples()[0], labels={"phrases": ((0, 5, box), (14, 22, box))})
     targets = batch_of(network, [example]).targets["own"]
     assert targets.counts == {"loss": 1} and targets.labels["last"][0, 1] == -100
+
+
+class TestPhraseRecall(Judges):
+    scored_examples = PHRASES
+
+    def config(self):
+        return PhraseRecall(by_phrase_type=True)
+
+    def value(self, n, example):
+        return [list(FAR)] * n + [list(BOXES[0])]
+
+
+def test_recall_of_phrases():
+    ranked = [[BOXES[0]], [FAR] * 5 + [BOXES[1]], [FAR] * 12 + [BOXES[2]]]
+    scores = PhraseRecall(by_phrase_type=True).build().score(predictions_of(ranked, PHRASES), PHRASES)
+    third = pytest.approx(100 / 3)
+    assert scores.values == {
+        "animals": 50,
+        "people": 0,
+        "R@1": third,
+        "R@5": third,
+        "R@10": pytest.approx(200 / 3),
+        "upper bound": 100,
+    }
+    assert PhraseRecall().build().score(predictions_of([[FAR], [], [FAR]], PHRASES), PHRASES).values["upper bound"] == 0
+    assert PhraseRecall().build().references(PHRASES).values == {"chance_R@1": pytest.approx(200 / 3)}
+
+
+LEFT, RIGHT = (0.0, 0.0, 0.5, 0.5), (0.5, 0.5, 1.0, 1.0)
+CAPTION = Example("p", {"caption": "a red cat"}, (), {}, {"phrases": ((2, 9, LEFT),)})
+
+
+@pytest.mark.parametrize(
+    "boxes, line, right, terminal_line",
+    [
+        ([RIGHT, LEFT], "right at rank 2 of 2", False, "[0.500, 0.500, 1.000, 1.000] and 1 more"),
+        ([LEFT], "right at rank 1 of 1, overlap 100\u202f%", True, "[0.000, 0.000, 0.500, 0.500]"),
+        ([RIGHT], "none of 1 boxes is right", False, "[0.500, 0.500, 1.000, 1.000]"),
+        ([], "no box", False, "no box"),
+    ],
+)
+def test_flickr30k_shows_the_rank_of_the_right_box(boxes, line, right, terminal_line):
+    prediction = Prediction("p", [[*box] for box in boxes], 0.5)
+    assert PhraseCard().card(CAPTION, prediction) == Card(
+        line=line,
+        confidence=0.5 if boxes else None,
+        right=right,
+        box=boxes[0] if boxes else None,
+        right_box=LEFT,
+        texts={"caption": (Piece("a "), Piece("red cat", marked=True), Piece(""))},
+    )
+    assert PhraseCard().line(CAPTION, prediction) == terminal_line
+
+
+def test_flickr30k_without_the_right_box():
+    card = PhraseCard().card(Example("p", {"caption": "a cat"}), Prediction("p", [[*LEFT], [*RIGHT]], 0.5))
+    assert card == Card(line="2 boxes", confidence=0.5, box=LEFT)
+
+
+class TestPhraseBoxes(RendererSuite):
+    def config(self):
+        return PhraseBoxes()
+
+    def examples(self):
+        return [CAPTION]
+
+    def predictions(self, examples):
+        return [Prediction("p", [[*RIGHT], [*LEFT]], 0.5)]

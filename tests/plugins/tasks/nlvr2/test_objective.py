@@ -1,21 +1,28 @@
-"""True or false of two pictures."""
+"""The truth of statements: its heads, rows, scores and card."""
 
+import random
 import re
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
 import torch.nn.functional as F
+from kit.judged import STATEMENTS, Judges, predictions_of
 from kit.objectives import TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, record, regions
-from mmgen_tasks import TrueOrFalse
+from mmgen_tasks import PairAccuracy, TextAssignment, TrueOrFalse
+from mmgen_tasks.nlvr2.card import TruthCard
+from mmgen_tasks.nlvr2.config import TruthBars
+from mmgen_tasks.nlvr2.two_rows import joined, pair_head, row_per_picture
 from mmgen_text import Text
 
-from mmgen.errors import DataError
-from mmgen.tensors import All
+from mmgen.cards import Bar, Card
+from mmgen.errors import DataError, MissingInput
+from mmgen.tensors import All, Example, Prediction
+from mmgen.testing import RendererSuite
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 class TestTrueOrFalse(TaskObjectiveSuite):
     def config(self):
         return TrueOrFalse(dropout=0.0)
@@ -34,6 +41,7 @@ def pairs_of_pictures(count=6):
     ]
 
 
+@pytest.mark.slow
 class TestTwoRows(TaskObjectiveSuite):
     def config(self):
         return TrueOrFalse(dropout=0.0, arrangement="rows")
@@ -45,6 +53,7 @@ class TestTwoRows(TaskObjectiveSuite):
         return pairs_of_pictures()
 
 
+@pytest.mark.slow
 def test_each_picture_has_a_row_with_the_statement():
     """The loss and the predictions are those of a head over the pooled states of two rows, each encoded by itself."""
     network = model(TrueOrFalse(arrangement="rows"), {"question": Text(), "image": regions()})
@@ -61,6 +70,7 @@ def test_each_picture_has_a_row_with_the_statement():
     assert torch.allclose(loss.sums["own.loss"], expected, atol=1e-3) and loss.counts == {"own.loss": 3}
 
 
+@pytest.mark.slow
 def test_two_rows_need_two_pictures():
     network = model(TrueOrFalse(arrangement="rows"), {"question": Text(), "image": regions()})
     message = (
@@ -70,6 +80,7 @@ def test_two_rows_need_two_pictures():
         batch_of(network, examples()[:1])
 
 
+@pytest.mark.slow
 def test_truth_of_two_pictures():
     network = model(TrueOrFalse(), {"question": Text(), "image": regions()})
     pairs = pairs_of_pictures(3)
@@ -84,3 +95,176 @@ def test_truth_of_two_pictures():
             prediction.value["probabilities"], key=prediction.value["probabilities"].get
         )
         assert sum(prediction.value["probabilities"].values()) == pytest.approx(1)
+
+
+INPUTS = {"caption": Text(), "image": regions()}
+CAPTIONED = [
+    Example(f"e{n}", {"image": record(f"p{n}", 3 + n % 3, n), "caption": (f"a {word} cat",)})
+    for n, word in enumerate(("red", "blue", "two", "ball", "dogs", "grass"))
+]
+
+
+@pytest.mark.slow
+class TestTextAssignment(TaskObjectiveSuite):
+    arrangement = "row"
+
+    def config(self):
+        return TextAssignment(arrangement=self.arrangement)
+
+    def inputs(self):
+        return {"caption": Text(), "image": regions()}
+
+    def examples(self):
+        return CAPTIONED
+
+
+@pytest.mark.slow
+class TestTextAssignmentInTwoRows(TestTextAssignment):
+    arrangement = "rows"
+
+
+@cache
+def reader(config):
+    return model(config, INPUTS).objective("own").reader
+
+
+def drawn_rows(config, seed):
+    example = Example("own", {"image": "p0", "caption": ("a cat", "two dogs")})
+    other_examples = iter([Example("other", {"image": "p1"}), Example("other", {"image": All(("p2", "p2"))})])
+    return reader(config).rows(example, random.Random(seed), lambda: next(other_examples))
+
+
+@pytest.mark.slow
+def test_the_caption_belongs_to_the_labelled_picture():
+    """The first, the second, or neither, each about a third of the time."""
+    seen = []
+    for seed in range(90):
+        (row,) = drawn_rows(TextAssignment(), seed)
+        pictures, belongs = row.inputs["image"].values, row.labels["belongs"]
+        assert pictures == [("p0", "p2"), ("p1", "p0"), ("p1", "p2")][belongs] and row.inputs["caption"] in (
+            "a cat",
+            "two dogs",
+        )
+        seen.append(belongs)
+        first, second = drawn_rows(TextAssignment(arrangement="rows"), seed)
+        assert (first.inputs["image"], second.inputs["image"]) == pictures
+        assert first.inputs["caption"] == second.inputs["caption"] == row.inputs["caption"]
+    assert min(seen.count(label) for label in range(3)) > 20
+
+
+@pytest.mark.slow
+def test_the_loss_of_two_rows():
+    network = model(TextAssignment(arrangement="rows"), INPUTS)
+    batch = batch_of(network, CAPTIONED)
+    pooled = network.backbone.pooled(network.encode(batch).states)
+    logits = network.objective("own").head(torch.cat([pooled[::2], pooled[1::2]], -1))
+    expected = F.cross_entropy(logits, batch.targets["own"].labels["belongs"], reduction="sum")
+    loss = loss_of(network, CAPTIONED)
+    assert loss.counts == {"own.loss": 6} and torch.allclose(loss.sums["own.loss"], expected, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_an_example_without_a_caption():
+    network = model(TextAssignment(), INPUTS)
+    reader = network.objective("own").reader
+    message = "example 'e0' has no caption; this objective assigns captions to pictures"
+    with pytest.raises(MissingInput, match=f"^{re.escape(message)}$"):
+        reader.rows(Example("e0", {"image": "p0"}), random.Random(0), lambda: CAPTIONED[1])
+
+
+def test_a_row_for_each_picture():
+    example = Example("e", {"image": All(("left", "right")), "statement": "both are red"})
+    rows = row_per_picture(example, "image")
+    assert [dict(row.inputs) for row in rows] == [
+        {"image": "left", "statement": "both are red"},
+        {"image": "right", "statement": "both are red"},
+    ]
+
+
+@pytest.mark.parametrize("pictures", ["one", All(("one",)), All(("one", "two", "three")), None])
+def test_another_number_of_pictures(pictures):
+    with pytest.raises(DataError) as error:
+        row_per_picture(Example("e", {"image": pictures}), "image")
+    assert str(error.value) == (
+        "example 'e': arrangement = \"rows\" needs two pictures in 'image'; give two, or set arrangement = \"row\""
+    )
+
+
+def test_states_of_an_example_are_side_by_side():
+    pooled = torch.arange(8.0).reshape(4, 2)  # two examples of two rows
+    assert joined(pooled).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert pair_head(2, 3)(joined(pooled)).shape == (2, 3)
+
+
+class TestPairAccuracy(Judges):
+    scored_examples = STATEMENTS
+
+    def config(self):
+        return PairAccuracy()
+
+    def value(self, n, example):
+        return {"label": "True", "probabilities": {"True": 0.7, "False": 0.3}}
+
+
+def test_pairs_and_their_consistency():
+    """As the official script counts: a sentence is consistent where none of its pairs is wrong."""
+    predicted = ["True", "False", "true", "True", "False", "True", "False"]
+    scores = (
+        PairAccuracy().build().score(predictions_of([{"label": label} for label in predicted], STATEMENTS), STATEMENTS)
+    )
+    right, consistent = 0, {}
+    for label, example in zip(predicted, STATEMENTS, strict=True):
+        _, set_, _, sentence = example.id.split("-")
+        hit = label.lower() == str(example.labels["truth"]).lower()
+        right += hit
+        consistent[set_, sentence] = consistent.get((set_, sentence), True) and hit
+    assert scores.values["accuracy"] == pytest.approx(100 * right / 7) == pytest.approx(100 * 6 / 7)
+    assert scores.values["consistency"] == pytest.approx(100 * sum(consistent.values()) / 3) == pytest.approx(200 / 3)
+    assert scores.per_example["consistency"] == [100, None, 0, None, None, None, 100]
+
+
+def test_columns_by_a_fact():
+    examples = [replace(e, facts={**e.facts, "form": "both" if n < 2 else "one"}) for n, e in enumerate(STATEMENTS)]
+    predicted = predictions_of([{"label": "True"}] * 7, examples)
+    scores = PairAccuracy(by=["form"]).build().score(predicted, examples)
+    assert scores.values["both"] == 50 and scores.values["one"] == pytest.approx(40)
+    assert [*PairAccuracy().build().score(predicted, examples).values] == ["accuracy", "consistency"]
+
+
+def test_chance():
+    scores = PairAccuracy().build().references(STATEMENTS)
+    assert scores.values == {
+        "chance_accuracy": 50,
+        "chance_consistency": pytest.approx(100 * (1 / 4 + 1 / 16 + 1 / 2) / 3),
+    }
+    assert PairAccuracy().build().references([Example("x", {})]) is None
+
+
+def test_statements_without_groups_have_no_consistency():
+    """Such as those of a table: it would repeat the accuracy."""
+    examples = [Example(str(n), {}, labels={"truth": True}) for n in range(2)]
+    metric = PairAccuracy().build()
+    scores = metric.score(predictions_of([{"label": "True"}, {"label": "False"}], examples), examples)
+    assert scores.values == {"accuracy": 50} and metric.references(examples).values == {"chance_accuracy": 50}
+
+
+@pytest.mark.parametrize("truth", [True, False, None])
+def test_nlvr2_shows_true_and_false(truth):
+    example = Example("n", {"statement": "two dogs"}, (), {}, {} if truth is None else {"truth": truth})
+    prediction = Prediction("n", {"label": "True", "probabilities": {"False": 0.25, "True": 0.75}}, 0.75)
+    bars = (Bar("True", 0.75, chosen=True, right=truth is True), Bar("False", 0.25, right=truth is False))
+    assert TruthCard().card(example, prediction) == Card(
+        bars=bars, right=truth, answers=() if truth is None else (str(truth),)
+    )
+    assert TruthCard().line(example, prediction) == "True"
+
+
+class TestTruthBars(RendererSuite):
+    def config(self):
+        return TruthBars()
+
+    def examples(self):
+        return [Example("a", {"statement": "so"}, (), {}, {"truth": False})]
+
+    def predictions(self, examples):
+        return [Prediction("a", {"label": "True", "probabilities": {"True": 0.7, "False": 0.3}}, 0.7)]

@@ -1,4 +1,4 @@
-"""Choice among regions: which are right, which may be chosen, and how the head is initialised."""
+"""The chosen region: objective, scores and card."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kit.judged import BOXES, EXPRESSIONS, FAR, Judges, predictions_of
 from kit.objectives import (
     WORDS,
     D,
@@ -23,17 +24,20 @@ from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions
 from mmgen_tasks import BoxAccuracy, PhraseRegions, RegionChoice
+from mmgen_tasks.refcoco.card import RegionCard
+from mmgen_tasks.refcoco.config import ChosenRegion
 from mmgen_text import Text
 from mmgen_vl.regions import plain
 from mmgen_vlbert import VlBert, VlBertRegions
 
+from mmgen.cards import Card
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import Prediction
+from mmgen.tensors import Example, Prediction
+from mmgen.testing import RendererSuite
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 class TestRegionChoice(TaskObjectiveSuite):
     def config(self):
         return RegionChoice(dropout=0.0)
@@ -42,6 +46,7 @@ class TestRegionChoice(TaskObjectiveSuite):
         return {"question": Text(), "image": regions()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["bce", "softmax"])
 def test_regions_are_right_by_their_overlap(loss):
     network = model(RegionChoice(loss=loss), {"question": Text(), "image": regions()})
@@ -68,6 +73,7 @@ def test_regions_are_right_by_their_overlap(loss):
         )
 
 
+@pytest.mark.slow
 def test_an_overlap_of_half_is_right():
     network = model(RegionChoice(), {"question": Text(), "image": regions()})
     record = Record("p", np.zeros((2, D), np.float32), np.array([[0, 0, 1, 0.5], [0, 0, 1, 0.49]], np.float32))
@@ -78,6 +84,7 @@ def test_an_overlap_of_half_is_right():
 WHOLE = {"fields": ("image",), "width": D, "fingerprint": {"extractor": "toy"}, "dropout": 0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole_image", ["mean", "first"])
 def test_the_whole_picture_is_chosen_only_where_the_config_says_so(whole_image):
     """Nor is the whole picture a right region in training, although its box may overlap enough."""
@@ -100,6 +107,7 @@ def test_the_whole_picture_is_chosen_only_where_the_config_says_so(whole_image):
         assert with_whole or prediction.value["index"] > 0
 
 
+@pytest.mark.slow
 def test_a_picture_without_regions_is_chosen_as_a_whole():
     picture = replace(
         examples()[0].inputs["image"], features=np.ones((1, D), np.float32), boxes=np.array([[0, 0, 1, 1.0]])
@@ -115,6 +123,7 @@ def test_a_picture_without_regions_is_chosen_as_a_whole():
         assert predictions(network, [example])[0].value["index"] == 0
 
 
+@pytest.mark.slow
 def test_the_head_is_initialised_from_that_of_masked_regions():
     inputs = {"caption": Text(), "image": regions()}
     torch.manual_seed(0)
@@ -135,11 +144,13 @@ def test_the_head_is_initialised_from_that_of_masked_regions():
     assert set(network.objective("own").published(published_weights)) == {"head.1.weight", "head.1.bias"}
 
 
+@pytest.mark.slow
 def test_the_head_applies_dropout_before_its_last_layer():
     head = model(RegionChoice(), {"question": Text(), "image": regions()}).objective("own").head
     assert [type(layer).__name__ for layer in head] == ["Linear", "GELU", "Dropout", "Linear"]
 
 
+@pytest.mark.slow
 def test_a_prediction_names_the_picture_of_its_region():
     network = model(RegionChoice(), {"question": Text(), "image": regions()})
     pairs = two_pictures()
@@ -163,3 +174,70 @@ def test_a_prediction_names_the_picture_of_its_region():
         Prediction("pair", {"box": list(pairs[0].labels["box"]), "index": 0, "picture": n}, 1.0) for n in (0, 1)
     ]
     assert BoxAccuracy().build().score(predicted, [pairs[0]] * 2).per_example["accuracy"] == [100.0, 0.0]
+
+
+class TestBoxAccuracy(Judges):
+    scored_examples = EXPRESSIONS
+
+    def config(self):
+        return BoxAccuracy()
+
+    def value(self, n, example):
+        return {"box": list(BOXES[0]), "index": 0}
+
+
+def test_an_overlap_of_exactly_a_half_is_right():
+    example = Example("r", {}, labels={"box": (0.1, 0.1, 0.7, 0.4)})
+    for box, percent in (((0.1, 0.1, 0.4, 0.4), 100), ((0.1, 0.1, 0.399, 0.4), 0)):
+        assert BoxAccuracy().build().score(predictions_of([{"box": box}], [example]), [example]).values == {
+            "accuracy": percent
+        }
+
+
+def test_right_boxes_and_the_box_that_is_right_most_often():
+    scores = BoxAccuracy().build().score(predictions_of([{"box": BOXES[0], "index": 4}] * 3, EXPRESSIONS), EXPRESSIONS)
+    assert scores.per_example["accuracy"] == [100, 0, 100]
+    assert BoxAccuracy().build().references(EXPRESSIONS).values == {"chance_accuracy": pytest.approx(200 / 3)}
+
+
+def test_columns_by_a_fact():
+    examples = [replace(e, facts={"combination": "unseen" if n else "seen"}) for n, e in enumerate(EXPRESSIONS)]
+    predicted = predictions_of([{"box": BOXES[0]}, {"box": BOXES[1]}, {"box": FAR}], examples)
+    values = BoxAccuracy(by=["combination"]).build().score(predicted, examples).values
+    assert values == {"accuracy": pytest.approx(200 / 3), "seen": 100, "unseen": 50}
+
+
+LEFT = (0.0, 0.0, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    "value, line, right",
+    [
+        ({"box": [0, 0, 0.25, 0.5], "index": 3}, "overlap 50\u202f%", True),
+        ({"box": [0, 0, 0.24, 0.5], "index": 3}, "overlap 48\u202f%", False),
+        ({"box": [0, 0, 0.5, 0.5], "index": 3, "picture": 0}, "overlap 100\u202f%", True),
+        ({"box": [0, 0, 0.5, 0.5], "index": 3, "picture": 1}, "a region of picture 2", False),
+    ],
+)
+def test_refcoco_shows_the_overlap_with_the_right_box(value, line, right):
+    example = Example("r", {"expression": "left"}, (), {}, {"box": LEFT})
+    card = RegionCard().card(example, Prediction("r", value, 0.25))
+    assert card == Card(line=line, confidence=0.25, right=right, box=tuple(value["box"]), right_box=LEFT)
+
+
+def test_refcoco_without_the_right_box_and_in_the_terminal():
+    prediction = Prediction("r", {"box": [0, 0.25, 0.5, 1], "index": 3}, 0.25)
+    card = RegionCard().card(Example("r", {}), prediction)
+    assert card == Card(line="a region", confidence=0.25, box=(0, 0.25, 0.5, 1))
+    assert RegionCard().line(Example("r", {}), prediction) == "[0.000, 0.250, 0.500, 1.000]"
+
+
+class TestChosenRegion(RendererSuite):
+    def config(self):
+        return ChosenRegion()
+
+    def examples(self):
+        return [Example("r", {"expression": "left"}, (), {}, {"box": LEFT})]
+
+    def predictions(self, examples):
+        return [Prediction("r", {"box": [0, 0, 1, 0.5], "index": 0}, 0.5)]

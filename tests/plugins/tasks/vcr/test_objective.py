@@ -1,4 +1,4 @@
-"""Multiple choice: one row per choice, compared within an example."""
+"""The chosen answer: objective, scores and card."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,21 +6,25 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
+from kit.judged import ITEMS, Judges, predictions_of
 from kit.objectives import WORDS, TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, regions
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords
-from mmgen_tasks import MultipleChoice, TrueOrFalse
+from mmgen_tasks import ChoiceAccuracy, MultipleChoice, TrueOrFalse
+from mmgen_tasks.vcr.card import ChoiceCard, NamedTextsCard
+from mmgen_tasks.vcr.config import Choices, NamedTexts
 from mmgen_text import Text
 
+from mmgen.cards import Bar, Card, Choice, Piece
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.model import Objectives, compose
-from mmgen.tensors import All
+from mmgen.tensors import All, Example, Generation, Prediction
+from mmgen.testing import RendererSuite
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 class TestMultipleChoice(TaskObjectiveSuite):
     def config(self):
         return MultipleChoice(dropout=0.0)
@@ -29,6 +33,7 @@ class TestMultipleChoice(TaskObjectiveSuite):
         return {"question": Text(), "choice": Text(), "image": regions()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["softmax", "bce"])
 def test_choices_are_rows_and_compared_within_their_example(loss):
     inputs = {"question": Text(), "choice": Text(), "image": regions()}
@@ -60,6 +65,7 @@ def test_choices_are_rows_and_compared_within_their_example(loss):
         assert prediction.value["probabilities"] == pytest.approx(shares.tolist(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_rows_of_an_example_mask_words_independently():
     inputs = {"question": Text(), "choice": Text()}
     torch.manual_seed(0)
@@ -81,6 +87,7 @@ def test_the_rows_of_an_example_mask_words_independently():
     assert torch.equal(rows[:1], hidden(("words",), example))  # an example of one row gets the same draws
 
 
+@pytest.mark.slow
 def test_the_table_of_choices_does_not_wait_for_the_device():
     """The size of the table comes from loader workers."""
     network, all_examples = model(MultipleChoice(), {"choice": Text()}), examples()
@@ -93,9 +100,158 @@ def test_the_table_of_choices_does_not_wait_for_the_device():
     assert network.objective("own").to("meta").logits(head, None, meta).shape == (6, 4)  # a meta tensor has no values
 
 
+@pytest.mark.slow
 def test_a_row_has_the_mentions_of_its_choice():
     reader = model(MultipleChoice(), {"choice": Text()}).objective("own").reader
     mentions = (((0, 1, (0,)),), (), (), ())
     example = replace(examples()[0], labels=examples()[0].labels | {"choice_mentions": mentions})
     rows = reader.rows(example, None, None)
     assert [row.inputs["choice_mentions"] for row in rows] == [All(choice_mentions) for choice_mentions in mentions]
+
+
+class TestChoiceAccuracy(Judges):
+    scored_examples = [
+        *ITEMS,
+        *(
+            Example(f"v-{item}-rationale-{k}", {}, facts={"asks": "rationale", "item": f"v-{item}"})
+            for item in range(3)
+            for k in range(4)
+        ),
+    ]
+
+    def config(self):
+        return ChoiceAccuracy()
+
+    def value(self, n, example):
+        item = int(example.facts["item"][-1])  # the same for all its rationales, whatever answer is given
+        place = item if example.facts["asks"] == "answer" else item + 1
+        return {"choice": place, "probabilities": [0.4 if k == place else 0.2 for k in range(4)]}
+
+
+def test_answers_rationales_and_both():
+    choices = [0, 1, 2, 0, 0, 0]  # both right; only the answer right; only the rationale right
+    scores = ChoiceAccuracy().build().score(predictions_of([{"choice": choice} for choice in choices], ITEMS), ITEMS)
+    assert scores.values == {
+        "Q->A": pytest.approx(200 / 3),
+        "QA->R": pytest.approx(200 / 3),
+        "Q->AR": pytest.approx(100 / 3),
+    }
+    assert scores.per_example["Q->AR"] == [100, None, 0, None, 0, None]
+    assert ChoiceAccuracy().build().references(ITEMS).values == {
+        "chance_Q->A": 25,
+        "chance_QA->R": 25,
+        "chance_Q->AR": 6.25,
+    }
+
+
+def test_columns_by_a_fact():
+    forms = ["color", "side", "color"]
+    examples = [
+        replace(example, facts={**example.facts, "form": forms[number // 2]}) for number, example in enumerate(ITEMS)
+    ]
+    choices = [0, 1, 2, 0, 0, 0]
+    scores = (
+        ChoiceAccuracy(by=["form"]).build().score(predictions_of([{"choice": c} for c in choices], examples), examples)
+    )
+    assert {name: value for name, value in scores.values.items() if " " in name} == {
+        "Q->A color": 50,
+        "Q->A side": 100,
+        "QA->R color": 100,
+        "QA->R side": 0,
+    }
+    plain = ChoiceAccuracy().build().score(predictions_of([{"choice": c} for c in choices], examples), examples)
+    assert [*plain.values] == ["Q->A", "QA->R", "Q->AR"]
+
+
+def test_answers_alone_have_no_columns_of_rationales():
+    answers = ITEMS[::2]
+    metric = ChoiceAccuracy().build()
+    assert [*metric.score(predictions_of([{"choice": 0}] * 3, answers), answers).values] == ["Q->A"]
+    assert metric.references(answers).values == {"chance_Q->A": 25}
+
+
+def test_rationales_of_wrong_answers_are_not_scored():
+    rationale = Example(
+        "v-0-rationale-2", {}, facts={"asks": "rationale", "item": "v-0"}, labels={"choices": ("a",) * 4}
+    )
+    examples = [*ITEMS[:2], rationale]
+    scores = (
+        ChoiceAccuracy()
+        .build()
+        .score(predictions_of([{"choice": 0}, {"choice": 1}, {"choice": 3}], examples), examples)
+    )
+    assert scores.values == {"Q->A": 100, "QA->R": 100, "Q->AR": 100}
+    assert scores.notes == ("1 of 3 examples have no label that says which choice is right, and are not scored",)
+
+
+def test_choices_of_other_data_have_an_accuracy():
+    """Such as those of a table, without `facts["asks"]`; chance follows the number of their choices."""
+    examples = [
+        Example(f"train-{n}", {}, labels={"choices": ("a", "b", "c", "d", "e")[:count], "choice": 1})
+        for n, count in enumerate((2, 5))
+    ]
+    metric = ChoiceAccuracy().build()
+    scores = metric.score(predictions_of([{"choice": 1}, {"choice": 0}], examples), examples)
+    assert scores.values == {"accuracy": 50} and scores.per_example["accuracy"] == [100, 0]
+    assert metric.references(examples).values == {"chance_accuracy": 35}
+    mixed = [*ITEMS[:1], *examples]
+    scores = metric.score(predictions_of([{"choice": 0}, {"choice": 1}, {"choice": 0}], mixed), mixed)
+    assert scores.values == {"Q->A": 100, "accuracy": 50}
+
+
+VCR = Example(
+    "v",
+    {"question": "why is the dog here?", "question_mentions": All(((11, 14, (2,)),))},
+    (),
+    {},
+    {"choices": ("the dog waits", "no"), "choice_mentions": (((4, 7, (2,)),), ()), "choice": 1},
+)
+QUESTION = (Piece("why is the "), Piece("dog", numbers=(1,)), Piece(" here?"))
+
+
+def test_vcr_shows_choices_and_numbers_the_objects_of_texts():
+    prediction = Prediction("v", {"choice": 0, "probabilities": [0.8, 0.2]}, 0.8)
+    assert ChoiceCard().card(VCR, prediction) == Card(
+        bars=(Bar("A", 0.8, chosen=True), Bar("B", 0.2, right=True)),
+        right=False,
+        choices=(Choice((Piece("the "), Piece("dog", numbers=(1,)), Piece(" waits"))), Choice((Piece("no"),), True)),
+        texts={"question": QUESTION},
+        objects=(2,),
+    )
+    assert ChoiceCard().line(VCR, prediction) == "the dog waits"
+
+
+def test_vcr_without_its_texts_shows_letters():
+    example, prediction = Example("v", {"question": "why?"}), Prediction("v", {"choice": 1, "probabilities": [0, 1]}, 1)
+    assert ChoiceCard().card(example, prediction) == Card(bars=(Bar("A", 0), Bar("B", 1, chosen=True)))
+    assert ChoiceCard().line(example, prediction) == "B"
+
+
+def test_vcr_numbers_objects_where_a_step_generates_or_classifies():
+    text = Generation("v", "because", (), -1.0)
+    assert NamedTextsCard().card(VCR, text) == Card(texts={"question": QUESTION}, objects=(2,))
+    assert NamedTextsCard().line(VCR, text) == "because"
+    label = Prediction("v", {"label": "False", "probabilities": {"False": 0.75, "True": 0.25}}, 0.75)
+    assert NamedTextsCard().card(VCR, label) == Card(
+        bars=(Bar("False", 0.75, chosen=True), Bar("True", 0.25)), texts={"question": QUESTION}, objects=(2,)
+    )
+    assert NamedTextsCard().line(VCR, label) == "False"
+
+
+class TestChoices(RendererSuite):
+    def config(self):
+        return Choices()
+
+    def examples(self):
+        return [VCR]
+
+    def predictions(self, examples):
+        return [Prediction("v", {"choice": 1, "probabilities": [0.25, 0.75]}, 0.75)]
+
+
+class TestNamedTexts(RendererSuite):
+    def config(self):
+        return NamedTexts()
+
+    def examples(self):
+        return [VCR]

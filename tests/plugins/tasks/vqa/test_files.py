@@ -1,13 +1,27 @@
-"""VQA's questions with answers: soft targets, vocabularies by frequency and from files, splits of several files."""
+"""VQA's files, vocabulary and settings, and its result file."""
 
 import json
+import pickle
 
 import pytest
 from kit import published
+from kit.results import (
+    ANNOTATIONS,
+    PEOPLE,
+    assert_read_again,
+    assert_references_are_those_of,
+    assert_refused,
+    cells,
+    score,
+)
 from mmgen_tasks import VqaAccuracy, VqaAnswers
+from mmgen_tasks.vqa.config import AnswerClasses
+from mmgen_tasks.vqa.results import number_or_text
+from mmgen_tasks.vqa.vocabulary import read_vocabulary
+from mmgen_text import Text
 
 from mmgen.errors import DataError
-from mmgen.tensors import Prediction
+from mmgen.tensors import Example, Prediction
 from mmgen.testing import DatasetSuite
 
 
@@ -189,3 +203,159 @@ def test_files_that_cannot_be_used(tmp_path, kind, change, message):
     with pytest.raises(DataError) as error:
         VqaAnswers(folder=tmp_path).build().split("train")
     assert str(error.value) == f"{tmp_path / name}: {message}"
+
+
+def test_the_vocabulary_has_the_most_common_answers(tmp_path):
+    published.vqa(tmp_path)
+    questions, annotations = published.vqa_rows("train")
+    for row in annotations[1:]:
+        row["multiple_choice_answer"] = "The dog"
+    (tmp_path / "v2_mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
+    assert VqaAnswers(folder=tmp_path, num_answers=1).build().vocabularies() == {"answers": ("dog",)}
+    assert VqaAnswers(folder=tmp_path, min_count=2).build().vocabularies() == {"answers": ("dog",)}
+    with pytest.raises(DataError, match=r"annotations.json: none of the 2 answers occurs 3 times"):
+        VqaAnswers(folder=tmp_path, min_count=3).build().vocabularies()
+
+
+def test_the_description_identifies_the_vocabulary(tmp_path):
+    published.vqa(tmp_path)
+    (tmp_path / "a.txt").write_text("no\nyes")
+    (tmp_path / "b.txt").write_text("yes\nno")
+    descriptions = [
+        VqaAnswers(folder=tmp_path, vocabulary=name).build().describe() for name in ("a.txt", "b.txt", "a.txt")
+    ]
+    first, second, third = (description["answers_fingerprint"] for description in descriptions)
+    assert first == third != second and descriptions[0]["answers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt", b"<unk>\r\nno\nyes\n\n"),
+        ("a.json", b'["<unk>", "no", "yes"]'),
+        ("a.json", b'{"yes": 2, "<unk>": 0, "no": 1}'),
+        ("a.pkl", pickle.dumps(["<unk>", "no", "yes"], 2)),
+    ],
+)
+def test_vocabularies_of_every_form(tmp_path, name, data):
+    (tmp_path / name).write_bytes(data)
+    assert read_vocabulary(tmp_path / name) == ("<unk>", "no", "yes")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt", "no\nyes\n no", ":3: duplicate 'no', first as line 1"),
+        ("a.txt", "no\n\nyes", ":2: the answer is empty"),
+        ("a.txt", "\n", ": the file of answers is empty"),
+        ("a.json", '["no", 3]', ": answer 2: the answer must be a text, not a number"),
+        ("a.json", '{"no": 1, "yes": 2}', ": the answers are not numbered 0 to 1; give a list of answers"),
+        ("a.json", "3", ": a file of answers must be a list of strings, not a number"),
+    ],
+)
+def test_vocabularies_that_cannot_be_used(tmp_path, name, data, message):
+    (tmp_path / name).write_text(data)
+    with pytest.raises(DataError) as error:
+        read_vocabulary(tmp_path / name)
+    assert str(error.value) == f"{tmp_path / name}{message}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({}, ("train", "val", "test", "test_dev")),
+        ({"release": "okvqa"}, ("train", "val")),
+        ({"questions": {"minival": ("q.json",)}}, ("train", "val", "test", "test_dev", "minival")),
+    ],
+)
+def test_splits_of_a_release(settings, names):
+    assert VqaAnswers(folder="f", **settings).names() == names
+
+
+def test_answers_are_predicted_at_a_mask():
+    problem = "needs a [MASK] after 'question'; give the step that input with append_mask = true"
+    for inputs in ({}, {"question": Text(fields=("question",))}):
+        assert AnswerClasses().errors(inputs) == problem
+    assert AnswerClasses().errors({"question": Text(fields=("question",), append_mask=True)}) == ""
+
+
+def test_vqa_results_are_scored_with_intervals(files):
+    answers = [(1, "Yes"), (2, "Red."), (3, "2")]
+    results = [{"question_id": question_id, "answer": answer} for question_id, answer in answers]
+    result = score(*files(ours_json=results), "--references", *files(val_json=ANNOTATIONS), "--metric", "vqa_accuracy")
+    assert result.exit_code == 0, result.output
+    table = cells(result.output)
+    assert {name: row[0] for name, row in table.items()} == {
+        "metric": "value",
+        "accuracy": "66.67",  # answers are not normalised where all people agree
+        "yes/no": "0.00",
+        "number": "100.00",
+        "other": "100.00",
+    }
+    assert "3 examples\n" in result.output and "references per" not in result.output
+    assert "no intervals: all examples have the same image" in result.output
+
+
+def test_predictions_of_mmgen_are_scored(files):
+    lines = [
+        {"id": question_id, "value": {"label": answers[0], "probabilities": {}}}
+        for question_id, (_, answers) in PEOPLE.items()
+    ]
+    ours = files(ours_jsonl="".join(json.dumps(line) + "\n" for line in lines))
+    result = score(*ours, "--references", *files(val_json=ANNOTATIONS), "--metric", "vqa_accuracy")
+    assert cells(result.output)["accuracy"][0] == "100.00"
+
+
+def test_references_of_a_file_equal_those_of_the_data_set(files, tmp_path):
+    questions = [{"question_id": int(question_id), "image_id": 9, "question": "what?"} for question_id in PEOPLE]
+    _, truth = files(q_json={"questions": questions}, val_json=ANNOTATIONS)
+    named = {"questions": {"val": ["q.json"]}, "annotations": {"val": ["val.json"]}}
+    config = VqaAnswers(folder=tmp_path, train_split="val", test_split="val", **named)
+    assert_references_are_those_of(config, VqaAccuracy, truth)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("r_json", '{"answers": []}', "r.json: not a file of VQA results: the file has no list 'results'"),
+        ("r_json", '[{"question_id": 1}]', "r.json: results[0]: has no 'answer'; its keys are: question_id"),
+        ("r_json", '[{"question_id": 1, "answer": 2}]', "results[0]: answer must be a string, not a number"),
+        ("r_json", json.dumps([{"question_id": 1, "answer": "a"}] * 2), "r.json: results[1]: duplicate id '1'"),
+    ],
+)
+def test_results_that_cannot_be_used(files, name, text, words):
+    (path,) = files(**{name: text})
+    assert_refused(lambda: VqaAccuracy.result_files().read(path, []), words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"annotations": [{"question_id": 1, "answers": 3}]}', "annotations[0]: answers must be a list"),
+        ('{"annotations": [{"question_id": 1, "answers": [{}]}]}', "annotations[0]: answers[0]: has no 'answer'"),
+    ],
+)
+def test_references_that_cannot_be_used(files, text, words):
+    (path,) = files(r_json=text)
+    assert_refused(lambda: VqaAccuracy.result_files().read_references(path), words)
+
+
+def test_written_results_are_read_again(tmp_path):
+    values = {"262148000": "red", "9": "two dogs, é"}
+    assert_read_again(VqaAccuracy, values, tmp_path / "w.txt")
+    text = VqaAccuracy.result_files().write(values | {"9": {"label": "no"}}, [Example("262148000", {})])
+    assert json.loads(text) == [{"question_id": 262148000, "answer": "red"}]
+
+
+def test_missing_predictions_are_not_written():
+    with pytest.raises(DataError, match="no prediction for '7'"):
+        VqaAccuracy.result_files().write({}, [Example("7", {})])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("42", 42), ("007", "007"), ("", ""), ("-1", "-1"), ("٣", "٣"), ("1" * 18, int("1" * 18))]
+    + [(digits * "9", digits * "9") for digits in (19, 400, 5000)],
+)
+def test_a_number_stays_the_id_that_it_was(text, expected):
+    assert number_or_text(text) == expected

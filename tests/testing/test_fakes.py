@@ -1,4 +1,4 @@
-"""The fakes around a backbone pass their suites, and are enough for a model."""
+"""The fakes of mmgen.testing pass its own suites."""
 
 import torch
 from kit.broken import CAPTIONS
@@ -6,7 +6,30 @@ from mmgen_masked import Masked
 
 import mmgen.testing
 from mmgen.evaluation.generate import generate
-from mmgen.testing import TEXTS, Tiny, Toy, Words
+from mmgen.testing import TEXTS, Bag, GeneratorSuite, Greedy, Tiny, Toy, Words
+
+
+class TestBag(mmgen.testing.EmbedderSuite):
+    def config(self):
+        return Bag()
+
+    def examples(self):
+        return CAPTIONS
+
+
+class TestGreedy(GeneratorSuite):
+    def config(self):
+        return Greedy()
+
+
+class TestTiny(mmgen.testing.BackboneSuite):
+    def config(self):
+        return Tiny()
+
+
+class TestTinyWithMoreRows(mmgen.testing.BackboneSuite):
+    def config(self):
+        return Tiny(types=3, extra_positions=2)
 
 
 class TestWords(mmgen.testing.EmbedderSuite):
