@@ -1,9 +1,10 @@
-"""Examples of a stream by position."""
+"""Endless streams of examples: their plan and their positions."""
 
 import pickle
 
 import pytest
 
+from mmgen.data.stream_plan import StreamUpdates
 from mmgen.data.streams import NoExamples, StreamExamples
 from mmgen.errors import DataError
 from mmgen.parts import Stream
@@ -53,3 +54,13 @@ def test_other_examples_of_a_stream_are_refused(use):
         "'matching' draws other examples, which a stream does not have; train this objective on a data set with a "
         "length"
     )
+
+
+def test_updates_take_the_next_positions():
+    updates = StreamUpdates(3, 5, 2)
+    assert [[[sample.index for sample in micro] for micro in updates[number]] for number in range(3)] == [
+        [[0, 1], [2, 3], [4]],
+        [[5, 6], [7, 8], [9]],
+        [[10, 11], [12, 13], [14]],
+    ]
+    assert len(updates) == 3 and updates.micro_batches(0) == 3 and sum(updates.pairs) == 15

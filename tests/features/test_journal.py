@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.refusals import refusal
 from kit.stores import FINGERPRINT, SLOW_WRITER, assert_same_record, fill, record
 
-from mmgen.errors import DataError, RunError
+from mmgen.errors import RunError
 from mmgen.features.journal import Journal
 from mmgen.features.writer import StoreWriter
 
@@ -67,25 +66,3 @@ def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
     )
     monkeypatch.undo()
     assert list(fill(path, [record("b")], "float16")) == ["a", "b"]
-
-
-def test_something_else_under_the_partial_name_is_left_alone(tmp_path):
-    (tmp_path / "s.h5.partial").write_text("my notes\n")
-    with pytest.raises(DataError) as error:
-        StoreWriter(tmp_path / "s.h5", FINGERPRINT)
-    assert (
-        str(error.value)
-        == f"{tmp_path}/s.h5.partial: not a partial feature store; move or rename this file, because its name is needed"
-    )
-    assert (tmp_path / "s.h5.partial").read_text() == "my notes\n"
-
-
-@pytest.mark.slow
-def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
-    (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 [3]\n")
-    message = f"{tmp_path}/s.h5.partial:1: damaged header; delete the file and start over"
-    assert refusal(Journal, tmp_path / "s.h5.partial", {}) == message
-    (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 {}\n")
-    assert "contains features with a different fingerprint" in refusal(
-        StoreWriter, tmp_path / "s.h5", {"extractor": "test"}
-    )

@@ -10,7 +10,7 @@ from mmgen.decoding import Decoding
 from mmgen.errors import DataError, RunError
 from mmgen.features.shards import Shard, ShardOf
 from mmgen.inference.query import Query
-from mmgen.inference.shard_answers import header_of, merged, write_shard
+from mmgen.inference.shard_answers import merged, write_shard
 
 GREEDY = Decoding()
 
@@ -123,82 +123,8 @@ def test_what_is_wrong_with_shards(predictor, queries, tmp_path):
     assert problem(2, lines[0] + '{"id": "x"}\n').startswith("a-2-of-3.jsonl:2: has no number of a query")
 
 
-def test_a_header_of_more_queries_than_lines(tmp_path):
-    path, header = tmp_path / "a.jsonl", {"shard": "1/1", "queries": 10**12, "inputs": "0"}
-    (tmp_path / "a-1-of-1.jsonl").write_text(f'{json.dumps(header)}\n{{"number": 1, "id": "b"}}\n')
-    with pytest.raises(DataError) as error:
-        merged(path)
-    assert str(error.value) == (
-        f"{path}: 999999999999 of 1000000000000 queries have no answer: number 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, ..."
-    )
-    for queries in (-5, True, 2.0):
-        (tmp_path / "a-1-of-1.jsonl").write_text(json.dumps({**header, "queries": queries}) + "\n")
-        with pytest.raises(DataError, match=r"a-1-of-1.jsonl:1: is not the answers of shard 1/1; run again with"):
-            merged(path)
-
-
-@pytest.mark.parametrize(
-    ("headers", "changes"),
-    [
-        (({}, {"weights": "0"}), "weights"),  # the first file has lost what the second says
-        (({"weights": "0"}, {}), "weights"),
-        (({}, {"decoding": None}), "decoding"),
-        (({}, {"inputs": "1", "\n": 1}), r"inputs and '\n'"),
-    ],
-)
-def test_shards_whose_headers_differ_are_refused_in_a_line(tmp_path, headers, changes):
-    paths = [tmp_path / f"a-{number}-of-2.jsonl" for number in (1, 2)]
-    for number, (path, more) in enumerate(zip(paths, headers, strict=True)):
-        rows = [
-            {"shard": f"{number + 1}/2", "queries": 2, "inputs": "0", "files": number, **more},
-            {"number": number, "id": "q"},
-        ]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(DataError) as error:
-        merged(tmp_path / "a.jsonl")
-    assert str(error.value) == f"{paths[1]}: has other {changes} than {paths[0]}; run one of them again"
-
-
 def captioned(caption: str, **more) -> list[Query]:
     return [Query(color, {"image": served.picture(color), "caption": caption, **more}) for color in ("red", "blue")]
-
-
-def test_a_pipe_instead_of_a_shard_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "a-1-of-1.jsonl")
-    with pytest.raises(DataError) as error:
-        list(merged(tmp_path / "a.jsonl"))
-    reason = "not a regular file, but a pipe, socket or device"
-    assert str(error.value) == f"{tmp_path / 'a-1-of-1.jsonl'}: cannot be read: {reason}"
-
-
-def test_a_shard_of_other_values_is_refused(predictor, tmp_path):
-    path = tmp_path / "a.jsonl"
-    target = write(predictor, captioned("a red ball"), path, 1, 2)
-    written = target.read_bytes()
-    with pytest.raises(RunError) as error:
-        write(predictor, captioned("two dogs"), path, 1, 2)
-    assert str(error.value) == f"{target}: was begun with other inputs; delete it, or choose another --out"
-    assert target.read_bytes() == written
-    second = write(predictor, captioned("two dogs"), path, 2, 2)
-    with pytest.raises(DataError) as error:
-        merged(path)
-    assert str(error.value) == f"{second}: has other inputs than {target}; run one of them again"
-
-
-def test_a_stopped_shard_of_other_values_is_refused_under_the_name_of_its_file(predictor, tmp_path):
-    def stop(steps):
-        if steps:
-            raise KeyboardInterrupt
-
-    path, partial = tmp_path / "a.jsonl", tmp_path / ".a-1-of-1.jsonl.partial"
-    with pytest.raises(KeyboardInterrupt):
-        write_shard(predictor, captioned("a red ball"), GREEDY, path, part(captioned(""), 1, 1), stop)
-    written = partial.read_bytes()
-    with pytest.raises(RunError) as error:
-        write(predictor, captioned("two dogs"), path, 1, 1)
-    assert str(error.value) == f"{partial}: was begun with other inputs; delete it, or choose another --out"
-    assert not hasattr(error.value, "__notes__")  # the same command does not continue
-    assert partial.read_bytes() == written
 
 
 def test_a_picture_that_changes_is_another_query(predictor, tmp_path):
@@ -227,43 +153,3 @@ def test_another_extractor_and_other_features_are_refused(predictor, tmp_path, m
     monkeypatch.setattr(predictor.features.embedders["image"].reader, "path", tmp_path / "f.h5")
     with pytest.raises(RunError, match="was begun with other files and features; delete it, or choose another --out"):
         write(predictor, queries, path, 1, 1)
-
-
-def test_partial_answers_of_another_command_are_refused(predictor, tmp_path):
-    partial = tmp_path / ".a-1-of-1.jsonl.partial"
-    partial.write_text('{"id": "red", "texts": []}\n{"id": ')
-    with pytest.raises(RunError) as error:
-        write(predictor, captioned("x"), tmp_path / "a.jsonl", 1, 1)
-    assert str(error.value) == (
-        f"{partial}:1: is not the answers of shard 1/1; delete this file, or choose another --out"
-    )
-    assert not hasattr(error.value, "__notes__") and partial.read_text().endswith('{"id": ')
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ({"number": [0], "id": "red"}, "answers no query of shard 1/1"),
-        ({"number": True, "id": "blue"}, "answers no query of shard 1/1"),
-        ({"number": 2, "id": "red"}, "answers no query of shard 1/1"),
-        ({"number": 1, "id": "red"}, "answers no query of shard 1/1"),
-        ({"id": "red"}, "answers no query of shard 1/1"),
-        ({"number": 0, "id": "red"}, "query 0 is answered twice, also in line 2"),
-    ],
-)
-def test_damaged_lines_of_a_stopped_shard_are_refused(predictor, tmp_path, line, problem):
-    queries, partial = captioned("x"), tmp_path / ".a-1-of-1.jsonl.partial"
-    rows = [header_of(predictor, queries, GREEDY, part(queries, 1, 1)), {"number": 0, "id": "red"}, line]
-    partial.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(DataError) as error:
-        write(predictor, queries, tmp_path / "a.jsonl", 1, 1)
-    assert str(error.value) == f"{partial}:3: {problem}; delete this file and run the shard again"
-    assert not hasattr(error.value, "__notes__")
-
-
-def test_a_stopped_shard_continues_before_a_line_that_is_nested_too_deeply(predictor, tmp_path):
-    queries, path, partial = captioned("x"), tmp_path / "a.jsonl", tmp_path / ".a-1-of-1.jsonl.partial"
-    header = json.dumps(header_of(predictor, queries, GREEDY, part(queries, 1, 1)))
-    partial.write_text(f'{header}\n{{"number": 0, "id": "red", "texts": []}}\n' + "[" * 100_000 + "\n")
-    write(predictor, queries, path, 1, 1)
-    assert [(answer["id"], bool(answer["texts"])) for answer in merged(path)] == [("red", False), ("blue", True)]

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 from mmgen_masked import Masked
@@ -19,7 +18,7 @@ import mmgen
 import mmgen.testing
 from mmgen.attention import Cache, visible
 from mmgen.decoding import Decoding
-from mmgen.errors import DataError, PluginError, UnavailableError
+from mmgen.errors import DataError, UnavailableError
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Extractor, FailedImage, Metric, Record
 from mmgen.tensors import WRITTEN, Example, Loss, Prediction, Scores, Segment, Targets
@@ -924,23 +923,3 @@ BROKEN = [
     (extractor(BoxesInPixels), "test_one_record_per_image", "are not (x0, y0, x1, y1) relative to the image's size"),
     (extractor(StopsAtBroken), "test_a_broken_picture_is_reported", "yield FailedImage(key, reason)"),
 ]
-
-
-def module_of(suite, test):
-    """The module of `mmgen.testing` that has a test."""
-    return getattr(suite, test).__module__.rpartition(".")[2]
-
-
-def broken_parts(module):
-    """The broken parts that tests of a module of `mmgen.testing` catch, with the test and words of its message."""
-    return [
-        pytest.param(*broken, marks=pytest.mark.slow if number % 8 else (), id=broken[-1][:40])
-        for number, broken in enumerate(BROKEN)
-        if module_of(*broken[:2]) == module
-    ]
-
-
-def assert_caught(suite, test, words):
-    with pytest.raises((AssertionError, PluginError)) as caught:
-        getattr(suite(), test)()
-    assert words in str(caught.value) and "\n" not in str(caught.value)

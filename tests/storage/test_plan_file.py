@@ -10,7 +10,7 @@ from mmgen.data.example_sizes import Measures
 from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.sources import DataStream, Source
 from mmgen.storage import plan_file
-from mmgen.storage.plan_file import NAME, make_plan
+from mmgen.storage.plan_file import make_plan
 from mmgen.tensors import Example
 
 OPTIONS = PlanOptions(7, "s", None, batch_size=12, micro_batch_size=4, length_bucket=4, updates=20)
@@ -56,15 +56,6 @@ def test_another_plan_is_made_and_replaces_the_file(tmp_path, streams, options, 
     assert second == Plan.make(streams, options) != first
     monkeypatch.setattr(Plan, "make", refuse)
     assert make_plan(tmp_path, streams, options, writes=True) == second
-
-
-@pytest.mark.parametrize("content", [b"", b"x" * 100])
-def test_a_damaged_file_is_written_again(tmp_path, content):
-    streams = make_streams()
-    created = make_plan(tmp_path, streams, OPTIONS, writes=True)
-    before = (tmp_path / NAME).read_bytes()
-    (tmp_path / NAME).write_bytes(content or before[:-1])
-    assert make_plan(tmp_path, streams, OPTIONS, writes=True) == created and (tmp_path / NAME).read_bytes() == before
 
 
 def test_small_plans_other_processes_and_unmeasured_examples_write_nothing(tmp_path, monkeypatch):

@@ -1,16 +1,10 @@
 """Broken generators are caught in words."""
 
 import pytest
-from kit.broken import assert_caught, broken_parts
 from mmgen_causal import Causal
 from mmgen_masked import Masked
 
 from mmgen.testing import GeneratorSuite
-
-
-@pytest.mark.parametrize("suite, test, words", broken_parts("generator"))
-def test_a_broken_part_is_caught_in_words(suite, test, words):
-    assert_caught(suite, test, words)
 
 
 class MixesRows(Masked):

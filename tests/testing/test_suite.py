@@ -11,21 +11,17 @@ from pathlib import Path
 import pytest
 from kit import families, toys
 from kit.broken import (
-    BROKEN,
     CAPTIONS,
     Counted,
     Denies,
     Judge,
     Mean,
-    assert_caught,
     backbone_suite,
-    broken_parts,
     dataset,
     embedder,
     extractor,
     generator,
     metric,
-    module_of,
     objective,
     tiny,
 )
@@ -136,17 +132,6 @@ def test_what_a_suite_points_to_exists(file, pointer):
 def test_every_suite_points_to_its_contract(name):
     module = sys.modules[getattr(mmgen.testing, name).__module__]
     assert re.search(r"[Tt]he contract\s+is\s+in\s+`mmgen\.", module.__doc__)
-
-
-def test_every_broken_part_is_tried():
-    """In the file named after the module with the test that catches it."""
-    files = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
-    assert {module_of(suite, test) for suite, test, _ in BROKEN} <= files
-
-
-@pytest.mark.parametrize("suite, test, words", broken_parts("suite"))
-def test_a_broken_part_is_caught_in_words(suite, test, words):
-    assert_caught(suite, test, words)
 
 
 def test_tests_cannot_be_overridden():

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from kit.humaneval import answer, command, make_sheet, write
-from mmgen_humaneval import program
 from mmgen_humaneval.answers import read
 from mmgen_humaneval.criteria import CRITERIA, QGEVAL
 from mmgen_humaneval.form import make
@@ -154,58 +153,6 @@ def test_two_models_and_other_files_are_named(rated, tmp_path):
         write_requests(ratings, tmp_path / "o.jsonl")
     with pytest.raises(DataError, match="no such file"):
         write_requests(tmp_path / "none.html", tmp_path / "o.jsonl")
-
-
-@pytest.mark.parametrize("key", ["[1]", '{"a": 1}', "null", "3"])
-def test_a_key_that_is_not_a_string_rates_nothing(rated, tmp_path, key):
-    ratings = write(tmp_path / "r.jsonl", f'{{"key": {key}, "rating": 4, "model": "m"}}')
-    with pytest.raises(DataError, match=": rates nothing of "):
-        fill(rated / "s.jsonl", ratings, "", tmp_path / "o.json")
-
-
-@pytest.mark.parametrize(
-    ("place", "change"),
-    [
-        (0, lambda lines: lines[0].pop("sheet")),
-        (0, lambda lines: lines[0].update(sheet=["a"])),
-        (-1, lambda lines: lines[-1].update(key="another") or lines.append({**lines[-1], "key": "again"})),
-    ],
-)
-def test_damaged_requests_are_named_with_their_line(rated, tmp_path, place, change):
-    lines = lines_of(rated / "s.jsonl")
-    change(lines)
-    requests = write(tmp_path / "q.jsonl", "\n".join(map(json.dumps, lines)))
-    with pytest.raises(DataError) as error:
-        fill(requests, requests, "", tmp_path / "o.json")
-    number = range(len(lines))[place] + 1
-    assert str(error.value) == (
-        f"{requests}:{number}: the request is damaged; write the file again with `mmgen judge requests`"
-    )
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        lambda sheet: sheet["items"][0]["questions"][0].pop("text"),
-        lambda sheet: sheet["items"][0]["questions"][0].update(text={"a": 1}),
-        lambda sheet: sheet["items"][0]["questions"][0].update(id="\ud800"),
-        lambda sheet: sheet["items"].append(sheet["items"][0]),
-        lambda sheet: sheet.update(items=[3]),
-        lambda sheet: sheet.update(rounds=3),
-        lambda sheet: sheet.pop("sheet"),
-        lambda sheet: sheet["rounds"][0].update(criteria=["beauty"]),
-        lambda sheet: sheet["items"][0].update(shot=[3]),
-    ],
-)
-def test_a_damaged_sheet_is_named(rated, tmp_path, damaged):
-    page = (rated / "s.html").read_text()
-    match = program.DATA.search(page)
-    sheet = json.loads(match[1])
-    damaged(sheet)
-    path = write(tmp_path / "s.html", page[: match.start(1)] + json.dumps(sheet) + page[match.end(1) :])
-    with pytest.raises(DataError) as error:
-        write_requests(path, tmp_path / "o.jsonl")
-    assert str(error.value) == f"{path}: the sheet is damaged; make it again with `mmgen judge make`"
 
 
 PEOPLE = {"first": [1, 4, 2, 5, 1, 5, 3], "second": [2, 5, 2, 5, 2, 4, 3], "third": [1, 5, 1, 5, 1, 5, 4]}

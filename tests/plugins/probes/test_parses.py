@@ -47,38 +47,6 @@ def test_flickr30k_entities_are_read(flickr):
     assert second.text == "The cat ."
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "words"),
-    [
-        (
-            "Sentences/1000.txt",
-            "fine\n[/EN#7/people A man runs\n",
-            "{}:2: '[/EN#7/people A man runs' is not a marked phrase; expected, e.g., [/EN#283585/people Two men]",
-        ),
-        ("Annotations/1000.xml", "<annotation>\n<size>", "{}:2: invalid XML: no element found"),
-        (
-            "Annotations/1000.xml",
-            "<annotation/>",
-            "{}:1: no picture size; expected <size><width>500</width><height>375</height></size>",
-        ),
-    ],
-)
-def test_damaged_annotations_are_named(flickr, file, text, words):
-    (flickr / file).write_text(text)
-    with pytest.raises(DataError) as error:
-        phrases.flickr30k(flickr, [Example("a", {"image": "1000.jpg"})], "image", "caption")
-    assert str(error.value) == words.format(flickr / file)
-
-
-def test_a_folder_that_is_no_annotations(tmp_path):
-    with pytest.raises(DataError) as error:
-        phrases.flickr30k(tmp_path, [], "image", "caption")
-    assert (
-        str(error.value)
-        == f"annotations: {tmp_path} has no folder Sentences; give the one that Flickr30k Entities unpacks to"
-    )
-
-
 CONLLU = """# text = a red cat near the water
 1\ta\ta\tDET\t_\t_\t3\tdet\t_\t_
 2\tred\tred\tADJ\t_\t_\t3\tamod\t_\t_
@@ -151,20 +119,3 @@ def test_relations_come_from_the_data_set(tmp_path):
     with pytest.raises(DataError) as error:
         Grounding().build().run(subject("image caption", examples=wrong), tmp_path / "facts")
     assert str(error.value) == "example 'e0': the parse has 5 words, but the caption has 6"
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("1 a a DET", "{}:1: 1 columns; CoNLL-U has 10 columns, separated by tabs"),
-        ("1\ta\t_\t_\t_\t_\tx\tdet\t_\t_", "{}:1: 'x' is not a word number"),
-        ("# \u2028 \x85 \x0c\nx", "{}:2: 1 columns; CoNLL-U has 10 columns, separated by tabs"),
-        ("2\ta\t_\t_\t_\t_\t1\tdet\t_\t_", "{}:1: word 2 follows word 0"),
-        ("1\ta\t_\t_\t_\t_\t7\tdet\t_\t_", "{}:1: the head is word 7, but the sentence has 1"),
-    ],
-)
-def test_a_damaged_parse_is_named(line, words, tmp_path):
-    (tmp_path / "x.conllu").write_text(line + "\n")
-    with pytest.raises(DataError) as error:
-        parses.read(tmp_path / "x.conllu")
-    assert str(error.value) == words.format(tmp_path / "x.conllu")
