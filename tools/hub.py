@@ -5,6 +5,7 @@ The same words and regions go through both models; every state of the encoder is
 
 from __future__ import annotations
 
+import argparse
 import sys
 from types import SimpleNamespace
 
@@ -73,4 +74,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     sys.exit(main())

@@ -4,6 +4,7 @@ No Jupyter is needed. A cell's last expression is shown as a notebook would show
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import io
@@ -58,6 +59,7 @@ def kinds(output: Table) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     tutorial = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         run_cells(tutorial)

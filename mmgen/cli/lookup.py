@@ -25,7 +25,7 @@ CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder
         "report": ("reports", "Write the table, curves and pictures of a run into one HTML page."),
     },
     "Your data": {
-        "data": ("data", "Check a data set, or export it in a published format."),
+        "data": ("data", "Check a data set."),
         "features": ("features", "Extract, import and inspect image features."),
         "merge": ("merge", "Join features or answers that were made in shards."),
     },

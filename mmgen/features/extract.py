@@ -10,7 +10,6 @@ from pathlib import Path
 from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
-from .picture_sources import folder_pictures, picture, pictures_of  # noqa: F401 -- plugins may import them from here too
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two checks whether another process still writes the store

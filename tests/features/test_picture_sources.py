@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from mmgen.errors import DataError
-from mmgen.features import extract, images, picture_sources
+from mmgen.features import images, picture_sources
 from mmgen.features.picture_sources import folder_pictures
 from mmgen.features.shards import Shard
 
@@ -42,8 +42,3 @@ def test_a_large_folder_is_listed_as_it_is_read(tmp_path, monkeypatch):
     (tmp_path / "a" / "d.webp").touch()
     with pytest.raises(DataError, match="d.png and a/d.webp have the same key 'd'; rename one of them"):
         list(folder_pictures(tmp_path, None))
-
-
-def test_plugins_may_import_them_from_where_they_were():
-    for name in ("folder_pictures", "pictures_of", "picture"):
-        assert getattr(extract, name) is getattr(picture_sources, name)
