@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,19 @@ class Part(nn.Module):
         """This part's tensors in published weights: name of its parameter -> tensor. By default none. A tensor that is
         looked up (`weights[name]`) counts as taken; the names of all others are listed."""
         return {}
+
+
+def has_all(weights: Container[str], names: Sequence[str], what: str) -> bool:
+    """Whether published weights have these tensors of a part, all or none of them. Raises DataError for a part that is
+    half there: a new one would lose the half that somebody trained."""
+    absent = [name for name in names if name not in weights]
+    if absent and len(absent) < len(names):
+        present = next(name for name in names if name in weights)
+        raise DataError(
+            f"{what} is only half there: '{absent[0]}' is missing, but '{present}' is not; use complete weights, or "
+            "remove the rest of it from the file to start a new one"
+        )
+    return not absent
 
 
 class Reader(abc.ABC):
