@@ -194,7 +194,7 @@ class TextTargets(TargetReader):
     reads_prompts: ClassVar[bool] = False
 
     def __init__(self, backbone: Backbone, max_tokens: int) -> None:
-        self.tokenizer, self.end_id, self.max_tokens = backbone.tokenizer, backbone.end_id, max_tokens
+        self.encode, self.end_id, self.max_tokens = backbone.text_encoder, backbone.end_id, max_tokens
         self.pad_id = backbone.pad_id
         self._known: dict[str, list[int]] = {}  # tokens of targets: the same ones come again every epoch
 
@@ -266,8 +266,7 @@ class TextTargets(TargetReader):
             if len(self._known) > REMEMBERED:
                 self._known.clear()
                 new = list(dict.fromkeys(texts))
-            ids = self.tokenizer(new, add_special_tokens=False, verbose=False)["input_ids"]
-            self._known.update(zip(new, ids, strict=True))
+            self._known.update(zip(new, self.encode(new), strict=True))
         return [self._known[text] for text in texts]
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import abc
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -18,6 +19,7 @@ from .cards import Card
 from .errors import DataError, UnavailableError
 from .progress import Progress
 from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
+from .tokens import TextEncoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +35,19 @@ class Part(nn.Module):
         """This part's tensors in published weights: name of its parameter -> tensor. By default none. A tensor that is
         looked up (`weights[name]`) counts as taken; the names of all others are listed."""
         return {}
+
+
+def has_all(weights: Container[str], names: Sequence[str], what: str) -> bool:
+    """Whether published weights have these tensors of a part, all or none of them. Raises DataError for a part that is
+    half there: a new one would lose the half that somebody trained."""
+    absent = [name for name in names if name not in weights]
+    if absent and len(absent) < len(names):
+        present = next(name for name in names if name in weights)
+        raise DataError(
+            f"{what} is only half there: '{absent[0]}' is missing, but '{present}' is not; use complete weights, or "
+            "remove the rest of it from the file to start a new one"
+        )
+    return not absent
 
 
 class Reader(abc.ABC):
@@ -123,7 +138,7 @@ class Backbone(Part, abc.ABC):
     extra_positions: int = 0  # additional rows of its position table: `Slots.positions` -1, -2, ...
     masks: ClassVar[Literal["any", "causal"]] = "any"  # obeys any attention mask, or reads slots from left to right
     caches: bool  # whether `encode` fills and uses the cache that `new_cache` makes
-    tokenizer: Any  # of transformers, or one that is called and decodes like it
+    tokenizer: Any  # of transformers, or one that is called and decodes like it, and has `all_special_ids`
     start_id: int  # [CLS], <s>
     end_id: int  # [SEP], </s>: parts the inputs and ends a text, the paper's [EOS]
     mask_id: int
@@ -184,9 +199,21 @@ class Backbone(Part, abc.ABC):
         the files of `save`, so that the library can load that folder. Empty if there is no such library."""
         return {}
 
+    @cached_property
+    def text_encoder(self) -> TextEncoder:
+        """Encodes people's texts; readers keep it, since it is picklable."""
+        return TextEncoder(self.tokenizer)
+
+    @cached_property
+    def forbidden_ids(self) -> tuple[int, ...]:
+        """Ids that no way of writing may choose: all special tokens but the end token. They are left out of texts, so
+        that texts would have holes, and different ones would look the same."""
+        special = self.text_encoder.special_ids | {self.start_id, self.mask_id, self.pad_id}
+        return tuple(sorted(special - {self.end_id}))
+
     def encode_text(self, text: str) -> list[int]:
-        """Token ids of a text, without special tokens."""
-        return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        """Token ids of a text, without special tokens: those in the text are ordinary characters."""
+        return self.text_encoder([text])[0]
 
     def decode_text(self, ids: Iterable[int]) -> str:
         """The text of token ids, special tokens left out."""

@@ -44,16 +44,18 @@ class Stepper(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """The end of texts: at `end_id`, or after `max_tokens`, the end token included. `words`: V, the vocabulary size."""
+    """The end of texts: at `end_id`, or after `max_tokens`, the end token included. `words`: V, the vocabulary size.
+    `forbidden`: ids that no text has (`Backbone.forbidden_ids`)."""
 
     max_tokens: int
     end_id: int
     pad_id: int
     words: int
+    forbidden: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, backbone: Backbone, max_tokens: int) -> Limits:
-        return cls(max_tokens, backbone.end_id, backbone.pad_id, len(backbone.tokenizer))
+        return cls(max_tokens, backbone.end_id, backbone.pad_id, len(backbone.tokenizer), backbone.forbidden_ids)
 
 
 def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -> list[tuple[list[int], float]]:
@@ -62,9 +64,10 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     start  (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules about
            repetition read them.
 
-    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Raises
-    UnavailableError for diverse beam search, which transformers does not support, and for min_new_tokens that
-    `max_tokens` does not allow.
+    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Forbidden ids
+    are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's, which gives them a
+    share. Raises UnavailableError for diverse beam search, which transformers does not support, and for min_new_tokens
+    that `max_tokens` does not allow.
     """
     if options.num_beam_groups > 1:
         raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
@@ -128,7 +131,7 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
         return {"input_ids": input_ids}
 
     def forward(self, input_ids: Tensor, **kwargs: Any) -> CausalLMOutputWithPast:
-        logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])
+        logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])[:, : self.config.vocab_size]
         cache: Any = _StepperCache(self.stepper)  # has the methods of a cache that `generate` calls
         return CausalLMOutputWithPast(logits=logits.unsqueeze(1), **{_CACHE: cache})
 
@@ -178,6 +181,7 @@ def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
         max_new_tokens=limits.max_tokens,
         eos_token_id=limits.end_id,
         pad_token_id=limits.pad_id,
+        suppress_tokens=list(limits.forbidden) or None,
         use_cache=True,
         output_logits=True,
         return_dict_in_generate=True,

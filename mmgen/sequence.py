@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -82,12 +82,6 @@ def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
         return rows, labels
     order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
     return apply(rows, lambda t: taken(t, order)), taken(labels, order)
-
-
-def letters(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    """The offsets (first character, last + 1) of each token in a text. Only fast tokenizers provide them."""
-    encoding = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-    return cast("list[tuple[int, int]]", encoding["offset_mapping"])
 
 
 def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:

@@ -191,7 +191,7 @@ class DataSummary:
         with self.progress.task(f"lengths of {label}", len(texts), "texts") as advance:
             for first in range(0, len(texts), TEXTS):
                 part = list(texts[first : first + TEXTS])
-                tokens = backbone.tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+                tokens = backbone.text_encoder(part)
                 lengths += [len(ids) for ids in tokens]
                 unknown_count += sum(unknown in ids for ids in tokens)
                 advance(len(part))

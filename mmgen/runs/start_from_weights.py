@@ -22,7 +22,7 @@ from ..errors import DataError, MmgenError, PluginError, RunError
 from ..files import file_digest, read_table, write_json
 from ..inference.hub import find_folder
 from ..model import EMBEDDERS, Model
-from ..parts import Part
+from ..parts import Part, has_all
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import EXPORT, GENERATOR, Recipe
@@ -118,6 +118,7 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             tensors[parameter_of_key[key]] = _check_tensor(
                 owner, parameter_of_key[key], tensor, weights_of_model[parameter_of_key[key]], weights
             )
+        _refuse_half_layers(owner, loaded, parameter_of_key, weights)
     if not tensors:
         first_names = ", ".join(list(weights)[:MOST_SHOWN])
         raise DataError(
@@ -125,6 +126,16 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             f"({', '.join(owner.name for owner in parts)}); the tensors are named: {first_names}"
         )
     return tensors
+
+
+def _refuse_half_layers(
+    owner: StepPart, loaded: Mapping[str, Tensor], parameter_of_key: Mapping[str, str], weights: PublishedWeights
+) -> None:
+    """Raises DataError for a layer of which the weights have only the weight or only the bias."""
+    taken = {parameter_of_key[key] for key in loaded}
+    for layer in dict.fromkeys(key.rpartition(".")[0] for key in loaded):
+        keys = [key for kind in ("weight", "bias") if (key := f"{layer}.{kind}") in parameter_of_key]
+        has_all([key for key in keys if parameter_of_key[key] in taken], keys, f"'{weights.source}': {owner}: {layer}")
 
 
 class ExportedWeights(PublishedWeights):

@@ -76,8 +76,13 @@ class BackboneSuite(SightSuite, CacheSuite):
     def test_text_and_tokens(self) -> None:
         backbone = self.backbone()
         ids = backbone.encode_text(TEXTS[0])
-        special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
-        assert ids and not special & set(ids), "encode_text must return tokens that are not special"
+        special = [backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id]
+        names = " ".join(backbone.tokenizer.convert_ids_to_tokens(special))
+        read = {*ids, *backbone.encode_text(f"{TEXTS[0]} {names}")}
+        assert ids and read.isdisjoint(special), (
+            "encode_text must return tokens that are not special, also where a text contains their names; does the "
+            "tokenizer lack `all_special_ids`?"
+        )
         text = backbone.decode_text(ids)
         plain = backbone.decode_text([backbone.start_id, *ids, backbone.end_id, backbone.pad_id]) == text
         assert plain, "decode_text must leave special tokens out"

@@ -88,7 +88,9 @@ class GreedyGenerator(Generator):
         total = 0.0
         while len(tokens) < self.max_tokens and self.reader.end_id not in tokens:
             tail = self.reader.lay_out([[[*tokens, self.reader.end_id]]])
-            best = self._logits(model, prefix, tail)[0, -1].log_softmax(-1).max(-1)
+            logp = self._logits(model, prefix, tail)[0, -1].log_softmax(-1)
+            logp[[*model.backbone.forbidden_ids]] = -torch.inf
+            best = logp.max(-1)
             tokens.append(int(best.indices))
             total += float(best.values)
         return tokens, total

@@ -43,6 +43,9 @@ class Tiny(BackboneConfig):
 class WordTokenizer:
     """A tokenizer of words between blanks, with the interface of transformers."""
 
+    all_special_ids = tuple(range(len(SPECIAL)))
+    unk_token_id = SPECIAL.index("[UNK]")
+
     def __init__(self, words: Sequence[str]) -> None:
         self.words, self.ids = tuple(words), {word: number for number, word in enumerate(words)}
 

@@ -40,13 +40,13 @@ class WordsReader(Reader):
     hides: ClassVar[Literal["words", "regions"] | None] = "words"
 
     def __init__(self, field: str, backbone: Backbone) -> None:
-        self.field, self.tokenizer = field, backbone.tokenizer
+        self.field, self.encode = field, backbone.text_encoder
         self.pad_id, self.mask_id = backbone.pad_id, backbone.mask_id
 
     def read(self, example: ResolvedExample) -> Tensor:
         if not isinstance(example.inputs.get(self.field), str):
             raise MissingInput(f"example '{example.id}' has no {self.field}", self.field)
-        return torch.tensor(self.tokenizer(example.inputs[self.field], add_special_tokens=False)["input_ids"])
+        return torch.tensor(self.encode([example.inputs[self.field]])[0])
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
         """Hides a share of the words as [MASK]; random words are not used."""

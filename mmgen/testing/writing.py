@@ -91,6 +91,27 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
                         'score_kind = "confidence"'
                     )
 
+    def test_writes_no_special_tokens(self) -> None:
+        """Also where they are likely: with untrained weights and, if it samples, at a temperature of 3."""
+        model, examples, cls = self.model(), self.examples(), self.config().decoding
+        own = [] if issubclass(cls, Decoding) else [cls(), *self.decodings()]
+        own += [cls(**{"temperature": 3.0})] * 4 if own and "temperature" in cls.model_fields else []
+        written = [self.seeded(self.write_with, model, examples, options) for options in own]
+        for options in (
+            {},
+            {"do_sample": True, "temperature": 3.0, "num_return_sequences": 20},
+            {"do_sample": True, "temperature": 3.0, "num_beams": 4, "num_return_sequences": 4},
+            {"num_beams": 4, "num_return_sequences": 4},
+            {"num_beams": 4, "num_return_sequences": 4, "num_beam_groups": 2, "diversity_penalty": 3.0},
+        ):
+            written.append(self.seeded(self.offered, model, examples, **options) or [])
+        for text in (text for texts_by_example in written for texts in texts_by_example for text in texts):
+            special = set(text.tokens) & {*model.backbone.forbidden_ids}
+            assert not special, (
+                f"the special token {model.backbone.tokenizer.convert_ids_to_tokens([*special])[0]} is written; leave "
+                "out `backbone.forbidden_ids` (`mmgen.search.Limits.of`)"
+            )
+
     def test_longest_text(self) -> None:
         model = self.model()
         for options in ({}, {"num_beams": 2}, {"do_sample": True}):

@@ -173,16 +173,13 @@ class AnyOrderTargets(TextTargets):
 
     def _piece(self, text: str) -> list[int]:
         """The tokens of a piece between gaps. A blank at its end would be a token of its own for some tokenizers.
-        Raises DataError for special tokens, which would end the text or be lost in it, and for unknown words."""
-        tokens = self._tokens_of(text.rstrip())
-        special = {*getattr(self.tokenizer, "all_special_ids", ())} - {self.mask_id}
-        if not special.isdisjoint(tokens):
-            word = next((word for word in text.split() if not special.isdisjoint(self._tokens_of(word))), text)
+        Raises DataError for unknown words, which would be lost in the text."""
+        (tokens,) = self.encode([text.rstrip()])
+        unknown = self.encode.special_ids
+        if not unknown.isdisjoint(tokens):
+            word = next((word for word in text.split() if not unknown.isdisjoint(self.encode([word])[0])), text)
             raise DataError(f"'text' has {word!r:.60}, which the encoder's vocabulary cannot write; replace it")
         return tokens
-
-    def _tokens_of(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
 
 def first_question(example: Example) -> int:

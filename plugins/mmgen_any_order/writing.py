@@ -179,8 +179,7 @@ class Writer:
         self.passes = Passes(model, prefix, reader.block, options.guidance, cached)
         words, device = len(backbone.tokenizer), prefix.free.device
         self.refused = torch.zeros(words, dtype=torch.bool, device=device)
-        special = {backbone.start_id, backbone.pad_id, *getattr(backbone.tokenizer, "all_special_ids", ())}
-        self.refused[[*special - {self.end_id}, self.mask_id]] = True
+        self.refused[[*backbone.forbidden_ids]] = True
         partial = torch.full((len(prefix), 1), -1, device=device) if partial is None else partial
         partial_length = (partial >= 0).sum(1, keepdim=True)  # (B, 1) tokens of the partly written text
         lengths, self.length_log_prob = self._lengths(generator, len(partial_length), reader.max_tokens)

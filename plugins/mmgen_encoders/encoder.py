@@ -314,7 +314,8 @@ class EncoderBackbone(Backbone):
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The encoder's tensors among published weights, by transformers' names with any prefix. Families with other
-        published names override this; they may pass on weights under transformers' names (`published_weights.Renamed`)."""
+        published names override this; they may pass on weights under transformers' names
+        (`published_weights.Renamed`)."""
         extra = {key: getattr(self.config, key) for key in TABLES}
         tensors = {f"model.{name}": tensor for name, tensor in encoder_weights(self.model, weights, extra).items()}
         if hasattr(self, "pooler"):

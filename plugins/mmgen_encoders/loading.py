@@ -20,9 +20,10 @@ from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 from mmgen.errors import DataError, RunError, did_you_mean
 from mmgen.features.uninitialised import building_device
 from mmgen.files import file_fingerprint
+from mmgen.parts import has_all
 
 from . import Encoder
-from .published_weights import pooler_weights
+from .published_weights import head_names, pooler_weights
 from .vocabulary import train_tokenizer
 
 if TYPE_CHECKING:
@@ -297,12 +298,20 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
             f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, such as "
             f"{absent[0]}; use complete weights"
         )
-    if missing:
+    head = head_names(model)
+    if not has_all({*head} - {*missing}, head, f"backbone.weights: '{config.weights}': the masked-LM head"):
         start_head(model)
         log.info(
             "%s: has no masked-LM head, which turns states into words. A new head is created from the word embeddings; "
             'train it (a step with train = ["backbone"]) before the model generates good texts',
             config.weights,
+        )
+    for first, second in untie(model):
+        log.info(
+            "%s: %s and %s should be one tensor, but differ in these weights; both are trained and saved",
+            config.weights,
+            first,
+            second,
         )
     backbone = config.backbone_class()(config, model, tokenizer)
     backbone.read_pooler = partial(read_pooler, config)
@@ -312,7 +321,8 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
 
 
 def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:
-    """The dense layer of a pretrained pooler, "weight" and "bias"; empty, with a log line, if there is none."""
+    """The dense layer of a pretrained pooler, "weight" and "bias"; empty, with a log line, if there is none. Raises
+    DataError for half a pooler."""
     base, report = _load_weights(
         config,
         lambda name: AutoModel.from_pretrained(
@@ -323,8 +333,8 @@ def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:
             output_loading_info=True,
         ),
     )
-    no_pooler = any("pooler." in name for name in report["missing_keys"])
-    weights = {} if no_pooler else pooler_weights(base, base.state_dict())
+    present = {name: tensor for name, tensor in base.state_dict().items() if name not in report["missing_keys"]}
+    weights = pooler_weights(base, present, f"backbone.weights: '{config.weights}': the pooler")
     if not weights:
         log.info("%s: has no pooler; a new pooler is created and trained with the backbone", config.weights)
     return weights
@@ -352,4 +362,19 @@ def start_head(model: PreTrainedModel) -> None:
             outside = not name.startswith(model.base_model_prefix + ".") and name != model.base_model_prefix
             if outside and isinstance(module, nn.Linear) and module.in_features == module.out_features:
                 nn.init.eye_(module.weight)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+
+def untie(model: PreTrainedModel) -> list[tuple[str, str]]:
+    """The pairs of parameters that the model's config ties, but whose loaded weights differ. If there are any, no pair
+    is tied from now on, in the config neither, so that a saved model is built again as it is."""
+    pairs = [(source, target) for target, source in model.get_expanded_tied_weights_keys(all_submodels=True).items()]
+    parted = [pair for pair in pairs if model.get_parameter(pair[0]) is not model.get_parameter(pair[1])]
+    if parted:
+        for sizes in (model.config, model.config.get_text_config()):
+            sizes.tie_word_embeddings = False
+        for pair in (pair for pair in pairs if pair not in parted):
+            owner, _, name = pair[1].rpartition(".")
+            setattr(model.get_submodule(owner), name, nn.Parameter(model.get_parameter(pair[1]).detach().clone()))
+    return parted

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from mmgen.errors import DataError
+from mmgen.parts import has_all
 
 from .extra_rows import TABLES
 
@@ -46,7 +47,8 @@ def encoder_weights(
     model: PreTrainedModel, weights: Mapping[str, Tensor], extra: Mapping[str, int]
 ) -> dict[str, Tensor]:
     """Names in the model -> tensors. `extra`: keys of `rows.TABLES` -> number of rows added to the table; added rows
-    keep their values. Raises DataError if two different tensors belong to one tied tensor of the model."""
+    keep their values. Raises DataError if two different tensors belong to one tied tensor of the model, or if only a
+    part of the masked-LM head is there."""
     tensors = {}
     front = front_of(model, weights)
     for name, (parameter, names) in _tensors_by_name(model).items():
@@ -62,18 +64,28 @@ def encoder_weights(
                     "use weights with a tied head"
                 )
         tensors[name] = _with_rows(name, first, parameter, extra)
+    has_all(tensors, head_names(model), "the masked-LM head")
     for buffer in BUFFERS:  # read, so that they are not listed as left over
         weights.get(front + buffer)
     return tensors
 
 
-def pooler_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The pooler's dense layer: "weight" and "bias" -> tensors; empty without a pooler."""
+def pooler_weights(
+    model: PreTrainedModel, weights: Mapping[str, Tensor], what: str = "the pooler"
+) -> dict[str, Tensor]:
+    """The pooler's dense layer: "weight" and "bias" -> tensors; empty without a pooler. Raises DataError, which
+    begins with `what`, for half a pooler."""
     front = front_of(model, weights)
     for names in POOLERS:
-        if all(front + name in weights for name in names):
-            return {key: weights[front + name] for key, name in zip(("weight", "bias"), names, strict=True)}
+        if has_all(weights, published := [front + name for name in names], what):
+            return {key: weights[name] for key, name in zip(("weight", "bias"), published, strict=True)}
     return {}
+
+
+def head_names(model: PreTrainedModel) -> list[str]:
+    """Names of the parameters of the masked-LM head, except those that it shares with the encoder."""
+    encoder = {id(parameter) for parameter in model.base_model.parameters()}
+    return [name for name, parameter in model.named_parameters() if id(parameter) not in encoder]
 
 
 def front_of(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> str:

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from mmgen import Decoding
+from mmgen.search import Limits
 
 from .writing import MaskedStepper
 
 
-def diverse_beam_search(
-    stepper: MaskedStepper, options: Decoding, max_tokens: int, end_id: int
-) -> list[tuple[list[int], float]]:
+def diverse_beam_search(stepper: MaskedStepper, options: Decoding, limits: Limits) -> list[tuple[list[int], float]]:
     """Search `num_return_sequences` hypotheses (tokens, mean log-probability) per input, best first.
 
-    A hypothesis is ranked by log-probability / length ** `length_penalty`; the diversity penalty is not counted.
+    A hypothesis is ranked by log-probability / length ** `length_penalty`; the diversity penalty is not counted. See
+    `mmgen.search.search` for forbidden tokens.
     """
     inputs, groups = stepper.searches, options.num_beam_groups
     width = options.num_beams // groups
@@ -30,8 +30,9 @@ def diverse_beam_search(
     totals = torch.full((inputs, groups, width), -torch.inf, device=device)
     totals[:, :, 0] = 0.0  # the beams of a group start equal, so only the first may branch
     finished: list[list[tuple[float, list[int], float]]] = [[] for _ in range(inputs)]
-    for t in range(1, max_tokens + 1):
+    for t in range(1, limits.max_tokens + 1):
         logp = stepper.next_logits(tokens).log_softmax(-1).view(inputs, groups, width, -1)
+        logp[..., [*limits.forbidden]] = -torch.inf
         sources, next_tokens, totals = _choose_beams(
             logp, totals, options.diversity_penalty
         )  # (inputs, groups, width) each
@@ -40,7 +41,12 @@ def diverse_beam_search(
         tokens = torch.cat([tokens[rows], next_tokens.flatten().unsqueeze(1)], 1)
         stepper.reorder_cache(rows)
         totals = _collect_ended(
-            finished, tokens.view(inputs, beams, t), totals, end_id, options.length_penalty, last=t == max_tokens
+            finished,
+            tokens.view(inputs, beams, t),
+            totals,
+            limits.end_id,
+            options.length_penalty,
+            last=t == limits.max_tokens,
         )
         ended = totals.isinf().flatten(1).all(1)
         if ended.all():

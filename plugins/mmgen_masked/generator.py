@@ -83,10 +83,10 @@ class MaskedGenerator(Generator):
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         backbone, prompts = model.backbone, Prompts.of(batch)
-        stepper = MaskedStepper(model, model.prefix(batch), prompts)
+        stepper, limits = MaskedStepper(model, model.prefix(batch), prompts), Limits.of(backbone, self.max_tokens)
         if options.num_beam_groups > 1:
-            hypotheses = diverse_beam_search(stepper, options, self.max_tokens, backbone.end_id)
+            hypotheses = diverse_beam_search(stepper, options, limits)
         else:
             start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
-            hypotheses = search(stepper, start, options, Limits.of(backbone, self.max_tokens))
+            hypotheses = search(stepper, start, options, limits)
         return as_generations(hypotheses, batch.ids, backbone, prompts)

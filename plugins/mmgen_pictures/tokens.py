@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,8 @@ class TokenReader(PictureSource):
 
     def __init__(self, config: PictureTokens, backbone: SeeingBackbone) -> None:
         super().__init__(config)
-        self.processor, self.tokenizer = backbone.processor, backbone.tokenizer
+        self.processor = backbone.processor
+        self.tokenizer = copy.deepcopy(backbone.tokenizer)  # that of texts is set to know no special tokens
         self.pad_id, self.image_id, self.tokens = backbone.pad_id, backbone.image_id, backbone.tokens_per_tile
         self.options: dict[str, Any] = {} if config.split is None else {"do_image_splitting": config.split}
         if config.longest_edge is not None:

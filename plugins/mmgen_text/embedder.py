@@ -13,7 +13,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import MissingInput
 from mmgen.parts import Backbone, Embedder, Reader
-from mmgen.sequence import letters
 from mmgen.tensors import Hiding, ResolvedExample, Segment
 
 from . import Text
@@ -28,7 +27,8 @@ class TextReader(Reader):
 
     def __init__(self, config: Text, backbone: Backbone) -> None:
         self.fields, self.max_tokens = config.fields, config.max_tokens
-        self.tokenizer, self.pad_id, self.mask_id = backbone.tokenizer, backbone.pad_id, backbone.mask_id
+        self.encode, self.pad_id, self.mask_id = backbone.text_encoder, backbone.pad_id, backbone.mask_id
+        self.tokenizer = backbone.tokenizer
         self.suffix = [backbone.mask_id] if config.append_mask else []
         self._cache: dict[str, list[int]] = {}
 
@@ -55,8 +55,7 @@ class TextReader(Reader):
         if text not in self._cache:
             if len(self._cache) >= MAX_CACHED_TEXTS:
                 self._cache.clear()
-            ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-            self._cache[text] = ids[: self.max_tokens]
+            self._cache[text] = self.encode([text])[0][: self.max_tokens]
         return self._cache[text]
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
@@ -103,7 +102,7 @@ class TextReader(Reader):
     @cached_property
     def _ordinary_ids(self) -> list[int]:
         """Ids of all tokens except special tokens."""
-        return sorted(set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.all_special_ids))
+        return sorted(set(self.tokenizer.get_vocab().values()) - set(self.encode.special_ids))
 
     def slots(self, example: ResolvedExample) -> int:
         """Estimated slots: one token per word."""
@@ -142,5 +141,8 @@ class TextEmbedder(Embedder):
         ids = ids[: len(ids) - len(self.reader.suffix)]
         if getattr(tokenizer, "is_fast", False):
             text = self.reader.text(example)
-            description |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
+            description |= {
+                "text": text,
+                "spans": [list(span) for span in self.reader.encode.letters(text)[: len(ids)]],
+            }
         return description

@@ -29,7 +29,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         if not isinstance(backbone, VisualBertBackbone):
             raise PluginError('visualbert_regions needs the backbone "visualbert", which has the position and types')
-        mentions = Mentions(config.mentions, config.first_object, backbone.tokenizer)
+        mentions = Mentions(config.mentions, config.first_object, backbone.text_encoder)
         reader = MentionedReader(config, config.max_regions, mentions)
         reader.boxes = config.coordinates
         super().__init__(config, backbone, reader)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 
 from mmgen.objectives import Sequencer
+from mmgen.parts import has_all
 from mmgen.tensors import Batch
 
 VLBERT_REGIONS = {
@@ -24,7 +25,8 @@ def published_head(weights: Mapping[str, Tensor], head: nn.Linear, prefix: str =
     number of outputs: it belongs to another task."""
     for name in NAMES:
         keys = {part: f"{name}.{part}" for part in ("weight", "bias")}
-        if all(key in weights for key in keys.values()) and weights[keys["bias"]].shape == head.bias.shape:
+        there = [key for key in keys.values() if key in weights]
+        if there and weights[there[-1]].shape[:1] == head.bias.shape and has_all(there, [*keys.values()], "the head"):
             return {f"{prefix}.{part}": weights[key] for part, key in keys.items()}
     return {}
 

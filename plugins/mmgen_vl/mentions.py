@@ -15,8 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 from mmgen.errors import DataError
 from mmgen.features.embedder import StoreReader
 from mmgen.features.regions import Regions
-from mmgen.sequence import letters, slots_between
+from mmgen.sequence import slots_between
 from mmgen.tensors import Example, ResolvedExample, Slots
+from mmgen.tokens import TextEncoder
 
 from .mentions_config import BEHIND, MentionsConfig
 
@@ -29,8 +30,8 @@ class Mentions:
     first_object  index of the region of the first object
     """
 
-    def __init__(self, texts: Sequence[str], first_object: int, tokenizer: Any) -> None:
-        self.texts, self.first_object, self.tokenizer = tuple(texts), first_object, tokenizer
+    def __init__(self, texts: Sequence[str], first_object: int, encoder: TextEncoder) -> None:
+        self.texts, self.first_object, self.encoder = tuple(texts), first_object, encoder
 
     def pairs(self, example: ResolvedExample, regions: int, objects: int) -> Tensor:
         """(M, 3) triples: region, index of the text, index of the token. Only mentions of the first `regions` regions,
@@ -39,7 +40,7 @@ class Mentions:
         triples: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
             mentions = example.shown(f"{name}{BEHIND}")
-            spans = letters(self.tokenizer, example.inputs.get(name, "")) if mentions else []
+            spans = self.encoder.letters(example.inputs.get(name, "")) if mentions else []
             for first, end, mentioned in mentions:
                 tokens = slots_between(spans, first, end)
                 if not 0 <= first < end <= len(example.inputs.get(name, "")):

@@ -35,7 +35,7 @@ class RegionReader(MentionedReader):
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
         self.adds_whole = config.whole_image == "mean"
-        mentions = Mentions(config.mentions, config.first_object + self.adds_whole, backbone.tokenizer)
+        mentions = Mentions(config.mentions, config.first_object + self.adds_whole, backbone.text_encoder)
         super().__init__(config, config.max_regions, mentions)
 
     def pictures(self, example: ResolvedExample) -> tuple[Regions, ...]:

@@ -24,7 +24,7 @@ from mmgen.parts import Extractor, FailedImage, Metric, Record
 from mmgen.tensors import WRITTEN, Example, Loss, Prediction, Scores, Segment, Targets
 from mmgen.testing import Greedy, Tiny, TinyBackbone, Toy, ToyDataset, Words
 from mmgen.testing.rows import last, prefix
-from mmgen.testing.tiny import SPECIAL, TinyCache
+from mmgen.testing.tiny import SPECIAL, TinyCache, WordTokenizer
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
 CAPTIONS = [Example("one", {"caption": "a red cat"}), Example("two", {"caption": "a blue boat near the water"})]
@@ -248,6 +248,20 @@ class EndsWithTheMask(TinyBackbone):
     end_id = 3
 
 
+class NamesSpecialTokens(WordTokenizer):
+    all_special_ids = ()
+
+    def __call__(self, text, **options):
+        cased = [[self.ids.get(word, 4) for word in line.split()] for line in [text] * isinstance(text, str) or text]
+        return {"input_ids": cased[0] if isinstance(text, str) else cased}
+
+
+class TakesSpecialTokens(TinyBackbone):
+    def __init__(self, config, words):
+        super().__init__(config, words)
+        self.tokenizer = NamesSpecialTokens(words)
+
+
 class MasksWholeRows(TinyBackbone):
     def seen(self, slots, cache):
         return super().seen(slots, cache) & slots.layout.real[:, :, None]
@@ -458,6 +472,15 @@ class IgnoresOptions(MaskedGenerator):
     def generate(self, model, batch, options):
         written = super().generate(model, batch, Decoding())
         return [texts * options.num_return_sequences for texts in written]
+
+
+class WritesSpecialTokens(MaskedGenerator):
+    def generate(self, model, batch, options):
+        model.backbone.forbidden_ids, known = (), model.backbone.forbidden_ids
+        try:
+            return super().generate(model, batch, options)
+        finally:
+            model.backbone.forbidden_ids = known
 
 
 class RefusesWithoutAName(MaskedGenerator):
@@ -744,6 +767,7 @@ BROKEN = [
         "the tokenizer built from the saved folder gives different tokens",
     ),
     (tiny(EndsWithTheMask), "test_attributes", "must be four different ids"),
+    (tiny(TakesSpecialTokens), "test_text_and_tokens", "does the tokenizer lack `all_special_ids`?"),
     (tiny(MasksWholeRows), "test_gradients_are_finite", "is a row fully masked? every slot must see itself"),
     (tiny(TakesEverything), "test_published_weights", "published takes weights with unknown names (of.nobody.weight, "),
     (
@@ -807,6 +831,7 @@ BROKEN = [
         "an "
         "UnavailableError that names the option",
     ),
+    (generator(WritesSpecialTokens), "test_writes_no_special_tokens", "is written; leave out `backbone.forbidden_ids`"),
     (
         generator(RefusesWithoutAName),
         "test_texts_match_their_tokens",

@@ -34,11 +34,17 @@ def text_prefix(backbone, text: str) -> torch.Tensor:
     return backbone.model.get_input_embeddings()(torch.tensor(tokens))
 
 
+def without_special(backbone, logp: torch.Tensor) -> torch.Tensor:
+    """-inf for special tokens but the end, which no text has; the others stay as they are."""
+    special = {*backbone.tokenizer.all_special_ids} - {backbone.tokenizer.sep_token_id}
+    return logp.index_fill(0, torch.tensor([*special]), -torch.inf)
+
+
 def greedy(backbone, prefix: torch.Tensor, limit: int) -> tuple[list[int], float]:
     """The likeliest token after the other, until the end token or the limit; with the mean log-probability."""
     written, total = [], 0.0
     while len(written) < limit and backbone.tokenizer.sep_token_id not in written:
-        logp = distribution(backbone, prefix, written)
+        logp = without_special(backbone, distribution(backbone, prefix, written))
         written.append(int(logp.argmax()))
         total += float(logp.max())
     return written, total / len(written)

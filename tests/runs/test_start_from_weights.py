@@ -163,6 +163,26 @@ def test_visualberts_head_is_an_objectives(published_bert, place):
     assert began == [model]
 
 
+@pytest.mark.parametrize(
+    "absent, said",
+    [
+        ("bert.pooler.dense.bias", "the pooler is only half there: 'bert.pooler.dense.bias' is missing"),
+        ("cls.predictions.bias", "the masked-LM head is only half there: 'cls.predictions.bias' is missing"),
+        ("cls.predictions.transform.dense.weight", "'cls.predictions.transform.dense.weight' is missing"),
+        (
+            "cls.seq_relationship.bias",
+            "objectives.fits.head is only half there: 'objectives.fits.head.bias' is missing",
+        ),
+        ("bert.encoder.layer.0.output.dense.bias", "layer.0.output.dense.bias' is missing, but 'backbone.model.bert"),
+    ],
+)
+def test_what_is_half_there_is_refused(published_bert, place, absent, said):
+    theirs = torch.load("bert.bin") | {"bert.embeddings.visual_projection.weight": torch.ones(16, 4)}
+    torch.save({n: t for n, t in theirs.items() if n.replace("decoder.", "") != absent}, "half.bin")
+    message = refused(published_bert[1], "weights:half.bin")
+    assert message.startswith(f"toy.toml:{LINE}: steps.pre.start: ") and said in message
+
+
 def test_weights_of_another_width_are_refused_with_the_recipes_line(published_bert, place):
     _, model = published_bert
     theirs = torch.load("bert.bin")

@@ -39,7 +39,7 @@ class TagReader(Reader):
 
     def __init__(self, config: Tags, backbone: Backbone) -> None:
         self.fields, self.most = config.fields, config.max_tags
-        self.tokenizer, self.pad_id = backbone.tokenizer, backbone.pad_id
+        self.encode, self.pad_id = backbone.text_encoder, backbone.pad_id
 
     def tags(self, example: ResolvedExample) -> list[str]:
         """Raises MissingInput if the example lacks a field."""
@@ -52,7 +52,7 @@ class TagReader(Reader):
         return tags_of(" ".join(example.inputs[field] for field in self.fields), self.most)
 
     def read(self, example: ResolvedExample) -> Tensor:
-        ids = self.tokenizer(" ".join(self.tags(example)), add_special_tokens=False, verbose=False)["input_ids"]
+        (ids,) = self.encode([" ".join(self.tags(example))])
         return torch.tensor(ids, dtype=torch.long)
 
     def slots(self, example: ResolvedExample) -> int:

@@ -181,6 +181,8 @@ def greedy(model, example, passes=0):
     while len(tokens) < model.generator.max_tokens and model.backbone.end_id not in tokens:
         known = (model, example, tokens)
         logp = mean_distribution(*known, passes) if passes else distribution(*known)
+        special = {*model.backbone.tokenizer.all_special_ids} - {model.backbone.end_id}
+        logp = logp.index_fill(0, torch.tensor([*special]), -torch.inf)  # no text has them
         tokens.append(int(logp.argmax()))
         total += float(logp.max())
     return tuple(tokens), total / len(tokens)

@@ -14,8 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 from mmgen.errors import DataError, MissingLabel, PluginError
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.sequence import letters, slots_between
+from mmgen.sequence import slots_between
 from mmgen.tensors import Batch, Loss, Prediction, ResolvedExample, Targets
+from mmgen.tokens import TextEncoder
 
 if TYPE_CHECKING:
     from .config import PhraseRegions
@@ -26,8 +27,8 @@ PHRASES, LAST, RIGHT = "phrases", "last", "right"
 class Phrases(TargetReader):
     """Finds where the phrases of every row end, and which regions they refer to, in loader workers."""
 
-    def __init__(self, config: PhraseRegions, tokenizer: Any) -> None:
-        self.caption, self.image, self.tokenizer = config.caption, config.image, tokenizer
+    def __init__(self, config: PhraseRegions, encoder: TextEncoder) -> None:
+        self.caption, self.image, self.encoder = config.caption, config.image, encoder
 
     def collate(self, rows: Rows) -> Targets:
         boxes, mask = self._boxes_and_mask(rows)
@@ -70,7 +71,7 @@ class Phrases(TargetReader):
         if not phrases:
             raise MissingLabel(f"example '{example.id}' has no label '{PHRASES}'", PHRASES)
         text = example.inputs[self.caption]
-        spans = letters(self.tokenizer, text)
+        spans = self.encoder.letters(text)
         slots = []
         for phrase in [phrases] if isinstance(phrases, str) or not isinstance(phrases, Sequence) else phrases:
             first, end = _place_of(phrase, text, example.id)
@@ -118,7 +119,7 @@ class PhraseRegionsObjective(Objective):
                 "phrase_regions: the tokenizer does not report the character offsets of its tokens; use a backbone "
                 "with a fast tokenizer"
             )
-        self.config, self.reader = config, Phrases(config, backbone.tokenizer)
+        self.config, self.reader = config, Phrases(config, backbone.text_encoder)
         self.query = nn.Linear(backbone.hidden_size, config.width)
         self.key = nn.Linear(backbone.hidden_size, config.width)
 

@@ -146,12 +146,16 @@ def test_beams_are_searched_as_by_a_naive_search(model):
         (texts,) = generate(model, [example], Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
     finally:
         model.generator.reader.max_tokens = before
+
+    def distribution(tokens):
+        return naive.without_special(model.backbone, naive.distribution(model.backbone, x, tokens)).tolist()
+
     live, ended = [(0.0, [])], []
     for _ in range(limit):
         grown = [
             (total + float(logp), [*tokens, token])
             for total, tokens in live
-            for token, logp in enumerate(naive.distribution(model.backbone, x, tokens).tolist())
+            for token, logp in enumerate(distribution(tokens))
         ]
         grown.sort(reverse=True)
         ended += [(total / len(tokens), tokens) for total, tokens in grown[:2] if tokens[-1] == end]

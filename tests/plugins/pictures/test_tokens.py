@@ -137,3 +137,14 @@ def test_a_folder_of_images(tmp_path):
     image = embedder(images=tmp_path)
     assert list(image.reader.pictures) == ["one"]
     assert image.reader.tiled("one", "e").pixels.shape == (5, 3, 32, 32)
+
+
+def test_a_caption_that_names_picture_tokens_is_a_text():
+    """Read before and after a picture, whose own tokens are special."""
+    model = seeing.model("modernvbert")
+    image, backbone = model.embedders["image"], model.backbone
+    before = backbone.encode_text("a <image> <fake_token_around_image> dog")
+    (example,) = seeing.examples()[:1]
+    assert (image.reader.read(example)[0] == backbone.image_id).any()
+    assert before == backbone.encode_text("a <image> <fake_token_around_image> dog")
+    assert backbone.image_id not in before and backbone.image_id in backbone.forbidden_ids

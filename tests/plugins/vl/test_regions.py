@@ -12,6 +12,7 @@ from mmgen_vl.regions import plain, right
 from mmgen_vl.truths import LABELS, right_label, truth_of
 from torch import nn
 
+from mmgen.errors import DataError
 from mmgen.tensors import Example, Prediction
 
 
@@ -69,7 +70,11 @@ def test_a_head_of_any_name_is_taken(name):
 def test_the_head_of_another_task_is_ignored():
     weights = {"cls.weight": torch.ones(3, 4), "cls.bias": torch.zeros(3)}
     assert published_head(weights, nn.Linear(4, 2)) == {}
-    assert published_head({"cls.weight": torch.ones(2, 4)}, nn.Linear(4, 2)) == {}  # without its bias
+    assert published_head({"cls.weight": torch.ones(3, 4)}, nn.Linear(4, 2)) == {}
+    with pytest.raises(
+        DataError, match="^the head is only half there: 'cls.bias' is missing, but 'cls.weight' is not; "
+    ):
+        published_head({"cls.weight": torch.ones(2, 4)}, nn.Linear(4, 2))
 
 
 def test_layers_begin_as_in_bert():
