@@ -8,14 +8,15 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from .cards import Card
-from .errors import DataError, UnavailableError
+from .errors import DataError, UnavailableError, regular
 from .progress import Progress
 from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
 
@@ -90,7 +91,7 @@ class Embedder(Part, abc.ABC):
     license: str | None = None  # of the weights of a network in it, where known; an export names it
 
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
-        """Called once after `build` if the config says `takes_picture`. `pictures`: the raw images of the data by key,
+        """Called once after `build` if the config `takes` pictures. `pictures`: the raw images of the data by key,
         which are looked for at the first use; raises DataError then if the data have none. By default it does
         nothing."""
         return
@@ -210,10 +211,26 @@ class Picture:
     """A raw image for a feature store. Only `load` opens its file; it is called in any thread, one at a time."""
 
     key: str
-    load: Any  # () -> PIL.Image.Image, RGB
+    load: Any  # () -> PIL.Image.Image, RGB; `mmgen.features.images` makes it of files, images and arrays
     boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
     region_names: Sequence[str] | None = None  # R texts, if known
     classes: Classes | None = None  # of the R boxes, where known
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a query gives to an input whose config `takes` files.
+
+    name     for errors; it may be a client's, and is not to be opened
+    content  its bytes, or its path
+    """
+
+    name: str
+    content: bytes | Path = field(repr=False)
+
+    def open(self) -> BinaryIO:
+        """The opened file. Raises OSError."""
+        return BytesIO(self.content) if isinstance(self.content, bytes) else regular(self.content).open("rb")
 
 
 @dataclass(frozen=True)

@@ -293,8 +293,8 @@ def test_postscript_that_calls_itself_a_photo_starts_no_program(tmp_path, monkey
     monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # Pillow looks for it once
     (tmp_path / "holiday.jpg").write_bytes(EPS)
     assert refusal(open_image, tmp_path / "holiday.jpg") == (
-        f"{tmp_path}/holiday.jpg: not a readable image: expected one of BMP, GIF, JPEG, PNG, TIFF, WEBP; convert "
-        "the file to one of these formats"
+        f"{tmp_path}/holiday.jpg: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one "
+        "of these formats"
     )
     assert not (tmp_path / "mark").exists()
     with contextlib.suppress(Exception), Image.open(tmp_path / "holiday.jpg") as image:

@@ -16,6 +16,7 @@ from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.predict import predict
+from ..features.images import as_rgb
 from ..parts import Dataset
 from ..progress import Progress, number, table
 from ..recipe.tables import Step
@@ -186,7 +187,7 @@ def _show_examples(predictor: Predictor, evaluation: Evaluation, folder: Path) -
         files: list[str] = []
         for picture in pictures.get(example.id, ()) if predictor.names.pictures else ():
             name = f"{EXAMPLES}/{len(shown) + 1}-{len(files) + 1}.jpg"
-            image = picture.load().convert("RGB")
+            image = as_rgb(picture.load())
             image.thumbnail((SIDE, SIDE))
             (folder / EXAMPLES).mkdir(exist_ok=True)
             image.save(folder / name, quality=85)

@@ -152,7 +152,7 @@ def _find_image(subject: ProbeInput, example: ResolvedExample) -> Any:
     """The example's picture as a PIL image, or None."""
     keys = (value for value in example.inputs.values() if isinstance(value, str) and value in subject.pictures)
     key = next(keys, None)
-    return subject.pictures[key].load().convert("RGB") if key is not None else None
+    return subject.pictures[key].load() if key is not None else None
 
 
 def _shares_table(readings: Mapping[str, Mapping[str, WordAttention]]) -> list[list[Any]]:

@@ -144,7 +144,7 @@ def _size_and_time(query: Query) -> str:
     """A picture file with its size and date, or "" for another query."""
     if not isinstance(query.picture, Path) or query.inputs:
         return ""
-    path = query.folder / query.picture
+    path = (query.folder or Path()) / query.picture
     try:
         about = path.stat()
     except OSError:  # reading the picture will say what is wrong
