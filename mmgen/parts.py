@@ -211,7 +211,7 @@ class Picture:
     """A raw image for a feature store. Only `load` opens its file; it is called in any thread, one at a time."""
 
     key: str
-    load: Any  # () -> PIL.Image.Image, RGB; `mmgen.features.images` makes it of files, images and arrays
+    load: Any  # () -> PIL.Image.Image; `features.pixels.load_image` gives it as RGB
     boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
     region_names: Sequence[str] | None = None  # R texts, if known
     classes: Classes | None = None  # of the R boxes, where known

@@ -13,8 +13,8 @@ from PIL import Image
 from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
-from .images import FRAMES
 from .picture_sources import folder_pictures, picture, pictures_of  # noqa: F401 -- plugins may import them from here too
+from .pixels import FRAMES, load_image
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two checks whether another process still writes the store
@@ -116,15 +116,15 @@ def extract(
 def _noting_frames(source: Iterable[Picture] | Path, several: list[tuple[str, int]]) -> Iterable[Picture] | Path:
     """The same pictures; those with several frames are added to the list when they are loaded."""
 
-    def load(key: str, opened: Callable[[], Image.Image]) -> Image.Image:
-        image = opened()
+    def load(raw: Picture) -> Image.Image:
+        image = load_image(raw)
         if frames := image.info.get(FRAMES):
-            several.append((key, frames))
+            several.append((raw.key, frames))
         return image
 
     if isinstance(source, Path):
         return source
-    return (replace(raw, load=partial(load, raw.key, raw.load)) for raw in source)
+    return (replace(raw, load=partial(load, raw)) for raw in source)
 
 
 def _wait_function(path: Path, progress: Progress) -> Callable[[], None]:

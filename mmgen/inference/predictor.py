@@ -141,7 +141,7 @@ class Predictor:
                     generator by name, which override the recipe's: steps=4, temperature=0.7
 
         A picture is a path, a key of the run's features, bytes, a file opened for reading, a PIL image, an array
-        (`mmgen.features.images.from_array`), or features (`mmgen.parts.Record`). Several pictures for one input are
+        (`mmgen.features.pixels.from_array`), or features (`mmgen.parts.Record`). Several pictures for one input are
         `All((a, b))`.
 
         Raises DataError for a query that cannot be read; in a list, such a query gets an `Answer.error` instead. Raises

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from ..features.images import FRAMES, UnknownPixels, as_rgb, count_frames, from_array, open_image
+from ..features.images import open_image
 from ..features.picture_sources import picture
+from ..features.pixels import FRAMES, UnknownPixels, as_rgb, from_array, load_image
 from ..parts import File, Picture, Record
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
@@ -26,14 +27,14 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     """A value as a picture; None for any other value, such as a key or features.
 
     value   a path, the bytes of an image file, a file opened for reading, a PIL image, an array
-            (`mmgen.features.images.from_array`), a `Picture`, or a dict {"picture": any of these, "boxes",
+            (`mmgen.features.pixels.from_array`), a `Picture`, or a dict {"picture": any of these, "boxes",
             "region_names"}
     name    the key of a picture without a path
     folder  the base of relative paths; None: no string is a path
 
     Raises ValueError and DataError for an invalid or unreadable picture."""
     if isinstance(value, Picture):
-        return _check_picture(value)
+        return _check_picture(replace(value, load=Opening(partial(load_image, value))))
     if isinstance(value, str | Path):
         if (path := _path_of(value, folder)) is None:
             return None
@@ -51,7 +52,6 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
             raise ValueError(f"the picture {error}") from None
         except OSError:
             raise ValueError("the picture's file is cut short or damaged; get it again") from None
-        image.info[FRAMES] = 1 if value.tell() else count_frames(value)  # a later frame was chosen
         return Picture(name, Opening(image.copy))
     if (content := _bytes_of(value, "picture's file")) is not None:
         return Picture(name, Opening(partial(_open_bytes, content, name)))

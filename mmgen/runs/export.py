@@ -11,6 +11,7 @@ from typing import Any
 from ..configs import DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..data.part_checks import Examples
 from ..errors import DataError, MmgenError, RunError
+from ..features.pixels import load_image
 from ..features.stores import open_store
 from ..files import image_key, write_folder
 from ..parts import FailedImage, Picture, Record
@@ -126,7 +127,7 @@ def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) ->
             file = f"{picture.key}.png"
             if len(file) > 200 or not PLAIN.fullmatch(picture.key) or image_key(file) != picture.key:
                 raise DataError(f"picture '{picture.key:.60}': the key is not a valid file name")
-            image = picture.load()
+            image = load_image(picture)
             image.save(folder / file)
             width, height = image.size
             saved[picture.key] = ExportedPicture(file, width, height, picture.boxes or (), picture.region_names or ())

@@ -10,8 +10,8 @@ from typing import Any
 from PIL import Image
 
 from mmgen.errors import DataError, MissingInput
-from mmgen.features.images import FRAMES
 from mmgen.features.picture_sources import folder_pictures
+from mmgen.features.pixels import FRAMES, load_image
 from mmgen.parts import Picture, Reader
 from mmgen.tensors import ResolvedExample
 
@@ -65,7 +65,7 @@ class PictureSource(Reader):
     def opened(self, value: Any, example: str) -> Image.Image:
         """The image of a value. The first picture of the data with several frames is logged. Raises DataError."""
         try:
-            image: Image.Image = self.picture(value, example).load()
+            image = load_image(self.picture(value, example))
         except (DataError, OSError) as error:
             raise DataError(f"{self.field} of '{example}': {error}") from None
         if (frames := image.info.get(FRAMES)) and not (self.remarked or isinstance(value, Picture)):

@@ -10,8 +10,11 @@ from PIL import Image
 
 from mmgen.errors import DataError
 from mmgen.features import images
-from mmgen.features.images import FRAMES, MANY_PIXELS, as_rgb, count_frames, image_size, open_image
+from mmgen.features import pixels as conversion
+from mmgen.features.images import MANY_PIXELS, image_size, open_image
 from mmgen.features.picture_sources import folder_pictures
+from mmgen.features.pixels import FRAMES, as_rgb, load_image
+from mmgen.parts import Picture
 
 RAMP = (np.arange(256) * 257).astype(np.uint16).reshape(16, 16)  # of 16 bits: every grey of 8 bits
 GREYS = np.arange(256).reshape(16, 16, 1).repeat(3, 2)
@@ -38,7 +41,7 @@ def pixels(content: bytes) -> np.ndarray:
         saved(Image.fromarray(RAMP), "TIFF"),
         saved(Image.fromarray(RAMP), "TIFF", compression="tiff_lzw"),
         saved(Image.fromarray(RAMP.astype(">u2")), "TIFF"),
-        saved(Image.fromarray(65535 - RAMP), "TIFF", tiffinfo={images.PHOTOMETRIC: 0}),  # 0 is white
+        saved(Image.fromarray(65535 - RAMP), "TIFF", tiffinfo={conversion.PHOTOMETRIC: 0}),  # 0 is white
         saved(Image.fromarray(GREYS.astype(np.uint8)), "PNG"),
         saved(Image.fromarray(GREYS[:, :, 0].astype(np.uint8)).convert("LA"), "PNG"),
     ],
@@ -49,7 +52,16 @@ def test_grey_of_16_bits_is_that_of_8(content):
 
 
 def test_grey_of_12_bits():
-    tags = [(256, 2), (257, 1), (images.BITS, 12), (259, 1), (images.PHOTOMETRIC, 1), (273, 8), (277, 1), (279, 3)]
+    tags = [
+        (256, 2),
+        (257, 1),
+        (conversion.BITS, 12),
+        (259, 1),
+        (conversion.PHOTOMETRIC, 1),
+        (273, 8),
+        (277, 1),
+        (279, 3),
+    ]
     entries = b"".join(struct.pack("<HHIHH", tag, 3, 1, value, 0) for tag, value in tags)
     file = b"II*\0" + struct.pack("<I", 12) + b"\xff\xf8\x00\0" + struct.pack("<H", len(tags)) + entries + bytes(4)
     assert pixels(file)[:, :, 0].tolist() == [[255, 128]]
@@ -137,13 +149,21 @@ def test_of_several_frames_the_first_is_read_and_they_are_counted(kind):
     assert image.info[FRAMES] == 3
     assert np.abs(np.asarray(image).astype(int) - [255, 0, 0]).max() < 9  # AVIF is lossy
     assert FRAMES not in open_image(BytesIO(saved(frames[0], kind))).info
-    second = Image.open(BytesIO(content))
+    first, second = Image.open(BytesIO(content)), Image.open(BytesIO(content))
     second.seek(1)
-    assert count_frames(second) == 3 and second.tell() == 1
+    assert as_rgb(first).info[FRAMES] == 3 and first.tell() == 0
+    assert FRAMES not in as_rgb(second).info and second.tell() == 1  # this frame was chosen
+
+
+def test_what_a_data_set_loads_may_have_any_mode():
+    clear = Image.new("RGBA", (2, 2), (9, 9, 9, 0))
+    assert load_image(Picture("a", clear.copy)).getpixel((0, 0)) == (255, 255, 255)
+    with pytest.raises(DataError, match="^a: has pixels of floating-point numbers"):
+        load_image(Picture("a", Image.new("F", (2, 2)).copy))
 
 
 def test_pages_without_number_are_not_all_counted(monkeypatch):
-    monkeypatch.setattr(images, "MOST_PAGES", 5)
+    monkeypatch.setattr(conversion, "MOST_PAGES", 5)
     pages = [Image.new("L", (1, 1))] * 9
     assert open_image(BytesIO(saved(pages[0], "TIFF", save_all=True, append_images=pages[1:]))).info[FRAMES] == 5
 
