@@ -451,13 +451,19 @@ class Predictor:
             return push(self.save(Path(folder) / "export"), name, private=private, token=token)
 
     def warm(self) -> None:
-        """Build the extractors and answer a dummy query, so that the first real query is fast."""
-        list(self.answers([Query("warm", self._dummy_values())]))
+        """Build the extractors and answer a dummy query, so that the first real query is fast. Nobody knows a dummy for
+        an input that takes files."""
+        values = self._dummy_values()
+        if "file" not in map(self.names.takes.get, self.names.required):
+            list(self.answers([Query("warm", values)]))
 
     def needed_labels(self) -> tuple[str, ...]:
-        """The labels without which a query cannot be answered (choices, but not the truth), found by trying."""
+        """The labels without which a query cannot be answered (choices, but not the truth), found by trying; all labels
+        if an input takes files."""
         values = self._dummy_values()
         labels = [name for name in self.names.labels if name in values]
+        if "file" in map(self.names.takes.get, self.names.required):
+            return tuple(labels)
         queries = [Query(name, {label: value for label, value in values.items() if label != name}) for name in labels]
         return tuple(answer.id for answer in self.answers(queries) if answer.error)
 

@@ -35,6 +35,9 @@ def sent(client, value, form: bool = False):
 
 def test_a_file_arrives_as_bytes_with_the_name_that_its_client_gives(client, listener, tmp_path):
     (tmp_path / "a.wav").write_bytes(CONTENT)
+    files.READ.clear()
+    listener.warm()
+    assert not files.READ  # it knows no file to try
     (text,) = listener.ask(sound=tmp_path / "a.wav").texts
     expected = {"text": text.text, "score": round(text.score, 4)}
     files.READ.clear()
