@@ -71,18 +71,27 @@ class PartConfig(Config):
 
 
 class EmbedderConfig(PartConfig):
-    """Turns one input (an image's regions, a caption) into states that a backbone can read."""
+    """Turns one input (an image's regions, a caption) into states that a backbone can read.
+
+    takes  what a query gives for it, and its reader gets beside the values of examples: a `parts.Picture` (see
+           `parts.Embedder.prepare`), a `parts.File`, or a text. Only an input that says so is served, since nothing
+           that a client sends may become a path
+    """
 
     kind: ClassVar[str] = "embedder"
     hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
 
-    takes_picture: ClassVar[bool] = (
-        False  # whether its reader also reads a `parts.Picture`, which a query may give; see `parts.Embedder.prepare`
-    )
+    takes: ClassVar[Literal["picture", "file", "text"] | None] = None  # "text" for one that overrides `texts`
 
     fields: tuple[str, ...] = Field(
         (), description="fields of an example that it reads; by default the field of its name"
     )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        if cls.takes is None and cls.texts is not EmbedderConfig.texts:
+            cls.takes = "text"
 
     def build(self, backbone: "parts.Backbone") -> "parts.Embedder":
         raise NotImplementedError
@@ -139,6 +148,8 @@ class FeaturesConfig(EmbedderConfig):
 
     `width`, `fingerprint` and `classes` come from the file, and a run saves them (`parts.Embedder.inferred_settings`),
     so that the embedder can be built without the file."""
+
+    takes = "picture"
 
     features: Path | None = Field(
         None,

@@ -47,6 +47,9 @@ BEGINNINGS = (  # kind, first bytes, what such a file is, what to do where anoth
     ("picture", b"\x89PNG\r\n", "a picture (PNG)", "give another file"),
     ("picture", b"\xff\xd8\xff", "a picture (JPEG)", "give another file"),
     ("picture", b"GIF8", "a picture (GIF)", "give another file"),
+    ("photo", b"\0\0\0\x0cJXL ", "a JPEG XL picture", "convert it to JPEG or PNG"),
+    ("photo", b"\xff\x0a", "a JPEG XL picture", "convert it to JPEG or PNG"),
+    ("photo", b"\0\0\0\x0cjP  ", "a JPEG 2000 picture", "convert it to JPEG or PNG"),
     ("zip", b"PK\x03\x04", "a zip archive", UNPACK),
     ("zip", b"PK\x05\x06", "an empty zip archive", DOWNLOAD),
     ("gzip", b"\x1f\x8b", "a gzip archive", UNPACK),
@@ -57,6 +60,11 @@ BEGINNINGS = (  # kind, first bytes, what such a file is, what to do where anoth
     ("archive", b"\x28\xb5\x2f\xfd", "a Zstandard archive", UNPACK),
     ("parquet", b"PAR1", "a Parquet file", "save it in the expected format"),
 )
+BRANDS = {  # of files of MPEG's container, by which pictures of phones and cameras begin
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"), "a HEIC photo"),
+    **dict.fromkeys((b"avif", b"avis"), "an AVIF picture"),
+    b"crx ": "a camera's raw file",
+}
 RUN_FILES = (  # in a run folder
     "steps",
     "backbone",
@@ -80,7 +88,7 @@ def image_key(name: str) -> str:
 
     "COCO_train2014_000000314392.jpg" and "000000314392.jpg" -> "314392"; "my photo.jpg" -> "my photo".
     """
-    stem = re.sub(r"\.(jpe?g|png|gif|bmp|webp|tiff?|npz|npy)$", "", Path(name).name, flags=re.IGNORECASE)
+    stem = re.sub(r"\.(jpe?g|png|gif|bmp|webp|avif|tiff?|npz|npy)$", "", Path(name).name, flags=re.IGNORECASE)
     number = re.fullmatch(r"(?:COCO_\w+?_)?(\d{12})", stem)
     return str(int(number[1])) if number else stem
 
@@ -273,6 +281,8 @@ def foreign(content: Path | bytes | bytearray, *expected: str) -> str:
     else:
         if start[257:262] == b"ustar":
             kind, what, advice = "tar", "a tar archive", UNPACK
+        elif start[4:8] == b"ftyp" and (what := BRANDS.get(start[8:12], "")):
+            kind, advice = "photo", "convert it to JPEG or PNG"
         elif start[8:10] == b'{"' and 0 < int.from_bytes(start[:8], "little") < MOST_BYTES:
             kind, what, advice = "safetensors", "a safetensors file", "name it .safetensors"
         else:

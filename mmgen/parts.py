@@ -9,14 +9,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from .cards import Card
-from .errors import DataError, UnavailableError
+from .errors import DataError, UnavailableError, regular
 from .progress import Progress
 from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
 from .tokens import TextEncoder
@@ -94,7 +95,7 @@ class Embedder(Part, abc.ABC):
     reader: Reader
 
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
-        """Called once after `build` if the config says `takes_picture`. `pictures`: the raw images of the data by key,
+        """Called once after `build` if the config `takes` pictures. `pictures`: the raw images of the data by key,
         which are looked for at the first use; raises DataError then if the data have none. By default it does
         nothing."""
         return
@@ -226,10 +227,26 @@ class Picture:
     """A raw image for a feature store. Only `load` opens its file; it is called in any thread, one at a time."""
 
     key: str
-    load: Any  # () -> PIL.Image.Image, RGB
+    load: Any  # () -> PIL.Image.Image; `features.pixels.load_image` gives it as RGB
     boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
     region_names: Sequence[str] | None = None  # R texts, if known
     classes: Classes | None = None  # of the R boxes, where known
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a query gives to an input whose config `takes` files.
+
+    name     for errors; it may be a client's, and is not to be opened
+    content  its bytes, or its path
+    """
+
+    name: str
+    content: bytes | Path = field(repr=False)
+
+    def open(self) -> BinaryIO:
+        """The opened file. Raises OSError."""
+        return BytesIO(self.content) if isinstance(self.content, bytes) else regular(self.content).open("rb")
 
 
 @dataclass(frozen=True)

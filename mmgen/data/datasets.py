@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Protocol
 
-from ..configs import DatasetConfig, FeaturesConfig
+from ..configs import DatasetConfig
 from ..errors import DataError
 from ..parts import Dataset, Picture, Stream
 from ..recipe.tables import Recipe
@@ -189,7 +189,7 @@ class Datasets:
             scored = [(recipe.scored_data(name) or recipe.data, step.inputs)] if step.evaluate else []
             for config, inputs in [*sources, *scored]:
                 configs = [recipe.inputs[input_name] for input_name in inputs]
-                if any(isinstance(config_, FeaturesConfig) or config_.takes_picture for config_ in configs):
+                if any(config_.takes == "picture" for config_ in configs):
                     read.append(config)
         return read or [recipe.data]
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+
+from PIL import Image
 
 from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
+from .pixels import FRAMES, load_image
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two checks whether another process still writes the store
@@ -60,6 +64,7 @@ def extract(
     writes the store, instead of raising DataError.
     """
     progress, broken, written = progress or Progress(), [], 0
+    several: list[tuple[str, int]] = []  # keys of images with several frames, and how many
     with StoreWriter(path, extractor.fingerprint, dtype, _wait_function(path, progress) if wait else None) as writer:
         stored_keys = frozenset(writer.keys)
         total = extractor.count(source)
@@ -67,7 +72,7 @@ def extract(
             label, total, "images", done=len(stored_keys) if total is None else min(len(stored_keys), total)
         ) as advance:
             try:
-                for outcome in extractor.records(source, stored_keys):
+                for outcome in extractor.records(_noting_frames(source, several), stored_keys):
                     if isinstance(outcome, FailedImage):
                         reason: str | None = outcome.reason
                     else:
@@ -95,12 +100,30 @@ def extract(
                 else f"{source if isinstance(source, Path) else 'the source'} contains no images"
             )
             raise NoFeatures(f"{path}: not created, because no image could be processed; {reason}", tuple(broken))
+        if several:
+            (key, frames), more = several[0], len(several) - 1
+            also = f", as of {more:,} more images with several frames" if more else ""
+            progress.say(f"{label}: {shown(key)}: {frames:,} frames; the first was read{also}")
         if writer.waiting:
             with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
                 writer.finish(lambda: advance(1))
         else:
             writer.finish()
         return Summary(path, written, len(stored_keys), tuple(broken), writer.duplicates, writer.clipped)
+
+
+def _noting_frames(source: Iterable[Picture] | Path, several: list[tuple[str, int]]) -> Iterable[Picture] | Path:
+    """The same pictures; those with several frames are added to the list when they are loaded."""
+
+    def load(raw: Picture) -> Image.Image:
+        image = load_image(raw)
+        if frames := image.info.get(FRAMES):
+            several.append((raw.key, frames))
+        return image
+
+    if isinstance(source, Path):
+        return source
+    return (replace(raw, load=partial(load, raw)) for raw in source)
 
 
 def _wait_function(path: Path, progress: Progress) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Untrusted image files: list those of a folder, by key; open one as RGB, turned upright; its size from the header."""
+"""Untrusted image files: list those of a folder, by key; open one as RGB."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from ..errors import DataError, regular
 from ..files import foreign, image_key
+from .pixels import UnknownPixels, as_rgb
 
-SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+AVIF = find_spec("PIL._avif") is not None  # whether this Pillow was built with it
+SUFFIXES = (*((".avif",) if AVIF else ()), ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = (
     "BMP",
     "GIF",
@@ -24,21 +27,13 @@ FORMATS = (
     "PNG",
     "TIFF",
     "WEBP",
-)  # of more formats, one starts Ghostscript
-NOT_READ = (
-    ".arw",
-    ".avif",
-    ".cr2",
-    ".cr3",
-    ".dng",
-    ".heic",
-    ".heif",
-    ".jp2",
-    ".jxl",
-    ".nef",
-)  # photos in formats that are not supported
+    *(("AVIF",) if AVIF else ()),
+)  # one of the rest runs Ghostscript
+RAW = (".arw", ".cr2", ".cr3", ".dng", ".nef")  # of cameras
+NOT_READ = (*RAW, *(() if AVIF else (".avif",)), ".heic", ".heif", ".jp2", ".jxl")  # photos that are not supported
 LISTED = 100_000  # names of files in memory at a time
 MANY_PIXELS = (1 << 20, 1 << 20)  # the size that is reported for an image with too many pixels to be opened
+SUBFILE, DNG = 254, 50706  # tags of TIFF
 log = logging.getLogger("mmgen")
 
 
@@ -91,23 +86,22 @@ def duplicate_key(folder: Path, key: str, path: Path) -> DataError:
 
 
 def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
-    """Load an image as RGB, turned upright by its EXIF orientation. The suffix of the file does not matter. `name`: the
-    name of an open file, for errors. Raises DataError for a file in none of FORMATS, a truncated file, a pipe, or an
-    image with so many pixels that it would fill the memory."""
+    """Load an image as RGB (see `pixels.as_rgb`), of several frames the first. The suffix of the file does not matter.
+    `name`: the name of an open file, for errors. Raises DataError for a file in none of
+    FORMATS, a truncated file, a pipe, an image with so many pixels that it would fill the memory, or pixels whose range
+    is not known."""
     path = name or source
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(regular(source) if isinstance(source, Path) else source, formats=FORMATS) as image:
-                return upright(image)
+        with _opened(source) as image:
+            if image.format == "TIFF":
+                named_raw = isinstance(source, Path) and source.suffix.lower() in RAW
+                if named_raw or DNG in image.tag_v2 or image.tag_v2.get(SUBFILE) == 1:
+                    raise UnknownPixels("is a camera's raw file, with a preview; convert it to JPEG or PNG")
+            return as_rgb(image)
     except UnidentifiedImageError:
-        if what := foreign(source if isinstance(source, Path) else _first_bytes(source), "picture"):
-            raise DataError(f"{path}: {what}") from None
-        raise DataError(
-            f"{path}: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these "
-            "formats"
-        ) from None
+        raise DataError(f"{path}: {_not_an_image(source)}") from None
+    except UnknownPixels as error:
+        raise DataError(f"{path}: {error}") from None
     except Exception as error:  # on damaged files, decoders raise nearly anything
         raise DataError(
             f"{path}: not a readable image: "
@@ -115,22 +109,36 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
         ) from None
 
 
+@contextlib.contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[Any]:
+    """Pillow's image of a file, not yet decoded. Raises many kinds of errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(regular(source) if isinstance(source, Path) else source, formats=FORMATS) as image:
+            yield image
+
+
+def _not_an_image(source: Path | BinaryIO) -> str:
+    """Why a file is not an image, and what to do."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return _not_an_image(file)
+    source.seek(0)
+    if not (start := source.read(512)):
+        return "not a readable image: the file is empty (0 bytes); get it again"
+    return foreign(start, "picture") or (
+        f"not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these formats"
+    )
+
+
 def image_size(source: BinaryIO) -> tuple[int, int] | None:
     """Width and height of an open image file by its header, without decoding it; None if it cannot be read."""
     try:
-        with Image.open(source, formats=FORMATS) as image:
-            return image.size
-    except Image.DecompressionBombError:
+        with _opened(source) as image:
+            size: tuple[int, int] = image.size
+            return size
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return MANY_PIXELS
     except Exception:  # on damaged files, decoders raise nearly anything
         return None
-
-
-def _first_bytes(file: BinaryIO) -> bytes:
-    file.seek(0)
-    return file.read(512)
-
-
-def upright(image: Image.Image) -> Image.Image:
-    """An opened image as RGB, turned upright by its EXIF orientation."""
-    return ImageOps.exif_transpose(image).convert("RGB")

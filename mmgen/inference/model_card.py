@@ -16,6 +16,7 @@ from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.predict import predict
+from ..features.pixels import load_image
 from ..parts import Dataset
 from ..progress import Progress, number, table
 from ..recipe.tables import Step, parts_in
@@ -190,7 +191,7 @@ def _show_examples(predictor: Predictor, evaluation: Evaluation, folder: Path) -
         files: list[str] = []
         for picture in pictures.get(example.id, ()) if predictor.names.pictures else ():
             name = f"{EXAMPLES}/{len(shown) + 1}-{len(files) + 1}.jpg"
-            image = picture.load().convert("RGB")
+            image = load_image(picture)
             image.thumbnail((SIDE, SIDE))
             (folder / EXAMPLES).mkdir(exist_ok=True)
             image.save(folder / name, quality=85)

@@ -36,7 +36,7 @@ from .answers import Answer
 from .query import Query, from_json, is_many, queries_of
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
-from .query_pictures import as_picture
+from .query_pictures import as_file, as_picture, frames_remarks
 
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
 
@@ -141,7 +141,8 @@ class Predictor:
                     generator by name, which override the recipe's: steps=4, temperature=0.7
 
         A picture is a path, a key of the run's features, bytes, a file opened for reading, a PIL image, an array
-        (H, W, 3) of uint8, or features (`mmgen.parts.Record`). Several pictures for one input are `All((a, b))`.
+        (`mmgen.features.pixels.from_array`), or features (`mmgen.parts.Record`). Several pictures for one input are
+        `All((a, b))`.
 
         Raises DataError for a query that cannot be read; in a list, such a query gets an `Answer.error` instead. Raises
         RunError for a step that does not write texts, and UnavailableError if the extractor of the training features is
@@ -250,6 +251,7 @@ class Predictor:
             for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
         ]
         query_remarks += [remark for row in read.rows for remark in self.features.remarks(row.example)]
+        query_remarks += frames_remarks(shown)
         choices = tuple(
             value
             for row in (read.rows if self.kind == "choice" else ())  # each choice is a row
@@ -302,7 +304,7 @@ class Predictor:
         values = [
             (name, field, value)
             for name, fields in (bound.inputs if bound else {}).items()
-            if name not in self.names.pictures
+            if self.names.takes[name] not in ("picture", "file")
             for field, value in fields.items()
             if not isinstance(value, str)
         ]
@@ -332,20 +334,23 @@ class Predictor:
         return ResolvedExample(query.id, inputs, labels=labels, overrides=overrides)
 
     def _value_for_reader(self, name: str, field: str, value: Any, query: Query, shown: list[Picture]) -> Any:
-        """The value of a field for the reader of an input. Raises DataError."""
+        """The value of a field for the reader of an input. Raises DataError, for a string of a stranger above all where
+        a picture or a file is expected."""
         if name in self.features:
             return self.features.of(name, value, query, shown)
-        if not self.names.inputs[name].takes_picture:
+        if (takes := self.names.inputs[name].takes) not in ("picture", "file"):
             return self._parse_json(field, value)
         if isinstance(value, All | list | tuple):
             elements = value.values if isinstance(value, All) else value
             return All(tuple(self._value_for_reader(name, field, element, query, shown) for element in elements))
         try:
-            picture = as_picture(value, query.id, query.folder)
+            read = (as_picture if takes == "picture" else as_file)(value, query.id, query.folder)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
-        shown += [picture] if picture is not None else []
-        return picture or value
+        if read is None and query.folder is None:
+            raise DataError(f"{name}: expected a {takes}, but got {str(value)[:40]!r}")
+        shown += [read] if isinstance(read, Picture) else []
+        return value if read is None else read
 
     def _add_optional(self, name: str, value: Any, inputs: dict[str, Any], labels: dict[str, Any]) -> None:
         """Add an optional field to the inputs, or, if each row has its own value, to the labels. Raises ValueError."""
@@ -435,13 +440,19 @@ class Predictor:
             return push(self.save(Path(folder) / "export"), name, private=private, token=token)
 
     def warm(self) -> None:
-        """Build the extractors and answer a dummy query, so that the first real query is fast."""
-        list(self.answers([Query("warm", self._dummy_values())]))
+        """Build the extractors and answer a dummy query, so that the first real query is fast. Nobody knows a dummy for
+        an input that takes files."""
+        values = self._dummy_values()
+        if "file" not in map(self.names.takes.get, self.names.required):
+            list(self.answers([Query("warm", values)]))
 
     def needed_labels(self) -> tuple[str, ...]:
-        """The labels without which a query cannot be answered (choices, but not the truth), found by trying."""
+        """The labels without which a query cannot be answered (choices, but not the truth), found by trying; all labels
+        if an input takes files."""
         values = self._dummy_values()
         labels = [name for name in self.names.labels if name in values]
+        if "file" in map(self.names.takes.get, self.names.required):
+            return tuple(labels)
         queries = [Query(name, {label: value for label, value in values.items() if label != name}) for name in labels]
         return tuple(answer.id for answer in self.answers(queries) if answer.error)
 

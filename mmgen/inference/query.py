@@ -35,7 +35,7 @@ class Query:
              of stored features: a picture in any form (`mmgen.inference.query_pictures.as_picture`), a key of the run's
              features, or features; a list or `All` of these for several pictures together
     picture  the value for the only input of the step that takes pictures
-    folder   the base of relative paths of pictures
+    folder   the base of relative paths of pictures and files; None: a stranger asks, and no string is a path or a key
     place    file and line of the query, for errors
     problem  why that line cannot be read; empty if it can be read
     """
@@ -43,7 +43,7 @@ class Query:
     id: str
     inputs: Mapping[str, Any] = field(default_factory=dict)
     picture: Any = None
-    folder: Path = Path()
+    folder: Path | None = Path()
     place: str = ""
     problem: str = ""
 
@@ -64,7 +64,7 @@ class Query:
                     )
                 if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
                     continue
-                if not is_file(self.folder / text):
+                if self.folder is None or not is_file(self.folder / text):
                     raise DataError(f"{self.where}: {name!r:.60} contains a lone surrogate ({text!r:.60}); remove it")
 
 
@@ -181,7 +181,7 @@ def refuse_overwriting(out: Path | None, sources: Sequence[Path] = (), queries: 
     """Raises RunError if --out would overwrite a source, or a picture that a query names; otherwise as
     `files.refuse_overwriting`."""
     values = (
-        query.folder / value
+        (query.folder or Path()) / value
         for query in queries
         for field_value in (query.picture, *query.inputs.values())
         for value in (field_value if isinstance(field_value, list) else [field_value])

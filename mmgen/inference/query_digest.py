@@ -92,15 +92,14 @@ def _as_json(value: Any) -> Any:
 
 
 def _picture_fields(predictor: Predictor) -> Sequence[str]:
-    """The names under which queries give pictures: of inputs, and of fields that the inputs read."""
-    names = predictor.names
-    return sorted({*names.pictures, *(field for name in names.pictures for field in names.inputs[name].fields)})
+    """The names under which queries give pictures and files: of inputs, and of fields that the inputs read."""
+    return sorted(name for name, takes in predictor.names.takes.items() if takes in ("picture", "file"))
 
 
 def _paths_of(query: Query, fields: Sequence[str]) -> list[Path]:
-    """The paths that may be pictures of a query."""
+    """The paths that may be pictures or files of a query."""
     values = [query.picture, *(query.inputs.get(field) for field in fields)]
-    return [query.folder / text for value in values for text in _strings_in(value)]
+    return [(query.folder or Path()) / text for value in values for text in _strings_in(value)]
 
 
 def _strings_in(value: Any) -> Iterator[str | Path]:

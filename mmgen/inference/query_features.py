@@ -46,7 +46,7 @@ class QueryFeatures:
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
         self._ranges: dict[str, FeatureRange | None] = {}
-        self._extracted: dict[tuple[str, int], Record] = {}  # by the input and the identity of the value
+        self._extracted: dict[tuple[str, int], tuple[Picture, Record]] = {}  # by input and identity of the value
         self._lock = threading.Lock()
         self._extracting = threading.Lock()  # held by an extractor that is not thread-safe
 
@@ -66,20 +66,20 @@ class QueryFeatures:
         """Extract the features of the pictures among these values (input, value, query) together, if they are bytes;
         `of` uses them until the end of the block. Pictures for which this fails are left to `of`, which reports the
         reason."""
-        ready: dict[tuple[str, int], Record] = {}
+        ready: dict[tuple[str, int], tuple[Picture, Record]] = {}
         for name in self.embedders:
-            pictures = []
+            pictures: dict[str, Picture] = {}
             for value, query in [(value, query) for input_name, value, query in values if input_name == name]:
                 content = value.get("picture") if isinstance(value, Mapping) else value
                 with contextlib.suppress(ValueError, TypeError, DataError):
                     if isinstance(content, bytes) and (picture := as_picture(value, query.id)):
-                        pictures.append(replace(picture, key=str(id(value))))
+                        pictures[str(id(value))] = replace(picture, key=str(id(value)))
             if len(pictures) < 2:
                 continue
             with contextlib.suppress(Exception):  # `of` meets the error again, for the picture that it is about
-                for record in self._extract_records(name, pictures):
+                for record in self._extract_records(name, [*pictures.values()]):
                     if isinstance(record, Record):
-                        ready[name, int(record.key)] = record
+                        ready[name, int(record.key)] = pictures[record.key], record
         self._extracted |= ready
         try:
             yield
@@ -89,11 +89,12 @@ class QueryFeatures:
 
     def _resolve_one(self, name: str, value: object, query: Query, shown: list[Picture]) -> Record | str:
         try:
-            picture = as_picture(value, query.id, query.folder)
+            ready, record = self._extracted.get((name, id(value)), (None, None))
+            picture = replace(ready, key=query.id) if ready else as_picture(value, query.id, query.folder)
             if picture is not None:
                 shown.append(picture)
                 self._check_boxes(name, picture, query)
-                return self._extract(name, picture, self._extracted.get((name, id(value))))
+                return self._extract(name, picture, record)
             record = as_record(value, query.id)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
@@ -102,7 +103,7 @@ class QueryFeatures:
             if record.boxes is None and reader.boxes:
                 raise DataError(f'{name}: the model needs boxes; add "boxes", with one box per row of features')
             return record
-        if not isinstance(value, str):
+        if not isinstance(value, str) or query.folder is None:
             raise DataError(f"{name}: expected a picture, a key or features, but got {str(value)[:40]}")
         if reader.path is None or not reader.path.exists() or value not in reader.store:
             if "://" in value:

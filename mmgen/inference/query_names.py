@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..configs import FeaturesConfig, ObjectiveConfig
+from ..configs import ObjectiveConfig
 from ..errors import DataError, RunError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
 from .query import Query
@@ -44,6 +44,7 @@ class StepNames:
     required  the inputs that a query must give; the objective that predicts fills the other inputs
     labels    the labels that a query may give (the choices, the phrase)
     optional  optional field -> config of the input that reads the field
+    takes     name of an input, or of a field that it reads -> what a query gives (`EmbedderConfig.takes`)
     known     all names that a query to the run may use
     filled    fields with one value per row of the objective; a query gives a list
     advice    how the user gives a missing value, for messages; with {name}
@@ -61,8 +62,9 @@ class StepNames:
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.labels = tuple(name for name in _query_labels(recipe, step) if name not in fields)
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
-        inputs = self.inputs.items()
-        self.pictures = [name for name, config in inputs if isinstance(config, FeaturesConfig) or config.takes_picture]
+        self.pictures = [name for name, config in self.inputs.items() if config.takes == "picture"]
+        texts_first = sorted(self.inputs.items(), key=lambda item: item[1].takes not in (None, "text"))
+        self.takes = {key: config.takes for name, config in texts_first for key in (name, *config.fields)}
         labels = [label for name in recipe.steps for label in _query_labels(recipe, name) if label not in fields]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
         self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))

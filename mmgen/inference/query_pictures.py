@@ -1,9 +1,10 @@
-"""Values of queries as pictures, boxes or features, in all accepted forms, with the checks of a feature store."""
+"""Values of queries as pictures, files, boxes or features, in all accepted forms, with a feature store's checks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -12,71 +13,110 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from ..features.images import open_image, upright
+from ..features.images import open_image
 from ..features.picture_sources import picture
-from ..parts import Picture, Record
+from ..features.pixels import FRAMES, UnknownPixels, as_rgb, from_array, load_image
+from ..parts import File, Picture, Record
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
 LARGEST = 1e15  # of a feature; squares of larger values overflow
 BOXES = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
 
 
-def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
+def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture | None:
     """A value as a picture; None for any other value, such as a key or features.
 
-    value   a path, the bytes of an image file, a file opened for reading, a PIL image, an array (H, W, 3) of uint8, a
-            `Picture`, or a dict {"picture": any of these, "boxes", "region_names"}
+    value   a path, the bytes of an image file, a file opened for reading, a PIL image, an array
+            (`mmgen.features.pixels.from_array`), a `Picture`, or a dict {"picture": any of these, "boxes",
+            "region_names"}
     name    the key of a picture without a path
-    folder  the base of relative paths
+    folder  the base of relative paths; None: no string is a path
 
     Raises ValueError and DataError for an invalid or unreadable picture."""
     if isinstance(value, Picture):
-        return _check_picture(value)
+        return _check_picture(replace(value, load=Opening(partial(load_image, value))))
     if isinstance(value, str | Path):
-        return picture(folder / value) if is_file(folder / value) else None
+        if (path := _path_of(value, folder)) is None:
+            return None
+        return replace(named := picture(path), load=Opening(named.load))
     if isinstance(value, Mapping):
         return _from_mapping(value, name, folder) if "picture" in value else None
-    if isinstance(value, bytes | bytearray | memoryview):
-        return Picture(name, partial(_open_bytes, bytes(value), name))
     if isinstance(value, np.ndarray):
-        if value.ndim != 3 or value.shape[2] != 3 or value.dtype != np.uint8:
-            raise ValueError(f"the array of a picture must be (H, W, 3) of uint8, not {value.shape} of {value.dtype}")
-        _check_size(value.shape[1], value.shape[0])
-        return Picture(name, partial(Image.fromarray, value))
+        return Picture(name, Opening(from_array(value).copy))
     if isinstance(value, Image.Image):
-        _check_size(*value.size)
+        if 0 in value.size:
+            raise ValueError(f"the picture has no pixels: it is {value.width} wide and {value.height} high")
         try:
-            image = upright(value)  # now: the file behind the image may be closed later
+            image = as_rgb(value)  # now: the file behind the image may be closed later
+        except UnknownPixels as error:
+            raise ValueError(f"the picture {error}") from None
         except OSError:
             raise ValueError("the picture's file is cut short or damaged; get it again") from None
-        return Picture(name, partial(_return_image, image))
-    if hasattr(value, "read"):
-        try:
-            content = value.read()
-        except OSError:
-            raise ValueError("the picture's file cannot be read; open(path, 'rb') for reading") from None
-        if not isinstance(content, bytes):
-            raise ValueError("open the picture's file in binary mode: open(path, 'rb')")
-        if not content:
-            raise ValueError("the picture's file has no more bytes; call seek(0) if the file was read before")
-        return Picture(name, partial(_open_bytes, content, name))
+        return Picture(name, Opening(image.copy))
+    if (content := _bytes_of(value, "picture's file")) is not None:
+        return Picture(name, Opening(partial(_open_bytes, content, name)))
     return None
 
 
-def _check_size(width: int, height: int) -> None:
-    if not width or not height:
-        raise ValueError(f"the picture has no pixels: it is {width} wide and {height} high")
+@dataclass
+class Opening:
+    """Opens the picture of a query, and then knows how many frames its file has."""
+
+    load: Callable[[], Image.Image]
+    frames: int = 1
+
+    def __call__(self) -> Image.Image:
+        image = self.load()
+        self.frames = image.info.get(FRAMES, 1)
+        return image
 
 
-def _return_image(image: Image.Image) -> Image.Image:
-    return image
+def frames_remarks(pictures: Sequence[Picture]) -> Iterator[str]:
+    """A remark for every picture of a query that has been opened, and has several frames."""
+    for number, opened in enumerate(pictures, 1):
+        if (frames := getattr(opened.load, "frames", 1)) > 1:
+            which = "the picture" if len(pictures) == 1 else f"picture {number}"
+            yield f"{which} has {frames:,} frames; the first was read"
+
+
+def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
+    """A value as a file: a path, bytes, a file opened for reading, or a `File`; None for any other value, such as a
+    key. `name`: of a file without a path. `folder`: as in `as_picture`. Raises ValueError for an unreadable file."""
+    if isinstance(value, File):
+        return value
+    if isinstance(value, str | Path):
+        return None if (path := _path_of(value, folder)) is None else File(str(path), path)
+    content = _bytes_of(value, "file")
+    return None if content is None else File(name, content)
+
+
+def _path_of(value: str | Path, folder: Path | None) -> Path | None:
+    """The path of an existing file; None for any other string, and without a folder."""
+    return folder / value if folder is not None and is_file(folder / value) else None
+
+
+def _bytes_of(value: Any, what: str) -> bytes | None:
+    """The bytes of a value that has some. Raises ValueError for an opened file that cannot be read."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if not hasattr(value, "read"):
+        return None
+    try:
+        content = value.read()
+    except OSError:
+        raise ValueError(f"the {what} cannot be read; open(path, 'rb') for reading") from None
+    if not isinstance(content, bytes):
+        raise ValueError(f"open the {what} in binary mode: open(path, 'rb')")
+    if not content:
+        raise ValueError(f"the {what} has no more bytes; call seek(0) if the file was read before")
+    return content
 
 
 def _open_bytes(content: bytes, name: str) -> Image.Image:
     return open_image(BytesIO(content), name)
 
 
-def _from_mapping(value: Mapping[str, Any], name: str, folder: Path) -> Picture:
+def _from_mapping(value: Mapping[str, Any], name: str, folder: Path | None) -> Picture:
     """A picture with boxes, from a JSON object."""
     if unknown := [key for key in value if key not in ("picture", "boxes", "region_names")]:
         raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes" and "region_names"')
@@ -87,7 +127,9 @@ def _from_mapping(value: Mapping[str, Any], name: str, folder: Path) -> Picture:
     image = as_picture(value["picture"], name, folder)
     if image is None:
         raise ValueError(f"{value['picture']}: no such file")
-    return _check_picture(Picture(image.key, image.load, value.get("boxes"), value.get("region_names")))
+    return _check_picture(
+        replace(image, boxes=value.get("boxes"), region_names=value.get("region_names"), classes=None)
+    )
 
 
 def as_record(value: Any, name: str) -> Record | None:
@@ -122,7 +164,7 @@ def _check_picture(image: Picture) -> Picture:
         return image
     boxes = _check_boxes(image.boxes)
     region_names = None if image.region_names is None else _check_names(image.region_names, len(boxes))
-    return Picture(image.key, image.load, boxes.tolist(), region_names)
+    return replace(image, boxes=boxes.tolist(), region_names=region_names, classes=None)
 
 
 def _check_boxes(value: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..data.datasets import pictures_of
 from ..errors import MmgenError
+from ..features.pixels import load_image
 from ..parts import Dataset, Picture
 from ..tensors import Example
 
@@ -54,7 +55,7 @@ def _pictures_of(example: Example, pictures: Mapping[str, Picture]) -> list[Pict
 
 def thumbnail(picture: Picture, side: int = SIDE) -> Shot:
     """A picture as a small JPEG in a data URI."""
-    image = picture.load().convert("RGB")
+    image = load_image(picture)
     image.thumbnail((side, side))
     out = io.BytesIO()
     image.save(out, "JPEG", quality=QUALITY, optimize=True)

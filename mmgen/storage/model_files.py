@@ -45,7 +45,7 @@ def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[
     """Give the inputs that read pictures those of the data sets, which a function may build when they are used."""
     pictures = PicturesByKey(datasets if callable(datasets) else lambda: datasets)
     for name, embedder in model.embedders.items():
-        if recipe.inputs[name].takes_picture:
+        if recipe.inputs[name].takes == "picture":
             with part_calls(Qualified(f"input '{name}'", "embedder", embedder), "prepare"):
                 embedder.prepare(pictures)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from PIL import Image
+
 from ..configs import DatasetConfig
 from ..data.part_checks import Examples
 from ..errors import DataError
@@ -107,8 +109,7 @@ class DatasetSuite(Suite[DatasetConfig]):
         unread = set(keys) - read
         assert not unread, f"no example has the picture {_first_keys(unread)} among its inputs"
         for picture in islice(dataset.pictures(), 3):
-            is_rgb = getattr(picture.load(), "mode", None) == "RGB"
-            assert is_rgb, f"picture '{picture.key}' is not an RGB image of PIL"
+            assert isinstance(picture.load(), Image.Image), f"picture '{picture.key}' is not an image of PIL"
             for box in picture.boxes or ():
                 inside = len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
                 assert inside, (

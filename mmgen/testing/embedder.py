@@ -43,14 +43,14 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         )
 
     def pictures(self) -> Mapping[str, Picture]:
-        """The pictures of the examples by key, for an embedder whose config says `takes_picture`."""
+        """The pictures of the examples by key, for an embedder whose config `takes` pictures."""
         return {}
 
     def embedder(self, backbone: Backbone | None = None) -> Embedder:
         """A new embedder for a backbone, in eval mode."""
         config = self.reading()
         embedder = self.seeded(config.build, backbone or self.built()).eval()
-        if config.takes_picture:
+        if config.takes == "picture":
             embedder.prepare(self.pictures())
         return embedder
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
 from mmgen.errors import DataError
+from mmgen.features.pixels import load_image
 from mmgen.parts import Metric, Picture
 from mmgen.tensors import Example, Generation, Scores
 
@@ -48,7 +49,7 @@ class ClipScoreMetric(Metric):
         model, values = self.model.to(self.device), list[float]()
         for first in range(0, len(examples), self.config.batch_size):
             batch = slice(first, first + self.config.batch_size)
-            images = [picture_of(example, pictures, "clip_score").load() for example in examples[batch]]
+            images = [load_image(picture_of(example, pictures, "clip_score")) for example in examples[batch]]
             texts = [self.config.prompt + generation.text for generation in generations[batch]]
             pixels = self.processor(images=images, return_tensors="pt").to(self.device)
             longest = model.config.text_config.max_position_embeddings

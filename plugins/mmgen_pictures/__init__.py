@@ -24,7 +24,7 @@ TILES = 6  # rows and columns of tiles that have tokens
 class PictureInput(mmgen.EmbedderConfig):
     """Base of inputs that read pictures."""
 
-    takes_picture: ClassVar[bool] = True
+    takes = "picture"
 
     images: Path | None = Field(None, description="folder of images, instead of the pictures of the data set")
     mirror: bool = Field(

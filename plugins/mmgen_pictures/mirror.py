@@ -10,6 +10,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from mmgen.errors import DataError
+from mmgen.features.pixels import load_image
 from mmgen.parts import Picture
 from mmgen.tensors import All, ResolvedExample
 
@@ -29,7 +30,7 @@ def mirror(picture: Picture) -> Picture:
     """The picture with left and right exchanged, its boxes included."""
 
     def load() -> Image.Image:
-        return ImageOps.mirror(picture.load())
+        return ImageOps.mirror(load_image(picture))
 
     boxes = picture.boxes
     mirrored = None if boxes is None else [(1 - x1, y0, 1 - x0, y1) for x0, y0, x1, y1 in boxes]

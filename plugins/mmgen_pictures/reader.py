@@ -69,12 +69,9 @@ class PictureReader(PictureSource):
 
     def see(self, value: Any, example: str) -> Seen:
         """The picture of a value, opened. `example`: its id, for errors. Raises DataError."""
-        picture, boxes = self.picture(value, example), self.regions_of(value, example).boxes
+        boxes = self.regions_of(value, example).boxes
         assert boxes is not None  # a pooling gives boxes
-        try:
-            pixels = fit_picture(picture.load(), self.size, self.fit)
-        except (DataError, OSError) as error:
-            raise DataError(f"{self.field} of '{example}': {error}") from None
+        pixels = fit_picture(self.opened(value, example), self.size, self.fit)
         return Seen(self.identity(value), pixels, boxes[: self.most])
 
     def regions_of(self, value: Any, example: str = "") -> Record:

@@ -54,13 +54,8 @@ class TokenReader(PictureSource):
 
     def tiled(self, value: Any, example: str) -> Tiled:
         """The picture of a value, opened and cut. `example`: its id, for errors. Raises DataError."""
-        picture = self.picture(value, example)
-        try:
-            image = picture.load()
-        except (DataError, OSError) as error:
-            raise DataError(f"{self.field} of '{example}': {error}") from None
         done = self.processor(
-            images=[[image]],
+            images=[[self.opened(value, example)]],
             return_tensors="pt",
             return_row_col_info=True,
             do_rescale=False,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mmgen.attention_maps import HeadReduction, WordAttention, all_layers, one_layer, word_attention
 from mmgen.errors import DataError, UnavailableError
+from mmgen.features.pixels import load_image
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import ResolvedExample
@@ -152,7 +153,7 @@ def _find_image(subject: ProbeInput, example: ResolvedExample) -> Any:
     """The example's picture as a PIL image, or None."""
     keys = (value for value in example.inputs.values() if isinstance(value, str) and value in subject.pictures)
     key = next(keys, None)
-    return subject.pictures[key].load().convert("RGB") if key is not None else None
+    return load_image(subject.pictures[key]) if key is not None else None
 
 
 def _shares_table(readings: Mapping[str, Mapping[str, WordAttention]]) -> list[list[Any]]:

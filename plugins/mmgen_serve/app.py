@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from mmgen.attention_maps import WordAttention
+from mmgen.errors import PluginError
 from mmgen.inference.predictor import Predictor
 
 from .chat import Chat, completion, events, to_ask, without_neutral
@@ -52,6 +53,12 @@ class Service:
         self.metrics, self.started = Metrics(), int(time.time())
         self.engine = Engine(predictor, limits, window, batch, readers, on_batch=self.metrics.count_batch)
         predictor.names.advice = ADVICE
+        for name, config in predictor.names.inputs.items():
+            if config.takes is None:  # its reader might take a client's text for a path
+                raise PluginError(
+                    f"input '{name}': type '{config.type}' does not say what it takes, so it cannot be served; its "
+                    'plugin must set takes = "text", "picture" or "file" in the config'
+                )
         self.labels = () if predictor.kind == "text" else predictor.needed_labels()
 
     async def ask(self, request: Request) -> Response:
@@ -88,9 +95,7 @@ class Service:
         about = {
             "step": self.predictor.step,
             "gives": self.predictor.kind,
-            "inputs": {
-                name: "picture" if name in names.pictures else "text" for name in names.inputs if name in names.required
-            },
+            "inputs": {name: names.takes[name] for name in names.inputs if name in names.required},
             "decoding": self.predictor.recipe.decoding.model_dump() if self.predictor.kind == "text" else None,
         }
         model = {"id": self.model, "object": "model", "created": self.started, "owned_by": "mmgen", "mmgen": about}

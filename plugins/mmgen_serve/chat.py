@@ -20,7 +20,7 @@ from mmgen.settings import Config
 from .engine import Reply
 from .limits import Limits
 from .refusals import Refusal
-from .requests import LARGEST_SEED, Ask, decode_picture
+from .requests import LARGEST_SEED, Ask, decode
 
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {  # fields that clients send, and the values with which they change nothing
     "frequency_penalty": (0, None),
@@ -88,7 +88,7 @@ def to_ask(chat: Chat, predictor: Predictor, limits: Limits) -> Ask:
         raise Refusal(400, f"messages: {len(pictures)} pictures; the limit is {limits.pictures}", "messages")
     inputs = dict(chat.inputs)
     names = predictor.names
-    readers = [name for name in names.required if name not in names.pictures and name not in inputs]
+    readers = [name for name in names.required if names.takes[name] == "text" and name not in inputs]
     if text := "\n".join(texts).strip():
         if len(readers) != 1:
             which = f"'inputs' names them: {', '.join(readers)}" if readers else "leave the text out"
@@ -112,7 +112,7 @@ def _texts_and_pictures(content: str | list[dict[str, Any]]) -> tuple[list[str],
             texts.append(part["text"])
         elif part.get("type") == "image_url" and isinstance(address := part.get("image_url"), dict):
             url = address.get("url")
-            pictures.append(decode_picture(url if isinstance(url, str) else "", "messages.image_url"))
+            pictures.append(decode(url if isinstance(url, str) else "", "messages.image_url"))
         else:
             raise Refusal(400, 'messages: parts are {"type": "text"} and {"type": "image_url"}', "messages")
     return texts, pictures

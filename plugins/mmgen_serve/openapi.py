@@ -37,10 +37,11 @@ def description(predictor: Predictor, model: str, labels: Sequence[str] = ()) ->
     give."""
     names = predictor.names
     inputs: dict[str, Any] = {}
+    a_file = base64.b64encode(b"the bytes of a file").decode()
+    examples = {"picture": example_picture(), "file": a_file, "text": f"{PHRASE} on a beach"}
     for name in names.required:
         fields = names.inputs[name].fields
-        value = example_picture() if name in names.pictures else f"{PHRASE} on a beach"
-        inputs |= dict.fromkeys((name,) if len(fields) == 1 else fields, value)
+        inputs |= dict.fromkeys((name,) if len(fields) == 1 else fields, examples[names.takes[name] or "text"])
     inputs |= dict.fromkeys(labels, [PHRASE, "a cat"] if names.filled else PHRASE)
     paths: dict[str, Any] = {}
     if predictor.kind == "text":

@@ -1,6 +1,6 @@
-"""Bodies of requests (JSON or forms), checked, to queries, pictures and decoding options.
+"""Bodies of requests (JSON or forms), checked, to queries, pictures, files and decoding options.
 
-No value of a client is taken for a path, a key or an address: pictures are bytes.
+No value of a client is taken for a path, a key or an address: pictures and files are bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from io import BytesIO
+from pathlib import PureWindowsPath
 from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
@@ -21,6 +22,7 @@ from mmgen.errors import DataError, RecipeError
 from mmgen.features.images import image_size
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
+from mmgen.parts import File
 from mmgen.recipe.messages import describe_mistake
 from mmgen.settings import Config
 from mmgen.tensors import All
@@ -28,7 +30,7 @@ from mmgen.tensors import All
 from .limits import Limits
 from .refusals import Refusal
 
-DATA_URL = re.compile(r"data:[\w/+.-]*;base64,", re.IGNORECASE)
+DATA_URL = re.compile(r"data:[\w/+.-]*(;[\w.-]+=[\w.-]*)*;base64,", re.IGNORECASE)
 PICTURE = "picture"
 LARGEST_SEED = 2**63 - 1
 ADVICE = 'add "{name}" to "inputs", or a field "{name}" to a form'
@@ -40,7 +42,7 @@ class Predict(Config):
 
     model: str | None = Field(None, description="the id of the model; by default the one that is served")
     picture: Any = Field(None, description="base64 of a picture, for the only input that takes pictures")
-    inputs: dict[str, Any] = Field({}, description="values by input name; pictures as base64, or a data: URL")
+    inputs: dict[str, Any] = Field({}, description="values by input name; pictures and files as base64, or a data: URL")
 
 
 class Ask(Predict):
@@ -95,12 +97,12 @@ def _refuse_deep(value: Any, limits: Limits, name: str | None = None) -> Any:
 
 
 async def parse_form(form: FormData, cls: type[Config], limits: Limits) -> dict[str, Any]:
-    """The fields of a form under the keys of `cls`; other fields are inputs. Files are bytes. Raises Refusal."""
+    """The fields of a form under the keys of `cls`; other fields are inputs. Raises Refusal."""
     body: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
     for name in dict.fromkeys(form):
         values = [await _form_value(value) for value in form.getlist(name)]
-        if len(values) > 1 and not all(isinstance(value, bytes) for value in values):
+        if len(values) > 1 and not all(isinstance(value, File) for value in values):
             raise Refusal(400, f"the form has '{name}' {len(values)} times; only pictures may be repeated", name)
         value: Any = values if len(values) > 1 else values[0]
         if name in ("inputs", "decoding") and isinstance(value, str):
@@ -116,8 +118,11 @@ async def parse_form(form: FormData, cls: type[Config], limits: Limits) -> dict[
     return body
 
 
-async def _form_value(value: str | UploadFile) -> str | bytes:
-    return value if isinstance(value, str) else await value.read()
+async def _form_value(value: str | UploadFile) -> str | File:
+    """A text, or a file, named without the folders that its client may give."""
+    if isinstance(value, str):
+        return value
+    return File(PureWindowsPath(value.filename or "").name or "the file", await value.read())
 
 
 def _json_field(name: str, text: str, limits: Limits) -> Any:
@@ -167,13 +172,20 @@ def decoding_of(ask: Ask, predictor: Predictor, limits: Limits) -> DecodingConfi
 
 
 def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
-    """The query of a request: pictures decoded from base64, names and sizes checked. Raises Refusal."""
+    """The query of a request: pictures and files decoded from base64, names and sizes checked. Raises Refusal."""
     names = predictor.names
-    takes_picture = {*names.pictures, *(field for name in names.pictures for field in names.inputs[name].fields)}
     values: dict[str, Any] = {}
     pictures: list[bytes] = []
+    texts: list[str] = []
     for name, value in request.inputs.items():
-        values[name] = _decode_pictures(value, f"inputs.{name}", pictures) if name in takes_picture else value
+        place, takes = f"inputs.{name}", names.takes.get(name)
+        if takes == "picture":
+            values[name] = _decode_pictures(value, place, pictures)
+        elif takes == "file":
+            values[name] = _decode_file(value, place)
+        else:
+            values[name] = value
+            texts += _strings_in(value, place)
     picture = None if request.picture is None else _decode_pictures(request.picture, PICTURE, pictures)
     if picture is not None and not names.pictures:
         raise Refusal(400, f"picture: the model reads {names.reads}, and no picture; leave it out", PICTURE)
@@ -181,11 +193,10 @@ def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
         raise Refusal(400, f"the request has {len(pictures)} pictures; the limit is {limits.pictures}")
     for content in pictures:
         _check_size(content, limits)
-    texts = [text for name, value in values.items() if name not in takes_picture for text in _strings_in(value)]
     letters = sum(max(1, len(text)) for text in texts)  # empty texts cost something too
     if letters > limits.text:
         raise Refusal(400, f"inputs: the texts have {letters:,} characters; the limit is {limits.text:,}", "inputs")
-    query = Query("the request", values, picture)
+    query = Query("the request", values, picture, folder=None)
     try:
         names.bind_exactly(query)
     except DataError as error:
@@ -195,11 +206,13 @@ def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
 
 def _decode_pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
     """The value of an input for pictures, with base64 decoded; adds the bytes of its pictures to `pictures`."""
+    if isinstance(value, File):
+        value = value.content
+    if isinstance(value, str):
+        value = decode(value, place)
     if isinstance(value, bytes):
         pictures.append(value)
         return value
-    if isinstance(value, str):
-        return _decode_pictures(decode_picture(value, place), place, pictures)
     if isinstance(value, list) and value and not any(isinstance(element, list) for element in value):
         return All(tuple(_decode_pictures(element, place, pictures) for element in value))
     if isinstance(value, dict) and "picture" in value and not _is_nested(value["picture"]):
@@ -207,13 +220,22 @@ def _decode_pictures(value: Any, place: str, pictures: list[bytes]) -> Any:
     raise Refusal(400, f'{place}: must be a picture in base64, or {{"picture": ..., "boxes": [...]}}', place)
 
 
+def _decode_file(value: Any, place: str) -> File:
+    """A file of a form, or in base64. Raises Refusal."""
+    if isinstance(value, File):
+        return value
+    if isinstance(value, str):
+        return File("the file", decode(value, place))
+    raise Refusal(400, f"{place}: must be one file, in base64 or as a file of a form", place)
+
+
 def _is_nested(picture: Any) -> bool:
     """Whether a picture that stands beside boxes is an object, or a list of some, with boxes of its own."""
     return any(isinstance(element, dict) for element in (picture if isinstance(picture, list) else [picture]))
 
 
-def decode_picture(text: str, place: str) -> bytes:
-    """The bytes of a picture in base64, or in a data: URL. Raises Refusal, for an address above all: nothing is
+def decode(text: str, place: str) -> bytes:
+    """The bytes of a file in base64, or in a data: URL. Raises Refusal, for an address above all: nothing is
     fetched."""
     if match := DATA_URL.match(text):
         text = text[match.end() :]
@@ -222,9 +244,9 @@ def decode_picture(text: str, place: str) -> bytes:
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise Refusal(400, f"{place}: not valid base64; encode the bytes of the picture's file", place) from None
+        raise Refusal(400, f"{place}: not valid base64; encode the bytes of the file", place) from None
     if not content:
-        raise Refusal(400, f"{place}: is empty; encode the bytes of the picture's file", place)
+        raise Refusal(400, f"{place}: is empty; encode the bytes of the file", place)
     return content
 
 
@@ -235,12 +257,12 @@ def _check_size(content: bytes, limits: Limits) -> None:
         raise Refusal(400, f"a picture has more than {limits.pixels:,} pixels; send a smaller one")
 
 
-def _strings_in(value: Any) -> Iterator[str]:
+def _strings_in(value: Any, place: str) -> Iterator[str]:
+    """The strings in a value and its nested lists and objects. Raises Refusal for a file."""
+    if isinstance(value, File):
+        raise Refusal(400, f"{place}: must be a text, not a file", place)
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list | tuple):
-        for element in value:
-            yield from _strings_in(element)
-    elif isinstance(value, dict):
-        for element in value.values():
-            yield from _strings_in(element)
+    elif isinstance(value, list | dict):
+        for element in value.values() if isinstance(value, dict) else value:
+            yield from _strings_in(element, place)

@@ -93,12 +93,6 @@ def run(where: str, options: Options) -> int:
     if threads := options.threads or choose_threads(predictor):
         torch.set_num_threads(threads)
     predictor.warm()
-    address, port = listening.getsockname()[:2]
-    shown = f"[{address}]" if ":" in address else address
-    tell(f"serving {model_id(predictor)} on http://{shown}:{port} (the page: open this address)")
-    if not is_loopback(listening):
-        guarded = "with the token" if options.token else "without a token: set --token-file"
-        tell(f"listening beyond this machine, {guarded}; put a proxy with TLS in front", err=True)
     return serve(predictor, listening, options)
 
 
@@ -144,6 +138,12 @@ def serve(predictor: Predictor, listening: socket.socket, options: Options) -> i
     """Serve a predictor on a socket until a signal; the exit code."""
     readers = choose_readers(predictor)
     service = Service(predictor, model_id(predictor), Limits(), options.window, options.batch, readers)
+    address, port = listening.getsockname()[:2]
+    shown = f"[{address}]" if ":" in address else address
+    tell(f"serving {model_id(predictor)} on http://{shown}:{port} (the page: open this address)")
+    if not is_loopback(listening):
+        guarded = "with the token" if options.token else "without a token: set --token-file"
+        tell(f"listening beyond this machine, {guarded}; put a proxy with TLS in front", err=True)
     engine = service.engine
     server: Server
     app = application(service, options.token, is_loopback(listening), lambda: len(server.server_state.connections))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmgen.errors import DataError
+from mmgen.features.pixels import load_image
 from mmgen.files import read_table, write_json
 from mmgen.parts import Callback, RunInfo, ShownExample
 
@@ -107,7 +108,7 @@ def _row_of_example(shown: ShownExample) -> tuple[str, str, list[Any]]:
         *(f"reference: {text}" for text in shown.example.targets),
         f"prediction: {shown.prediction.value}",
     ]
-    return shown.example.id, "\n\n".join(lines), [picture.load() for picture in shown.pictures]
+    return shown.example.id, "\n\n".join(lines), [load_image(picture) for picture in shown.pictures]
 
 
 def _flatten(table: Mapping[str, Any], separator: str, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmgen.errors import DataError
+from mmgen.features.pixels import load_image
 from mmgen.features.uninitialised import Uninitialised, building_device
 from mmgen.files import open_tensors
 from mmgen.oom import OomRetry
@@ -335,7 +336,7 @@ def _load_ahead(source: Iterable[Picture], ahead: int) -> Generator[LoadedPictur
     source = iter(source)
     first, second = next(source, None), next(source, None)
     if first is not None and second is None:
-        yield _load_picture(first, first.load)
+        yield _load_picture(first, functools.partial(load_image, first))
         return
     pool = ThreadPoolExecutor(1, "pictures")
     waiting: deque[tuple[Picture, Future[Image.Image]]] = deque()
@@ -346,7 +347,7 @@ def _load_ahead(source: Iterable[Picture], ahead: int) -> Generator[LoadedPictur
 
     try:
         for picture in itertools.chain(filter(None, (first, second)), source):
-            waiting.append((picture, pool.submit(picture.load)))
+            waiting.append((picture, pool.submit(load_image, picture)))
             if len(waiting) > ahead:
                 yield next_picture()
         while waiting:

@@ -90,6 +90,21 @@ def test_broken_pictures_are_listed(folder, tmp_path):
     assert all(reason.startswith(f"{folder}/") and "not a readable image: " in reason for _, reason in summary.broken)
 
 
+def test_pictures_of_several_frames_are_mentioned_once(folder, tmp_path):
+    frames = [Image.new("RGB", (4, 4), (number, 0, 0)) for number in range(8)]
+    for name, count in (("moving", 8), ("more", 2)):
+        frames[0].save(folder / f"{name}.gif", save_all=True, append_images=frames[1:count])
+    lines = []
+
+    class Saying(Progress):
+        def say(self, text):
+            lines.append(text)
+
+    extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=Saying())
+    assert lines == ["features: more: 2 frames; the first was read, as of 1 more images with several frames"]
+    assert FeatureStore(tmp_path / "s.h5").read("moving").features.tolist() == [[0, 0, 0]]
+
+
 def test_stopped_and_resumed(folder, tmp_path):
     with pytest.raises(DataError) as error:
         extract(Means(most=2), folder_pictures(folder), tmp_path / "s.h5")

@@ -8,9 +8,14 @@ import pytest
 from PIL import Image
 
 from mmgen.errors import DataError
-from mmgen.inference.query_pictures import as_picture, as_record
-from mmgen.parts import Picture, Record
+from mmgen.inference.query_pictures import as_file, as_picture, as_record
+from mmgen.parts import File, Picture, Record
 
+ARRAYS = "the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, uint16 or bool"
+CONVERT = (
+    "convert values from 0 to 255 with array.astype('uint8'), values from 0 to 1 with (255 * array).astype('uint8')"
+)
+RANGE = "whose range is not known; scale the values to 0 to 255, and give 8 bits"
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
 
 
@@ -43,6 +48,33 @@ def test_every_form_of_a_picture_gives_the_same_pixels(photo):
     assert as_picture("photo.png", "query", photo.parent).key == "photo" and picture.boxes == [[0, 0, 1, 1]]
 
 
+def test_an_array_is_read_by_its_type():
+    """Of 16 bits and of bool too, grey and with alpha; 16 bits are rounded."""
+    grey, clear = PIXELS[:, :, :1], np.zeros((6, 8, 1), np.uint8)
+    for array, expected in (
+        (PIXELS.astype(np.uint16) * 257, PIXELS),
+        ((PIXELS.astype(np.uint16) * 257).astype(">u2"), PIXELS),
+        (grey, grey.repeat(3, 2)),
+        (grey[:, :, 0].astype(np.uint16) * 257, grey.repeat(3, 2)),
+        (grey[:, :, 0] > 99, ((grey > 99) * np.uint8(255)).repeat(3, 2)),
+        (np.concatenate([PIXELS, clear], 2), np.full_like(PIXELS, 255)),
+        (np.concatenate([PIXELS, clear + 255], 2), PIXELS),
+        (np.concatenate([grey, clear], 2), np.full_like(PIXELS, 255)),
+        (np.array([[128, 129, 65535]], np.uint16), np.array([[[0] * 3, [1] * 3, [255] * 3]])),
+    ):
+        assert np.array_equal(np.asarray(as_picture(array, "q").load()), expected), (array.shape, array.dtype)
+
+
+def test_strings_of_a_stranger_are_neither_pictures_nor_files(photo):
+    for value in (str(photo), "photo.png", f"file://{photo}", "/etc/passwd"):
+        assert as_picture(value, "q", None) is None and as_file(value, "q", None) is None
+    with pytest.raises(ValueError, match="no such file"):
+        as_picture({"picture": str(photo), "boxes": [[0, 0, 1, 1]]}, "q", None)
+    assert as_file("photo.png", "q", photo.parent) == File(str(photo), photo) and as_file("photo", "q") is None
+    for value in (photo, photo.read_bytes(), photo.open("rb"), File("x", photo)):
+        assert as_file(value, "q", None if not isinstance(value, Path) else Path()).open().read() == photo.read_bytes()
+
+
 def test_a_turned_photo_stands_upright_in_every_form(tmp_path):
     turned = Image.Exif()
     turned[0x0112] = 6
@@ -61,8 +93,12 @@ def test_what_is_no_picture_is_none():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (PIXELS[0], "the array of a picture must be (H, W, 3) of uint8, not (8, 3) of uint8"),
-        (PIXELS / 255, "the array of a picture must be (H, W, 3) of uint8, not (6, 8, 3) of float64"),
+        *(
+            (array, f"{ARRAYS}, not {array.shape} of {array.dtype}; {CONVERT}")
+            for array in (PIXELS[0, 0], PIXELS / 255, PIXELS.astype(np.int64), np.zeros((6, 8, 5), np.uint8))
+        ),
+        (Image.new("I", (2, 2)), f"the picture has pixels of integers of 32 bits, {RANGE}"),
+        (Image.new("F", (2, 2)), f"the picture has pixels of floating-point numbers, {RANGE}"),
         (PIXELS[:0, :5], "the picture has no pixels: it is 5 wide and 0 high"),
         (np.zeros((0, 0, 3), np.uint8), "the picture has no pixels: it is 0 wide and 0 high"),
         (Image.new("RGB", (0, 5)), "the picture has no pixels: it is 0 wide and 5 high"),

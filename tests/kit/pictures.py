@@ -4,12 +4,15 @@ import struct
 import zlib
 
 
-def png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
-    """A PNG file that claims this size and has almost no pixels. `chunks`: (name, body), before the pixels."""
+def png(
+    width: int, height: int, *chunks: tuple[bytes, bytes], depth: int = 8, color: int = 2, rows: bytes = bytes(100)
+) -> bytes:
+    """A PNG file that claims this size, and by default has almost no pixels. `chunks`: (name, body), before the
+    pixels. `color`: the format's type of colour; 2 is RGB, 0 is grey."""
     blocks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)),
         *chunks,
-        (b"IDAT", zlib.compress(bytes(100))),
+        (b"IDAT", zlib.compress(rows)),
         (b"IEND", b""),
     ]
     packed = (

@@ -1,7 +1,7 @@
 """A plugin whose embedder reads pixels."""
 
 PIXELS = '''
-    from typing import ClassVar, Literal
+    from typing import Literal
 
     import mmgen
 
@@ -10,7 +10,7 @@ PIXELS = '''
         """Pixels of pictures, 4 x 4 of them, through one linear layer."""
 
         type: Literal["pixels"] = "pixels"
-        takes_picture: ClassVar[bool] = True
+        takes = "picture"
 
         def build(self, backbone):
             import numpy as np

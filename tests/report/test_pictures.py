@@ -35,6 +35,15 @@ class Album(Dataset):
         return map(picture, self.keys)
 
 
+def test_a_thumbnail_shows_a_picture_as_it_looks():
+    """Also that of a data set that does not make it RGB."""
+    clear, grey = Image.new("RGBA", (8, 8), (0, 0, 0, 0)), Image.new("I;16", (8, 8), 257 * 90)
+    for image, value in ((clear, 255), (grey, 90)):
+        address, *_ = thumbnail(Picture("7", image.copy), 8)
+        content = base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))
+        assert Image.open(io.BytesIO(content)).getpixel((4, 4)) == (value,) * 3
+
+
 def test_a_thumbnail_is_a_small_jpeg():
     address, width, height = thumbnail(picture("7"), 100)
     content = base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))

@@ -12,8 +12,12 @@ MMGEN_API = 3
 class Audio(mmgen.EmbedderConfig):
     """WAV files as log-mel frames, some of them a slot, through one linear layer."""
 
+    takes = "file"
+
     type: Literal["audio"] = "audio"
-    folder: Path | None = Field(None, description="where <key>.wav lies; without it an input is the path of a file")
+    folder: Path | None = Field(
+        None, description="where <key>.wav lies; without it an example names the path of a file"
+    )
     sample_rate: int = Field(16000, ge=4000, description="samples a second that every file has")
     mels: int = Field(64, ge=4, description="bands of the mel scale")
     window: float = Field(0.025, gt=0, description="seconds a frame looks at")

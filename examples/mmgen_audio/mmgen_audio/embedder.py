@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from mmgen.errors import DataError
 from mmgen.features.embedder import word_scale
-from mmgen.parts import Backbone, Embedder, Reader
+from mmgen.parts import Backbone, Embedder, File, Reader
 from mmgen.tensors import ResolvedExample, Segment
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -47,17 +47,21 @@ class AudioReader(Reader):
     def __init__(self, config: Audio) -> None:
         self.field, self.config, self.log_mel = config.fields[0], config, LogMel(config)
 
-    def path(self, example: ResolvedExample) -> Path:
+    def file(self, example: ResolvedExample) -> File:
+        """The file of a query; in the data, a key or a path."""
         value = example.inputs.get(self.field)
+        if isinstance(value, File):
+            return value
         if not isinstance(value, str):
             raise DataError(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
             )
-        return Path(value) if self.config.folder is None else self.config.folder / f"{value}.wav"
+        path = Path(value) if self.config.folder is None else self.config.folder / f"{value}.wav"
+        return File(str(path), path)
 
     def read(self, example: ResolvedExample) -> Tensor:
         config = self.config
-        frames = self.log_mel(torch.from_numpy(read(self.path(example), config.sample_rate, config.max_seconds)))
+        frames = self.log_mel(torch.from_numpy(read(self.file(example), config.sample_rate, config.max_seconds)))
         frames = (frames - frames.mean()) / frames.std().clamp(min=1e-3)  # however loud the file is
         missing = -len(frames) % config.frames  # the last slot is filled up
         return nn.functional.pad(frames, (0, 0, 0, missing)).reshape(-1, config.frames * config.mels)

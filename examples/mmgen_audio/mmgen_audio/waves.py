@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 from mmgen.errors import DataError
+from mmgen.parts import File
 
 
-def read(path: Path, sample_rate: int, max_seconds: float) -> np.ndarray:
+def read(source: File, sample_rate: int, max_seconds: float) -> np.ndarray:
     """The beginning of a PCM file, its channels averaged: (samples,) float32. Raises DataError."""
+    path = source.name
     try:
-        with wave.open(str(path), "rb") as file:
+        with source.open() as opened, wave.open(opened, "rb") as file:
             rate, channels, width = file.getframerate(), file.getnchannels(), file.getsampwidth()
             data = file.readframes(round(max_seconds * sample_rate))
     except FileNotFoundError:

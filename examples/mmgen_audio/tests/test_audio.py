@@ -9,7 +9,7 @@ from mmgen.errors import DataError
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
-from mmgen.parts import Record
+from mmgen.parts import File, Record
 from mmgen.recipe.tables import Recipe, Step
 from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, Tiny
@@ -108,13 +108,14 @@ def test_channels_are_averaged(tmp_path):
     with wave.open(str(tmp_path / "two.wav"), "wb") as file:
         file.setparams((2, 2, 16000, 0, "NONE", ""))
         file.writeframes(np.array([[16384, 0], [0, -16384]], "<i2").tobytes())
-    assert read(tmp_path / "two.wav", 16000, 1).tolist() == [0.25, -0.25]
+    path = tmp_path / "two.wav"
+    assert read(File("two", path), 16000, 1).tolist() == [0.25, -0.25]
 
 
 def test_what_cannot_be_read_is_refused_in_words(tmp_path, sounds):
     def refused(path, rate=16000):
         with pytest.raises(DataError) as caught:
-            read(path, rate, 1)
+            read(File(str(path), path), rate, 1)
         return str(caught.value).removeprefix(f"{path}: ")
 
     assert refused(tmp_path / "none.wav") == "no such file"
@@ -151,5 +152,13 @@ def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, so
     short, long, lost = predictor.answers(queries)
     assert short.score != long.score
     assert lost.error == f"{sounds}/nowhere.wav: no such file"
+    path, content = sounds / "long.wav", (sounds / "long.wav").read_bytes()
+    for own in (path, str(path), content, path.open("rb"), File("upload", content)):
+        assert predictor.ask(image=seen, sound=own, caption="a dog").texts[0].score == long.score
+    with pytest.raises(DataError, match="a.wav: not a PCM WAV file: file does not start with RIFF id; convert it"):
+        predictor.ask(image=seen, sound=File("a.wav", b"no sound"), caption="a dog")
+    for string in ("/etc/passwd", str(path), "long", "../long", f"file://{path}"):  # a client's
+        (answer,) = predictor.answers([Query("q", {"image": seen, "sound": string, "caption": "a"}, folder=None)])
+        assert answer.error.startswith("sound: expected a file, but got ")
     with pytest.raises(DataError, match="'sound' is missing: step 'all' reads image and sound and caption"):
         predictor.ask(seen, caption="a dog")

@@ -48,12 +48,13 @@ async function begin() {
   const sampling = mmgen.decoding && "do_sample" in mmgen.decoding;
   $("search").querySelector("[value=sample]").disabled = !sampling;
   $("search").querySelector("[value=beams]").disabled = !(mmgen.decoding && "num_beams" in mmgen.decoding);
-  $("texts").replaceChildren(...inputs.filter(([, kind]) => kind === "text").map(([name]) => {
+  $("texts").replaceChildren(...inputs.filter(([, kind]) => kind !== "picture").map(([name, kind]) => {
     const label = element("label", name, "text");
-    const area = element("textarea");
-    area.name = name;
-    area.rows = 2;
-    label.append(area);
+    const field = element(kind === "file" ? "input" : "textarea");
+    field.name = name;
+    if (kind === "file") field.type = "file";
+    else field.rows = 2;
+    label.append(field);
     return label;
   }));
   status("");
@@ -77,6 +78,7 @@ async function send(picture) {
   for (const area of $("texts").querySelectorAll("textarea")) if (area.value.trim()) inputs[area.name] = area.value.trim();
   const predicts = !state.model.mmgen.decoding;
   form.append("inputs", JSON.stringify(inputs));
+  for (const field of $("texts").querySelectorAll("input")) if (field.files[0]) form.append(field.name, field.files[0]);
   if (picture) form.append("picture", picture);
   for (const [name, value] of Object.entries(decoding())) form.append(name, typeof value === "object" ? JSON.stringify(value) : value);
   if (predicts) return call("v1/predict", { method: "POST", body: form });
@@ -207,10 +209,10 @@ function draw(card, boxes) {
 }
 
 function choose(files) {
-  state.pictures = [...files].filter((file) => file.type.startsWith("image/"));
+  state.pictures = [...files].filter((file) => !file.type || file.type.startsWith("image/"));  // HEIC has none
   const count = state.pictures.length;
   status(count ? `${count} picture${count > 1 ? "s" : ""} chosen` : "no picture among these files", !count);
-  if (count && state.model && !$("texts").querySelector("textarea")) $("form").requestSubmit();
+  if (count && state.model && !$("texts").querySelector("textarea, input")) $("form").requestSubmit();
 }
 
 async function camera() {

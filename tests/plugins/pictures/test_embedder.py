@@ -45,7 +45,7 @@ EXAMPLES = [example("train-00000"), example("train-00001", "train-00002"), examp
 def built(config, types=2):
     torch.manual_seed(0)
     embedder = config.model_copy(update=IMAGE).build(Tiny(types=types).build())
-    if config.takes_picture:
+    if config.takes == "picture":
         embedder.prepare(PICTURES)
     return embedder
 

@@ -10,6 +10,7 @@ import pytest
 from kit import served, servers
 
 from mmgen.decoding import Decoding
+from mmgen.features.images import FORMATS
 
 
 def ask(client, **body):
@@ -122,13 +123,13 @@ def test_where_each_word_looked(client):
         ),
         (
             {"inputs": {"image": "/etc/passwd", "caption": "x"}},
-            "inputs.image: not valid base64; encode the bytes of the picture's file",
+            "inputs.image: not valid base64; encode the bytes of the file",
             "inputs.image",
         ),
         (
             {"inputs": {"image": base64.b64encode(b"no picture").decode(), "caption": "x"}},
-            "the request: not a readable image: expected one of BMP, GIF, JPEG, PNG, TIFF, WEBP; convert the file to "
-            "one of these formats",
+            f"the request: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of "
+            "these formats",
             None,
         ),
         ({"inputs": {"image": served.encoded(), "caption": 7}}, "'caption' must be a string, not 7", None),

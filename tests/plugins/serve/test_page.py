@@ -6,7 +6,8 @@ from kit.browsers import CHROMIUM, browse
 
 SERVICE = """
 const decoding_keys = { num_beams: 2, do_sample: false };
-const model = { id: "m", mmgen: { inputs: { caption: "text" }, gives: "text", decoding: decoding_keys } };
+const kinds = { caption: "text", sound: "file" };
+const model = { id: "m", mmgen: { inputs: kinds, gives: "text", decoding: decoding_keys } };
 const answers = [
   [200, { data: [model] }],
   [503, { error: { message: "full" } }],
@@ -15,9 +16,10 @@ const answers = [
   [200, { texts: [{ text: "what is it?", score: -1 }] }],
   [400, { error: { message: "no text" } }],
 ];
-const sent = [], attention = [];
+const sent = [], attention = [], sounds = [];
 window.fetch = async (path, options) => {
   sent.push(options.body ? options.body.get("decoding") : path);
+  sounds.push(options.body ? (options.body.get("sound") || {}).name : "");
   attention.push(options.body ? options.body.get("attention") : "");
   const [status, body] = answers.shift();
   return { ok: status === 200, status, json: async () => body, headers: new Headers({ "Retry-After": "0.01" }) };
@@ -28,13 +30,16 @@ const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mill
 (async () => {
   await wait(50);
   $("search").value = "sample";
+  const files = new DataTransfer();
+  files.items.add(new File(["RIFF"], "a.wav"));
+  document.querySelector("input[name=sound]").files = files.files;
   $("form").requestSubmit();
   await wait(300);
   const results = document.querySelector(".results").textContent;
   $("form").requestSubmit();
   await wait(100);
   const remark = document.querySelector(".remark.bad");
-  const seen = { results, sent, attention, left: answers.length, refused: remark.textContent };
+  const seen = { results, sent, attention, sounds, left: answers.length, refused: remark.textContent };
   document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: JSON.stringify(seen) }));
 })();
 """
@@ -49,4 +54,5 @@ def test_a_full_queue_is_tried_again_and_a_refusal_is_shown(tmp_path):
     assert seen["results"].startswith("what is it?") and seen["refused"] == "no text" and seen["left"] == 0
     sampling = '{"do_sample":true,"temperature":1,"num_beams":1}'
     assert seen["sent"] == ["v1/models", *[sampling] * 5]
+    assert seen["sounds"] == ["", *["a.wav"] * 5]
     assert seen["attention"] == ["", "true", "true", "true", "false", "false"]  # the model shows none

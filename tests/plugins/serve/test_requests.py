@@ -8,7 +8,7 @@ from kit import served
 from kit.pictures import png
 from mmgen_serve.limits import Limits
 from mmgen_serve.refusals import Refusal
-from mmgen_serve.requests import Ask, Predict, decode_picture, parse_json, query_of, validated
+from mmgen_serve.requests import Ask, Predict, decode, parse_json, query_of, validated
 
 from mmgen.tensors import All
 
@@ -55,16 +55,16 @@ def test_a_wrong_field_is_named():
 
 @pytest.mark.parametrize("address", ["http://x.org/a.png", "file:///etc/passwd", "ftp://x/y", "data:image/png,abc"])
 def test_addresses_are_never_fetched(address):
-    error = refused(decode_picture, address, "picture")
+    error = refused(decode, address, "picture")
     assert error.message == "picture: must be a data: URL with base64; addresses are never fetched"
 
 
 def test_base64_is_decoded_strictly():
-    assert decode_picture(base64.b64encode(b"abc").decode(), "p") == b"abc"
-    assert decode_picture("data:image/png;base64,YWJj", "p") == b"abc"
-    wrong = "p: not valid base64; encode the bytes of the picture's file"
-    assert refused(decode_picture, "YWJ", "p").message == wrong and refused(decode_picture, "a b", "p").message == wrong
-    assert refused(decode_picture, "", "p").message == "p: is empty; encode the bytes of the picture's file"
+    assert decode(base64.b64encode(b"abc").decode(), "p") == b"abc"
+    assert decode("data:image/png;base64,YWJj", "p") == b"abc"
+    wrong = "p: not valid base64; encode the bytes of the file"
+    assert refused(decode, "YWJ", "p").message == wrong and refused(decode, "a b", "p").message == wrong
+    assert refused(decode, "", "p").message == "p: is empty; encode the bytes of the file"
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,23 @@ def test_base64_is_decoded_strictly():
             'inputs.image: must be a picture in base64, or {"picture": ..., "boxes": [...]}',
         ),
         ({"image": {"picture": "/etc/passwd"}}, "inputs.image.picture: not valid base64; encode the bytes of the "
-         "picture's file"),
+         "file"),
     ],
 )  # fmt: skip
 def test_limits_of_pictures_and_texts(predictor, inputs, message):
     body = Ask(inputs={"image": served.encoded(), "caption": "x", **inputs})
     assert refused(query_of, body, predictor, LIMITS).message == message
+
+
+def test_photographs_of_phones_are_taken_and_larger_ones_are_not(predictor):
+    """Of 48, 50 and 64 million pixels; the content of these files is refused later."""
+    body = {"inputs": {"image": None, "caption": "x"}}
+    for width, height in ((8064, 6048), (8160, 6144), (9248, 6936)):
+        body["inputs"]["image"] = png(width, height)
+        assert query_of(Ask(**body), predictor, Limits()).inputs["image"] == png(width, height)
+    body["inputs"]["image"] = png(12000, 9000)
+    message = "a picture has more than 65,000,000 pixels; send a smaller one"
+    assert refused(query_of, Ask(**body), predictor, Limits()).message == message
 
 
 def test_several_pictures_are_all(predictor):

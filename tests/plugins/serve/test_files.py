@@ -1,0 +1,120 @@
+"""Inputs that read files: clients send bytes with a name, and none of their strings becomes a path."""
+
+import base64
+import json
+import os
+
+import pytest
+from kit import files, served
+from kit.served import encoded, picture
+
+from mmgen.errors import PluginError
+from mmgen.inference.query import Query
+from mmgen.parts import File
+
+CONTENT = b"RIFF of a sound"
+ENCODED = base64.b64encode(CONTENT).decode()
+
+
+@pytest.fixture(scope="module")
+def listener():
+    return files.predictor()
+
+
+@pytest.fixture(scope="module")
+def client(listener):
+    with served.client(listener) as opened:
+        yield opened
+
+
+def sent(client, value, form: bool = False):
+    if form:
+        return client.post("/v1/ask", files={"sound": (None, value)})  # a field of text
+    return client.post("/v1/ask", json={"inputs": {"sound": value}})
+
+
+def test_a_file_arrives_as_bytes_with_the_name_that_its_client_gives(client, listener, tmp_path):
+    (tmp_path / "a.wav").write_bytes(CONTENT)
+    files.READ.clear()
+    listener.warm()
+    assert not files.READ  # it knows no file to try
+    (text,) = listener.ask(sound=tmp_path / "a.wav").texts
+    expected = {"text": text.text, "score": round(text.score, 4)}
+    files.READ.clear()
+    by_form = client.post("/v1/ask", files={"sound": ("../../etc/a.wav", CONTENT)})
+    windows = client.post("/v1/ask", files={"sound": ("C:\\sounds\\b.wav", CONTENT)})
+    url = sent(client, f"data:audio/wav;codecs=1;base64,{ENCODED}")
+    for response in (by_form, windows, sent(client, ENCODED), url, sent(client, ENCODED, form=True)):
+        assert response.status_code == 200 and response.json()["texts"] == [expected], response.text
+    assert [file.name for file in files.READ] == ["a.wav", "b.wav", *["the file"] * 3]
+    assert all(isinstance(file, File) and file.content == CONTENT for file in files.READ)
+    assert client.get("/v1/models").json()["data"][0]["mmgen"]["inputs"] == {"sound": "file"}
+    path = client.get("/openapi.json").json()["paths"]["/v1/ask"]["post"]["requestBody"]["content"]
+    assert client.post("/v1/ask", json=path["application/json"]["example"]).status_code == 200
+
+
+@pytest.mark.parametrize("form", [False, True])
+def test_a_string_of_a_client_is_never_a_path(client, tmp_path, form):
+    own = tmp_path / "abcd"
+    own.write_bytes(b"secret")
+    files.READ.clear()
+    paths = ("/etc/passwd", "file:///etc/passwd", str(own), f"file://{own}", "../../../../etc/passwd", "~/.profile")
+    for value in (*paths, os.path.relpath(own), "http://x.org/a.wav", "data:,a", "data:text/plain,/etc/passwd", ""):
+        response = sent(client, value, form)
+        assert response.status_code == 400 and response.json()["error"]["param"] == "inputs.sound", value
+        assert "secret" not in response.text
+    assert not files.READ
+
+
+@pytest.mark.parametrize("value", [7, True, ["/etc/passwd"], {"picture": "/etc/passwd"}, {"path": "/etc/passwd"}, [[]]])
+def test_a_file_is_nothing_else(client, value):
+    files.READ.clear()
+    message = "inputs.sound: must be one file, in base64 or as a file of a form"
+    assert sent(client, value).json()["error"]["message"] == message and not files.READ
+
+
+def test_a_path_in_the_fields_of_a_chat_is_refused(client):
+    body = {"model": "served/both", "messages": [{"role": "user", "content": "/etc/passwd"}]}
+    message = client.post("/v1/chat/completions", json=body).json()["error"]["message"]
+    assert message == "messages: the model has 0 inputs for a text; leave the text out"
+    body = {"model": "served/both", "messages": [{"role": "user", "content": ""}], "inputs": {"sound": "/etc/passwd"}}
+    assert "not valid base64" in client.post("/v1/chat/completions", json=body).json()["error"]["message"]
+    assert client.post("/v1/chat/completions", json={**body, "inputs": {"sound": ENCODED}}).status_code == 200
+
+
+def test_the_core_takes_no_string_of_a_stranger_for_a_path(listener):
+    """However a service reads its requests."""
+    (answer,) = listener.answers([Query("q", {"sound": "/etc/passwd"}, folder=None)])
+    assert answer.error == "sound: expected a file, but got '/etc/passwd'"
+
+
+def test_paths_and_keys_stay_possible_in_python(listener, tmp_path, monkeypatch):
+    (tmp_path / "a.wav").write_bytes(CONTENT)
+    monkeypatch.chdir(tmp_path)
+    forms = ("a.wav", tmp_path / "a.wav", str(tmp_path / "a.wav"), CONTENT, (tmp_path / "a.wav").open("rb"))
+    assert len({listener.ask(sound=form).texts[0].score for form in forms}) == 1
+    files.READ.clear()
+    with pytest.raises(PluginError, match="No such file or directory: 'gone.wav'"):  # as in the data
+        listener.ask(sound="gone.wav")
+    assert files.READ == ["gone.wav"]
+
+
+def test_an_input_that_does_not_say_what_it_takes_is_not_served():
+    with pytest.raises(PluginError) as error, served.client(files.predictor(files.Undeclared)):
+        pass
+    assert str(error.value) == (
+        "input 'sound': type 'undeclared' does not say what it takes, so it cannot be served; its plugin must set "
+        'takes = "text", "picture" or "file" in the config'
+    )
+
+
+def test_a_file_is_no_text_and_an_empty_one_no_picture(predictor):
+    with served.client(predictor) as client:
+        upload = {"caption": ("a.txt", b"a dog"), "image": ("a.png", picture())}
+        error = client.post("/v1/ask", files=upload).json()["error"]
+        assert error["message"] == "inputs.caption: must be a text, not a file"
+        error = client.post("/v1/ask", files={"image": ("a.png", b"")}, data={"caption": "a dog"}).json()["error"]
+        assert error["message"] == "the request: not a readable image: the file is empty (0 bytes); get it again"
+        caption = json.dumps({"inputs": {"image": encoded(), "caption": "/etc/passwd\ud800"}})
+        error = client.post("/v1/ask", content=caption).json()["error"]
+        assert "contains a lone surrogate" in error["message"]
