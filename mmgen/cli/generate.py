@@ -43,6 +43,7 @@ def generate(
     n: int | None,
     sets: tuple[str, ...],
     step: str | None,
+    seed: int | None,
     out: Path | None,
     shard: str | None,
 ) -> None:
@@ -53,6 +54,7 @@ def generate(
     output = choose_output(_print_texts, out, shard)
     quiet()
     from ..inference.answers import remark_on_all
+    from ..inference.draws import choose_seed
     from ..inference.load import check_query, load_for, search_options
     from ..inference.query import named_values, read_sources, refuse_overwriting
     from ..progress import Bars
@@ -65,9 +67,12 @@ def generate(
 
     def begin():
         predictor = load_for(run, queries, step, sets)
-        return predictor, search_options(predictor, n, sets)
+        options = search_options(predictor, n, sets)
+        if seed is not None:
+            choose_seed(options, seed, f"--seed {seed}")
+        return predictor, options
 
-    answers = answer_all(queries, begin, ("writing", "written"), output)
+    answers = answer_all(queries, begin, ("writing", "written"), output, seed)
     if remark := remark_on_all(answers):
         tell(remark, err=True)
 

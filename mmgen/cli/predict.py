@@ -36,7 +36,7 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
     "--step",
     "steps",
     multiple=True,
-    help="The step whose weights to use; by default the last one that predicts and reads the given inputs. With --as, "
+    help="The step whose weights to use; by default the best one that predicts and reads the given inputs. With --as, "
     "may be repeated.",
 )
 @click.option(

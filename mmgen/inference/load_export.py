@@ -36,6 +36,7 @@ from ..storage.weights import load_state, state
 from .export import PARTS
 from .predictor import Predictor
 
+LONGEST = 80  # characters of what an export says that it is trained on
 NAMES_OF_PARTS = {"backbone": "backbone", "generator": "generator", "inputs": "embedder", "objectives": "objective"}
 
 
@@ -63,7 +64,9 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     model = _build_model(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
     extractors = _saved_extractors(recipe, folder, overridden)
-    return Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
+    predictor = Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
+    predictor.trained_on = config.get("trained_on", "")[:LONGEST]
+    return predictor
 
 
 def _overridden_extractors(sets: Sequence[str]) -> set[str]:

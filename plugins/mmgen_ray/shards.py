@@ -66,6 +66,7 @@ class Answers:
     sets: tuple[str, ...]
     step: str | None
     n: int | None
+    seed: int | None
     out: Path
     writes: bool
 
@@ -80,7 +81,7 @@ class Answers:
         options = search_options(predictor, self.n, self.sets) if self.writes else None
         part = ShardOf.of(shard, (query.id for query in queries))
         with Reports(board, str(shard)).task("answers", len(part.numbers)) as advance:
-            write_shard(predictor, queries, options, self.out, part, advance)
+            write_shard(predictor, queries, options, self.out, part, advance, self.seed)
 
 
 def do_shard(work: Extraction | Answers, shard: Shard, board: Any) -> Broken | None:
