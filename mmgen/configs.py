@@ -287,6 +287,14 @@ class GeneratorConfig(PartConfig):
         return {"min_new_tokens": reason, **self.refuses(decoding)}
 
 
+class TableColumns(Config):
+    """How a data set reads its tables. A column whose name is an input's is that input."""
+
+    names: dict[str, tuple[str, ...]] = Field({}, description="input -> its column; the first that there is")
+    between: str = Field("", description='separates several texts of one cell; "" for one text per cell')
+    images: Path | None = Field(None, description="the folder of its pictures")
+
+
 class DatasetConfig(PartConfig):
     """Examples in splits. Three keys name the splits for training, validation and evaluation."""
 
@@ -298,6 +306,10 @@ class DatasetConfig(PartConfig):
     train_split: str = Field("train", description="the split for training")
     validation_split: str = Field("val", description="the split whose loss is measured during training")
     test_split: str = Field("test", description="the split that every step generates for and is scored on")
+
+    def table_columns(self) -> TableColumns:
+        """How it reads tables, so that `mmgen generate` reads a table of queries likewise."""
+        return TableColumns()
 
     @classmethod
     def pictures_of(cls, source: str) -> "DatasetConfig | None":

@@ -73,10 +73,11 @@ class Answers:
     def do(self, shard: Shard, board: Any) -> None:
         from mmgen.inference.load import check_query, load_for, search_options
         from mmgen.inference.query import named_values, read_sources
+        from mmgen.inference.query_tables import table_reader
         from mmgen.inference.shard_answers import write_shard
 
-        values = named_values(list(self.pairs))
-        queries = read_sources(self.sources, values, check_query(self.run, self.step, self.writes))
+        values, table = named_values(list(self.pairs)), table_reader(self.run, self.step)
+        queries = read_sources(self.sources, values, check_query(self.run, self.step, self.writes), None, table)
         predictor = load_for(self.run, queries, self.step, self.sets, self.writes)
         options = search_options(predictor, self.n, self.sets) if self.writes else None
         part = ShardOf.of(shard, (query.id for query in queries))
