@@ -107,8 +107,8 @@ def _tell_failures(failed: int, total: int, out: Path | None) -> None:
 
 def _tell_step(predictor: Predictor, done: str) -> None:
     """Say which step has answered, why this one, and what it does not know."""
-    chosen = f", {predictor.chosen}" if predictor.chosen else ""
-    tell(f"{done} by step '{predictor.step}'{chosen}; it reads {predictor.names.reads}", err=True)
+    chosen = f"{predictor.chosen}; it" if predictor.chosen else "which"
+    tell(f"{done} by step '{predictor.step}', {chosen} reads {predictor.names.reads}", err=True)
     if predictor.limits:
         tell(predictor.limits, err=True)
 

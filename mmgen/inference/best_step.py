@@ -32,7 +32,7 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
     fitting     the candidate that fits a query best: only steps of its table are compared; default: the first table's
     """
     default = recipe.default_step
-    if default in candidates:
+    if default and default in candidates:
         return ChosenStep(default, "the recipe's default_step")
     missed = f"; default_step '{default}' {_unfit(recipe, folder, default)}" if default else ""
     tables = [[name for name in group if name in candidates] for group in groups(recipe)]
@@ -40,8 +40,8 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
     peers = tables[0] if tables else [*candidates]
     names = " and ".join(f"'{name}'" for name in peers) if len(peers) <= MOST_NAMES else f"{len(peers)} steps"
     if len(peers) == 1:
-        narrowed = "which fits these inputs best" if fitting else "the only one of the first table"
-        return ChosenStep(peers[0], f"{narrowed}{missed}" if len(candidates) > 1 else missed[2:])
+        first = "the only one of the first table" if len(candidates) > 1 and not fitting else ""
+        return ChosenStep(peers[0], first + missed if first else missed[2:])
     longest = max(reversed(peers), key=lambda name: (len(recipe.chain(name)), len(recipe.steps[name].inputs)))
     scores: dict[str, Mapping[str, float | None]] = {}
     for name in peers:

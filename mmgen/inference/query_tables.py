@@ -45,12 +45,16 @@ def table_reader(path: Path, step: str | None) -> Callable[[Path], list[tuple[in
             log.info("%s: unused columns: %s", source, join_names(unused))
         queries: dict[str, tuple[int, str]] = {}
         for number, cells in numbered:
-            values = {name: _value(cells[place], name in several, columns.between) for name, place in places.items()}
-            for name in names.pictures:
-                if columns.images and (value := values.get(name)) and not is_file(source.parent / value):
-                    values[name] = str((columns.images / value).resolve()) if is_file(columns.images / value) else value
-            line = json.dumps({name: value for name, value in values.items() if value})
-            queries.setdefault(values.get("id") or line, (number, line))
+            texts = {name: _texts(cells[place], columns.between) for name, place in places.items()}
+            values = {
+                name: all_ if name in several and len(all_) > 1 else all_[0] for name, all_ in texts.items() if all_
+            }
+            for name in {*names.pictures} & {*values}:
+                picture = (columns.images or source.parent) / texts[name][0]
+                if not is_file(source.parent / texts[name][0]) and is_file(picture):  # in the data's own folder
+                    values[name] = str(picture.resolve())
+            line = json.dumps(values)
+            queries.setdefault(str(values.get("id") or line), (number, line))
         return [*queries.values()]
 
     return read
@@ -80,7 +84,6 @@ def _places(header: Sequence[str], known: Sequence[str], columns: TableColumns) 
     return places
 
 
-def _value(cell: str, several: bool, between: str) -> str | list[str]:
-    """The value of a cell: a text, the first of several; for a label such as choices, all of them."""
-    texts = [text for part in (cell.split(between) if between else [cell]) if (text := part.strip())]
-    return texts if several and len(texts) > 1 else next(iter(texts), "")
+def _texts(cell: str, between: str) -> list[str]:
+    """The texts of a cell."""
+    return [text for part in (cell.split(between) if between else [cell]) if (text := part.strip())]

@@ -37,7 +37,7 @@ def test_a_query_that_cannot_be_read_is_skipped(capsys):
 
 def test_a_command_without_input(tmp_path):
     done = toys.mmgen_here(tmp_path, "generate", "run")
-    message = "error: no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption\n"
+    message = "error: no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption\n"
     assert (done.returncode, done.stderr) == (1, message)
 
 

@@ -94,7 +94,7 @@ def test_the_last_step_of_a_run_does_not_answer_for_being_the_last(run, tmp_path
     best = "the best by relevance (30.00) of"
     assert f"written by step 'both', {best} 'both' and 'scratch'; it reads image and caption" in done.output
     words = CliRunner().invoke(main, ["generate", str(run), "--caption", "a red dog"])
-    assert "written by step 'words'; it reads caption" in words.output
+    assert "written by step 'words', which reads caption" in words.output
     predictor = load_model(run)
     assert predictor.step == "both" and f"step 'both', {best} 'words' and 'both' and 'scratch', reads" in repr(
         predictor
