@@ -291,7 +291,7 @@ class TableColumns(Config):
     """How a data set reads its tables. A column whose name is an input's is that input."""
 
     names: dict[str, tuple[str, ...]] = Field({}, description="input -> its column; the first that there is")
-    between: str = Field("", description='separates several texts of one cell; "" for one text per cell')
+    between: str = Field("---", description='separates several texts of one cell; "" for one text per cell')
     images: Path | None = Field(None, description="the folder of its pictures")
 
 

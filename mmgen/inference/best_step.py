@@ -31,33 +31,38 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
     candidates  trained steps, in the recipe's order; at least one
     fitting     the candidate that fits a query best: only steps of its table are compared; default: the first table's
     """
-    default = recipe.default_step
+    default, peers = recipe.default_step, [*candidates]
     if default and default in candidates:
         return ChosenStep(default, "the recipe's default_step")
-    missed = f"; default_step '{default}' {_unfit(recipe, folder, default)}" if default else ""
-    tables = [[name for name in group if name in candidates] for group in groups(recipe)]
-    tables = [table for table in tables if table and fitting in (None, *table)]
-    peers = tables[0] if tables else [*candidates]
-    names = " and ".join(f"'{name}'" for name in peers) if len(peers) <= MOST_NAMES else f"{len(peers)} steps"
+    for table in reversed(groups(recipe)):
+        if (compared := [name for name in table if name in candidates]) and fitting in (None, *compared):
+            peers = compared
+    name, reason = _best_of(recipe, folder, peers)
     if len(peers) == 1:
-        first = "the only one of the first table" if len(candidates) > 1 and not fitting else ""
-        return ChosenStep(peers[0], first + missed if first else missed[2:])
-    longest = max(reversed(peers), key=lambda name: (len(recipe.chain(name)), len(recipe.steps[name].inputs)))
+        reason = "the only one of the first table" if len(candidates) > 1 and fitting is None else ""
+    if default:
+        trained = folder.finished(default, "weights.safetensors")
+        why = f"reads {' and '.join(recipe.steps[default].inputs)}" if trained else "is not trained yet"
+        reason = ", ".join(filter(None, [reason, f"since default_step '{default}' {why}"]))
+    return ChosenStep(name, reason)
+
+
+def _best_of(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> tuple[str, str]:
+    """The best of the steps of one table, and why."""
+    names = " and ".join(f"'{name}'" for name in steps) if len(steps) <= MOST_NAMES else f"{len(steps)} steps"
+    longest = max(reversed(steps), key=lambda name: (len(recipe.chain(name)), len(recipe.steps[name].inputs)))
     scores: dict[str, Mapping[str, float | None]] = {}
-    for name in peers:
+    for name in steps:
         with contextlib.suppress(RunError):  # not scored yet, or damaged
             scores[name] = score.read(folder.step(name)).values
-    columns = list(dict.fromkeys(column for values in scores.values() for column in values))
-    known = {column: [name for name in scores if scores[name].get(column) is not None] for column in columns}
-    column = max(columns, key=lambda column: len(known[column]), default=None)  # the first that most steps have
-    if column is None or not known[column]:
-        return ChosenStep(longest, f"which starts from most steps, since {names} have no scores to compare{missed}")
-    sign = -1 if column in columns_with(recipe.judging(peers[0]), "lower_is_better") else 1
+    known = {
+        column: [name for name in scores if scores[name].get(column) is not None]
+        for values in scores.values()
+        for column in values
+    }
+    column = max(known, key=lambda column: len(known[column]), default="")  # the first that most steps have
+    if not known.get(column):
+        return longest, f"which starts from most steps, since {names} have no scores to compare"
+    sign = -1 if column in columns_with(recipe.judging(steps[0]), "lower_is_better") else 1
     best = max(known[column], key=lambda name: (sign * (scores[name][column] or 0.0), name == longest))
-    return ChosenStep(best, f"the best by {column} ({number(scores[best][column])}) of {names}{missed}")
-
-
-def _unfit(recipe: Recipe, folder: RunFolder, step: str) -> str:
-    """Why the default step does not answer."""
-    trained = folder.finished(step, "weights.safetensors")
-    return f"reads {' and '.join(recipe.steps[step].inputs)}" if trained else "is not trained yet"
+    return best, f"the best by {column} ({number(scores[best][column])}) of {names}"

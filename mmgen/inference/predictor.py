@@ -538,4 +538,4 @@ def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
         for remark in filter(None, (repeats_itself(text.text), no_end)):
             numbers.setdefault(remark, []).append(str(number))
     for remark, places in numbers.items():
-        yield f"text {', '.join(places)}: {remark}" if len(texts) > 1 else remark
+        yield f"text{'s' * (len(places) > 1)} {', '.join(places)}: {remark}" if len(texts) > 1 else remark

@@ -68,7 +68,7 @@ def test_the_recipe_may_name_the_step(chosen):
     assert chosen(scores, ["both", "again"], default_step="again") == ("again", "the recipe's default_step")
     assert chosen(scores, ["both", "again"], default_step="words") == (
         "both",
-        "the best by a (3.00) of 'both' and 'again'; default_step 'words' is not trained yet",
+        "the best by a (3.00) of 'both' and 'again', since default_step 'words' is not trained yet",
     )
     with pytest.raises(RecipeError, match=r"default_step: unknown step 'bth'; did you mean 'both'\?; choose from: wo"):
         chosen({}, default_step="bth")
