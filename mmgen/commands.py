@@ -92,7 +92,12 @@ writing_options = together(  # of the commands that write texts with a finished 
         "Override a key of decoding (decoding.num_beams=4), or the extractor of an input "
         "(inputs.image.extractor.type=roi).",
     ),
-    click.option("--step", help="The step whose weights to use; by default the last one that reads the given inputs."),
+    click.option("--step", help="The step whose weights to use; by default the best one that reads the given inputs."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        help="Of a decoding that samples: the same seed gives a query the same texts; by default drawn, and said.",
+    ),
 )
 training_options = together(  # of the commands that run a recipe
     recipe_argument,

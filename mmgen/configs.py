@@ -298,16 +298,29 @@ class GeneratorConfig(PartConfig):
         return {"min_new_tokens": reason, **self.refuses(decoding)}
 
 
+class TableColumns(Config):
+    """How a data set reads its tables. A column whose name is an input's is that input."""
+
+    names: dict[str, tuple[str, ...]] = Field({}, description="input -> its column; the first that there is")
+    between: str = Field("---", description='separates several texts of one cell; "" for one text per cell')
+    images: Path | None = Field(None, description="the folder of its pictures")
+
+
 class DatasetConfig(PartConfig):
     """Examples in splits. Three keys name the splits for training, validation and evaluation."""
 
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
     streams: ClassVar[bool] = False  # whether the training examples are a stream (`parts.Dataset.stream`)
+    only_about: ClassVar[str] = ""  # "drawn scenes", if a model of these examples knows nothing else; answers say so
 
     train_split: str = Field("train", description="the split for training")
     validation_split: str = Field("val", description="the split whose loss is measured during training")
     test_split: str = Field("test", description="the split that every step generates for and is scored on")
+
+    def table_columns(self) -> TableColumns:
+        """How it reads tables, so that `mmgen generate` reads a table of queries likewise."""
+        return TableColumns()
 
     @classmethod
     def pictures_of(cls, source: str) -> "DatasetConfig | None":
@@ -325,6 +338,8 @@ class MetricConfig(PartConfig):
     judges           the kinds of predictions that it scores
     required_labels  names of the labels that it needs; for data without them the metric is left out
     lower_is_better  columns whose lowest value is the best
+    judges_fit       whether its scores say how well a text fits its example: the references of other pictures then
+                     score as chance, unless `parts.Metric.references` has scores of its own for that row
     of_all_texts     columns that compare the texts with each other, so that their values say nothing about one text
     needs_pictures   whether `parts.Metric.prepare` is called with the pictures of the examples
     needs_device     whether it is called with the run's device
@@ -334,6 +349,7 @@ class MetricConfig(PartConfig):
     judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
     required_labels: ClassVar[tuple[str, ...]] = ()
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
+    judges_fit: ClassVar[bool] = True
     of_all_texts: ClassVar[frozenset[str]] = frozenset()
     needs_pictures: ClassVar[bool] = False
     needs_device: ClassVar[bool] = False

@@ -363,7 +363,7 @@ class Metric(abc.ABC):
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
         """The scores of the references themselves, for the row "people" of the table; scores named "chance_<name>" go
-        into the row "chance". By default None: no such rows."""
+        into the row "chance". By default None: no row "people"; chance is what references of other pictures score."""
         return None
 
 

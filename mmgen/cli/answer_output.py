@@ -49,12 +49,15 @@ def answer_all(
     begin: Callable[[], tuple[Predictor, DecodingConfig | None]],
     verbs: tuple[str, str],
     output: Output,
+    seed: int | None = None,
 ) -> list[Answer]:
-    """Write the answer to each query as one JSON line to a file, or else print it. Print the remarks; with a file, the
-    first of them. Returns the answers; none for a shard.
+    """Write the answer to each query as one JSON line to a file, or else print it. Print the remarks (with a file, the
+    first of them), how many queries could not be read, the step, its limits, and the seed of texts that are sampled.
+    Returns the answers; none for a shard.
 
     begin  loads the predictor, and chooses the decoding
     verbs  what the step does, and has done: ("writing", "written")
+    seed   of texts that are sampled
 
     Raises MmgenError if the only query, or every query, cannot be read."""
     from ..inference.answers import answers_file
@@ -62,12 +65,12 @@ def answer_all(
 
     out = output.out
     if out and output.shard:
-        _answer_shard(queries, begin, verbs, out, output.shard)
+        _answer_shard(queries, begin, verbs, (out, output.shard), seed)
         return []
     answers, remarks, progress = [], 0, Bars() if out else Progress()
     with answers_file(out) if out else contextlib.nullcontext() as file:
         predictor, options = begin()
-        results = predictor.answers(queries, options, 16 if out else 1)
+        results = predictor.answers(queries, options, 16 if out else 1, seed)
         with progress.task(f"{predictor.step}: {verbs[0]}", len(queries), "examples") as advance:
             for query, answer in zip(queries, results, strict=True):
                 if answer.error and len(queries) == 1 and not out:
@@ -86,27 +89,47 @@ def answer_all(
         if remarks > MOST_REMARKS:
             tell(f'and {remarks - MOST_REMARKS} more; {out} has all of them as "remarks"', err=True)
         tell(f"{out}: {len(queries)} line{'s' * (len(queries) != 1)}")
-    tell(f"{verbs[1]} by step '{predictor.step}', which reads {predictor.names.reads}", err=True)
+    _tell_failures(sum(bool(answer.error) for answer in answers), len(queries), out)
+    _tell_step(predictor, verbs[1])
+    if seeds := [answer.seed for answer in answers if answer.seed is not None]:
+        tell(f"sampled with seed {seeds[0]}; --seed {seeds[0]} writes the same texts again", err=True)
     if all(answer.error for answer in answers):
         raise MmgenError("could not read any of the input")
     return answers
+
+
+def _tell_failures(failed: int, total: int, out: Path | None) -> None:
+    """Say how many of several queries have no answer, and where the reasons are."""
+    if failed and (out or total > 1):
+        reasons = f'{out} has the reasons as "error"' if out else "the reasons are above"
+        tell(f"{failed} of {total} could not be answered; {reasons}", err=True)
+
+
+def _tell_step(predictor: Predictor, done: str) -> None:
+    """Say which step has answered, why this one, and what it does not know."""
+    chosen = f"{predictor.chosen}; it" if predictor.chosen else "which"
+    tell(f"{done} by step '{predictor.step}', {chosen} reads {predictor.names.reads}", err=True)
+    if predictor.limits:
+        tell(predictor.limits, err=True)
 
 
 def _answer_shard(
     queries: Sequence[Query],
     begin: Callable[[], tuple[Predictor, DecodingConfig | None]],
     verbs: tuple[str, str],
-    out: Path,
-    shard: Shard,
+    place: tuple[Path, Shard],
+    seed: int | None,
 ) -> None:
-    """Write the answers of one shard."""
+    """Write the answers of one shard. `place`: the file of all answers, and the shard."""
     from ..features.shards import ShardOf
     from ..inference.shard_answers import write_shard
     from ..progress import Bars
 
-    predictor, options = begin()
+    (out, shard), (predictor, options) = place, begin()
     part = ShardOf.of(shard, (query.id for query in queries))
     total = len(part.numbers)
     with Bars().task(f"{predictor.step}: {verbs[0]}, shard {shard}", total, "examples") as advance:
-        path = write_shard(predictor, queries, options, out, part, advance)
+        path, failed = write_shard(predictor, queries, options, out, part, advance, seed)
     tell(f"{path}: {total} of {len(queries)} queries; `mmgen merge {out}` joins all shards")
+    _tell_failures(failed, total, path)
+    _tell_step(predictor, verbs[1])

@@ -43,31 +43,37 @@ def generate(
     n: int | None,
     sets: tuple[str, ...],
     step: str | None,
+    seed: int | None,
     out: Path | None,
     shard: str | None,
 ) -> None:
-    """Generate texts with the model in the run folder RUN. SOURCES are images, folders of images, or JSONL files whose
-    fields are inputs. --input also gives inputs."""
+    """Generate texts with the model in the run folder RUN. SOURCES are images, folders of images, or JSONL files and
+    tables (CSV, TSV) whose fields are inputs; columns are named as in the run's data. --input also gives inputs."""
     if not sources and not pairs and not caption:
-        raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
+        raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
     output = choose_output(_print_texts, out, shard)
     quiet()
     from ..inference.answers import remark_on_all
+    from ..inference.draws import choose_seed
     from ..inference.load import check_query, load_for, search_options
     from ..inference.query import named_values, read_sources, refuse_overwriting
+    from ..inference.query_tables import table_reader
     from ..progress import Bars
 
     shorthands = [*([f"caption={caption}"] if caption else []), *(f"prompt={prompt}" for prompt in prompts)]
     shorthands += [f"avoid={text}" for text in avoided]
     values = named_values([*shorthands, *pairs])
-    queries = read_sources(sources, values, check_query(run, step), Bars())
+    queries = read_sources(sources, values, check_query(run, step), Bars(), table_reader(run, step))
     refuse_overwriting(out, sources, queries)
 
     def begin():
         predictor = load_for(run, queries, step, sets)
-        return predictor, search_options(predictor, n, sets)
+        options = search_options(predictor, n, sets)
+        if seed is not None:
+            choose_seed(options, seed, f"--seed {seed}")
+        return predictor, options
 
-    answers = answer_all(queries, begin, ("writing", "written"), output)
+    answers = answer_all(queries, begin, ("writing", "written"), output, seed)
     if remark := remark_on_all(answers):
         tell(remark, err=True)
 

@@ -14,7 +14,9 @@ from ..progress import Bars, tell
 @click.command("export")
 @model_argument
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--step", help="The step to export; by default the last one that is scored.")
+@click.option(
+    "--step", help="The step to export; by default the best one by the table's first metric, or default_step."
+)
 @click.option(
     "--half",
     is_flag=True,

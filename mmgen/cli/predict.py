@@ -36,7 +36,7 @@ SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
     "--step",
     "steps",
     multiple=True,
-    help="The step whose weights to use; by default the last one that predicts and reads the given inputs. With --as, "
+    help="The step whose weights to use; by default the best one that predicts and reads the given inputs. With --as, "
     "may be repeated.",
 )
 @click.option(
@@ -62,7 +62,7 @@ def predict(
     shard: str | None,
 ) -> None:
     """Predict labels, choices, regions or boxes with the model in the run folder RUN. SOURCES are images, folders of
-    images, or JSONL files whose fields are inputs. --input also gives inputs.
+    images, or JSONL files and tables (CSV, TSV) whose fields are inputs. --input also gives inputs.
 
     With --as, predict for a full split of RUN's data, or for an export of --data RECIPE, and write the result file that
     the task's evaluation reads.
@@ -85,10 +85,12 @@ def predict(
     quiet()
     from ..inference.load import check_query, load_for
     from ..inference.query import named_values, read_sources, refuse_overwriting
+    from ..inference.query_tables import table_reader
     from ..progress import Bars
 
     step = steps[0] if steps else None
-    queries = read_sources(sources, named_values(list(pairs)), check_query(run, step, writes=False), Bars())
+    check = check_query(run, step, writes=False)
+    queries = read_sources(sources, named_values(list(pairs)), check, Bars(), table_reader(run, step))
     refuse_overwriting(out, sources, queries)
 
     def begin():

@@ -1,12 +1,14 @@
-"""Remarks on empty texts: a model that writes nothing or the same for every input, a text that repeats itself."""
+"""Remarks on texts: a model that writes nothing or the same for every input; a text that repeats itself or stutters."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
-FEWEST = 10  # texts; among fewer, equal texts mean nothing
+FEWEST = 5  # equal texts; fewer mean nothing
 REPEATED = 8  # words; in shorter texts, repetition may be chance
+TWICE = re.compile(r"\b(\w+)\s+\1\b|\b(\w+(?:\W+\w+){1,11})\W+\2\b", re.IGNORECASE)  # "the the", "the dog the dog"
 MEND = "the texts say little about the input; train longer or with another learning rate, and check the loss curve"
 
 
@@ -15,18 +17,20 @@ def collapsed(texts: Sequence[str]) -> str:
     wordless = sum(not any(letter.isalnum() for letter in text) for text in texts)
     if texts and 2 * wordless >= len(texts):
         return f"{wordless} of {len(texts)} texts contain no word; {MEND}"
-    if len(texts) >= FEWEST:
-        ((text, count),) = Counter(texts).most_common(1)
-        if 2 * count >= len(texts):
-            return f"{count} of {len(texts)} texts are the same ('{text[:60]}'); {MEND}"
+    text, count = next(iter(Counter(texts).most_common(1)), ("", 0))
+    if count >= FEWEST and 2 * count >= len(texts):
+        blind = "fluent and blind: " * (" " in text)  # but half of all answers may well be "yes"
+        return f"{blind}{count} of {len(texts)} texts are the same ('{text[:60]}'); {MEND}"
     return ""
 
 
 def repeats_itself(text: str) -> str:
-    """A remark if a text has no word, or repeats few words; "" otherwise."""
+    """A remark if a text has no word, repeats few words, or has words twice in a row; "" otherwise."""
     words = text.split()
     if not any(letter.isalnum() for letter in text):
         return "the text contains no word"
     if len(words) >= REPEATED and 3 * len(set(words)) <= len(words):
         return f"the text repeats itself: {len(words)} words, {len(set(words))} of them different"
+    if twice := TWICE.search(text):
+        return f"the text stutters: '{twice[0][:60]}'"
     return ""

@@ -26,11 +26,12 @@ class Answer:
     id          the id of the query
     texts       the texts of a step that writes, best first
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
-    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, a picture unlike all
-                pictures of the run
+    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, stutters or has no end,
+                a picture unlike all pictures of the run
     choices     of a step that predicts a choice: the texts to choose from, if the query has them
     error       why the query could not be read; such an answer has no texts and no prediction
     pictures    the pictures of the query
+    seed        of texts that are sampled: the seed that gives the same texts again
     """
 
     id: str
@@ -39,6 +40,7 @@ class Answer:
     remarks: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     error: str = ""
+    seed: int | None = None
     pictures: tuple[Picture, ...] = field(default=(), repr=False, compare=False)  # of the query, for notebooks
 
     def __repr__(self) -> str:
@@ -91,6 +93,7 @@ class Answer:
                 | ({"prompt": text.prompt} if text.prompt else {})
                 for text in self.texts
             ]
+            line |= {} if self.seed is None else {"seed": self.seed}
         return line | ({"remarks": list(self.remarks)} if self.remarks else {})
 
 

@@ -126,6 +126,8 @@ def _config_table(predictor: Predictor, extractor: bool) -> dict[str, Any]:
         "name": recipe.name,
         "step": predictor.step,
         "kind": predictor.kind,
+        "trained_on": predictor.trained_on,
+        "columns": recipe.data.table_columns().model_dump(mode="json", exclude={"images"}),
         "step_inputs": list(step.inputs),
         "step_objectives": list(step.objectives),
         **without_local_paths(tables),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,14 @@ from ..storage.exports import is_export, read_config
 from ..storage.model_files import build_model, features_file, prepare_inputs
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
+from .best_step import ChosenStep, best_step
 from .hub import find_folder
 from .load_export import load_export
 from .predictor import Predictor
 from .query import Query
 from .query_names import StepNames, describe_steps, quote_name
 
+log = logging.getLogger("mmgen")
 INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
 
 
@@ -50,7 +53,7 @@ def load(
         model.ask("photo.jpg", n=3).texts
 
     where   the folder of an export or of a run, or "hf:user/name", or "hf:user/name@revision"
-    step    of a run: the step; default: the last step that has weights and is evaluated
+    step    of a run: the step; default: the recipe's `default_step`, or the best one by the table's first metric
     device  default: a GPU if there is one, else "cpu"
     dtype   of weights and computations: "float32" (default), "bfloat16" or "float16"
     token, cache_dir, local_files_only  see `huggingface_hub.snapshot_download`
@@ -107,7 +110,7 @@ def load_run(
 ) -> Predictor:
     """Load the model of a step as a predictor, on the GPU if there is one.
 
-    step     default: the last step that has weights and is evaluated
+    step     default: the recipe's `default_step`, or the best trained step by the table's first metric
     sets     overrides of the run's recipe: decoding, and the source of an input's features
     threads  number of CPU threads of torch; a setting of the process
     warm     build extractors and answer a dummy query first, so that the first real query is fast
@@ -125,9 +128,11 @@ def load_run(
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         raise RunError(f"{path}: no step is trained yet; continue with `mmgen run`")
-    step_name = step or ([name for name in trained if recipe.steps[name].evaluate] or trained)[-1]
-    if step_name not in trained:
+    chosen = ChosenStep(step, "") if step else best_step(recipe, folder, trained)
+    if (step_name := chosen.name) not in trained:
         raise RunError(f"{path}: step '{step_name}' has no weights; trained steps: {', '.join(trained)}")
+    if chosen.reason:
+        log.info("%s: step '%s' answers, %s", path, step_name, chosen.reason)
     inputs_file = folder.path / "inputs.json"
     step_inputs, saved = inputs_of(recipe, [step_name]), read_table(inputs_file)
     input_names = [name for name in recipe.inputs if name in saved or name in step_inputs]
@@ -152,6 +157,7 @@ def load_run(
     load_step(model, recipe, folder, step_name)
     prepare_inputs(model, recipe, partial(Datasets, recipe))
     predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, step_name, folder)
+    predictor.chosen = chosen.reason
     if warm:
         predictor.warm()
     return predictor
@@ -186,14 +192,14 @@ def restore_config(config: EmbedderConfig, saved: Mapping[str, Any], path: Path,
 def load_for(
     path: str | Path, queries: Sequence[Query], step: str | None = None, sets: Sequence[str] = (), writes: bool = True
 ) -> Predictor:
-    """The predictor of `step`; by default of the last step that reads exactly the inputs of every query.
+    """The predictor of `step`; by default of the best step that reads exactly the inputs of every query (`best_step`).
 
     Lines of a file that cannot be read are ignored here; their answers have the error. `writes`: whether the step must
     write texts, or predict something else. Raises RunError and DataError, naming the missing or unread input."""
     place = find_folder(path)
-    if step is None and not is_export(place):
-        step = choose_step(place, queries, writes)
-    predictor = open_model(place, step, sets)
+    chosen = choose_step(place, queries, writes) if step is None and not is_export(place) else None
+    predictor = open_model(place, chosen.name if chosen else step, sets)
+    predictor.chosen = chosen.reason if chosen else predictor.chosen
     if writes and predictor.kind != "text":
         raise RunError(f"{path}: step '{predictor.step}' writes no texts; use `mmgen predict`")
     if not writes and predictor.kind == "text":
@@ -236,7 +242,7 @@ def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> 
         raise RecipeError(f"--n {n}: {reason}") from None
 
 
-def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | None:
+def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
     """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
     (`load_run` raises then). Raises RunError if no step reads exactly the inputs of all queries that can be read, and
     DataError if there are none."""
@@ -257,8 +263,9 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> str | Non
         unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
     complete = [name for name in steps if not missing[name]]
     exact = [name for name in complete if not unread[name]]
-    if exact:  # prefer more required inputs, then fewer inputs in total, then the later step
-        return max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
+    if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
+        fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
+        return best_step(recipe, folder, exact, fitting)
     if complete:
         name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
         where, what = unread[name][0]

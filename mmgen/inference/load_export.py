@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 import torch._dynamo  # encoders import it too, but torch 2.6 cannot import it inside of torch.device("meta")
+from pydantic import ValidationError
 
-from ..configs import DatasetConfig, FeaturesConfig
+from ..configs import DatasetConfig, FeaturesConfig, TableColumns
 from ..data.seeds import seeded
 from ..errors import DataError, MmgenError, PluginError, RunError, placed
 from ..features.uninitialised import Uninitialised
@@ -36,6 +37,7 @@ from ..storage.weights import load_state, state
 from .export import PARTS
 from .predictor import Predictor
 
+LONGEST = 80  # characters of what an export says that it is trained on
 NAMES_OF_PARTS = {"backbone": "backbone", "generator": "generator", "inputs": "embedder", "objectives": "objective"}
 
 
@@ -43,6 +45,10 @@ class NoData(DatasetConfig):
     """Stands for the data of an export, which has none."""
 
     type: str = "none"
+    columns: TableColumns = TableColumns()
+
+    def table_columns(self) -> TableColumns:
+        return self.columns
 
     def build(self) -> Dataset:
         raise DataError("an export has no data; name a recipe with data: --data RECIPE")
@@ -59,12 +65,14 @@ def load_export(folder: Path, registry: Registry, sets: Sequence[str] = ()) -> P
     overridden = _overridden_extractors(sets)
     for name in overridden & {*config["inputs"]}:
         config["inputs"][name]["extractor"] = None  # no setting of the folder may choose what is fetched
-    recipe = _recipe_of_export(config, path, registry, sets)
+    recipe = recipe_of_export(config, path, registry, sets)
     with placed(path):
         model = _build_model(recipe, folder, config["encoder_prefix"])
     load_state(model, read_weights(folder, config["encoder_prefix"]), folder)
     extractors = _saved_extractors(recipe, folder, overridden)
-    return Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
+    predictor = Predictor(model, recipe, config["step"], where=str(folder), extractors=extractors)
+    predictor.trained_on = config.get("trained_on", "")[:LONGEST]
+    return predictor
 
 
 def _overridden_extractors(sets: Sequence[str]) -> set[str]:
@@ -90,7 +98,7 @@ def _saved_extractors(recipe: Recipe, folder: Path, overridden: set[str]) -> dic
     return places
 
 
-def _recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry, sets: Sequence[str]) -> Recipe:
+def recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry, sets: Sequence[str] = ()) -> Recipe:
     """A recipe with the one step of an export. Raises RunError for a config that no part accepts, and RecipeError for
     `sets` that none accepts."""
     tables = {table: config[table] for table in PARTS if table in config}
@@ -100,13 +108,17 @@ def _recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry,
         "objectives": config["step_objectives"],
         "evaluate": False,
     }
+    try:
+        data = NoData(columns=config.get("columns", {}))
+    except ValidationError:
+        raise RunError(f"{path}: damaged: 'columns'; {COMPLETE}") from None
     values = {**tables, "name": str(config.get("name")), "steps": {config["step"]: step}}
 
     def resolve_with(sets: Sequence[str]) -> Recipe:
         layers = Layered(copy.deepcopy(values), {})
         for setting in sets:
             layers.lay(*setting_table(setting))
-        return resolve(layers, registry, None, str(path), stored=True, data=NoData())
+        return resolve(layers, registry, None, str(path), stored=True, data=data)
 
     try:
         recipe = resolve_with(())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -33,11 +34,13 @@ from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
 from ..tensors import All, Example, Generation, Prediction, ResolvedExample
 from .answers import Answer
+from .draws import choose_seed, draws_of
 from .query import Query, from_json, is_many, queries_of
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
 from .query_pictures import as_file, as_picture, frames_remarks
 
+log = logging.getLogger("mmgen")
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
 
 
@@ -78,6 +81,9 @@ class Predictor:
     ) -> None:
         self.model, self.recipe, self.step, self.folder = model.eval(), recipe, step, folder
         self.where = where or (str(folder.path) if folder else recipe.name)
+        self.chosen = ""  # why this step answers, if none was named
+        self.trained_on = recipe.only_about(step)  # such as "drawn scenes", if it knows nothing else
+        self._said_limits = False
         self.names = StepNames(recipe, step)
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         if self.kind == "text" and not model.has_generator:
@@ -87,13 +93,22 @@ class Predictor:
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
 
     def __repr__(self) -> str:
-        return f"<{self.where}: step '{self.step}', reads {self.names.reads}, gives {self.kind}>"
+        chosen = f", {self.chosen}" if self.chosen else ""
+        return f"<{self.where}: step '{self.step}'{chosen}, reads {self.names.reads}, gives {self.kind}>"
+
+    @property
+    def limits(self) -> str:
+        """A remark on what the model can be asked about; empty if its data do not limit that."""
+        trained_on = self.trained_on
+        return f"trained on {trained_on}; expect no sensible answer about anything else" if trained_on else ""
 
     def _repr_html_(self) -> str:
         """What the model reads and gives, as a table for a notebook."""
         weights = sum(parameter.numel() for parameter in self.model.parameters())
         row = [self.step, self.names.reads, self.kind, f"{weights:,}", str(self.model.device)]
-        return html_table([["step", "reads", "gives", "weights", "device"], row], caption=self.where)
+        notes = [f"step '{self.step}' answers, {self.chosen}"] if self.chosen else []
+        notes += [self.limits] if self.limits else []
+        return html_table([["step", "reads", "gives", "weights", "device"], row], notes, self.where)
 
     @overload
     def ask(
@@ -103,6 +118,7 @@ class Predictor:
         *,
         n: int | None = None,
         options: DecodingConfig | None = None,
+        seed: int | None = None,
         batch_size: int = 16,
         **inputs: Any,
     ) -> list[Answer]: ...
@@ -115,6 +131,7 @@ class Predictor:
         *,
         n: int | None = None,
         options: DecodingConfig | None = None,
+        seed: int | None = None,
         batch_size: int = 16,
         **inputs: Any,
     ) -> Answer: ...
@@ -126,6 +143,7 @@ class Predictor:
         *,
         n: int | None = None,
         options: DecodingConfig | None = None,
+        seed: int | None = None,
         batch_size: int = 16,
         **inputs: Any,
     ) -> Answer | list[Answer]:
@@ -136,6 +154,8 @@ class Predictor:
                     an `Example` of a data set. A list of these, or the examples of a split, are several queries
         n           number of different texts, 1 to 100, by default 1; by a search that the generator supports
         options     decoding options to use instead, with their own num_return_sequences; without n and options by name
+        seed        of a decoding that samples: the same seed gives a query the same texts, alone and in a list; by
+                    default drawn from torch's random numbers. `Answer.seed` has it
         batch_size  number of queries in a batch
         inputs      values by input name, for every query that does not give its own; also decoding options of the
                     generator by name, which override the recipe's: steps=4, temperature=0.7
@@ -164,7 +184,7 @@ class Predictor:
             raise DataError(f"options replaces {' and '.join(beside)}; give one or the other")
         else:
             options = self._check_options(options)
-        return self._answer_call(query, values, options, batch_size)
+        return self._answer_call(query, values, options, batch_size, choose_seed(options, seed))
 
     @overload
     def predict(
@@ -180,8 +200,16 @@ class Predictor:
         return self._answer_call(query, inputs, None, batch_size)
 
     def _answer_call(
-        self, query: Any, inputs: Mapping[str, Any], options: DecodingConfig | None, batch_size: int
+        self,
+        query: Any,
+        inputs: Mapping[str, Any],
+        options: DecodingConfig | None,
+        batch_size: int,
+        seed: int | None = None,
     ) -> Answer | list[Answer]:
+        if self.limits and not self._said_limits:
+            log.warning("%s: %s", self.where, self.limits)
+            self._said_limits = True
         for name in self.names.pictures:
             if isinstance(inputs.get(name), list | tuple):
                 raise DataError(
@@ -190,23 +218,28 @@ class Predictor:
                 )
         queries = queries_of(query, inputs)
         if not is_many(query):
-            (answer,) = self.answers(queries, options, batch_size)
+            (answer,) = self.answers(queries, options, batch_size, seed)
             if answer.error:
                 raise DataError(answer.error)
             return answer
-        return list(self.answers(queries, options, batch_size))
+        return list(self.answers(queries, options, batch_size, seed))
 
     def answers(
-        self, queries: Iterable[Query | Example], options: DecodingConfig | None = None, batch_size: int = 16
+        self,
+        queries: Iterable[Query | Example],
+        options: DecodingConfig | None = None,
+        batch_size: int = 16,
+        seed: int | None = None,
     ) -> Iterator[Answer]:
         """Answer every query, in order; the answer to a query that cannot be read has an `Answer.error`.
-        `batch_size`: larger batches are faster in total, but delay the first answer."""
+        `batch_size`: larger batches are faster in total, but delay the first answer. `seed`: see `ask`."""
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DataError(f"batch_size must be a positive integer, not {batch_size!r:.60}")
-        retry = self.retry()
+        retry, options = self.retry(), options or self.decoding()
+        seed = choose_seed(options, seed) if self.kind == "text" else None
         remaining = iter(queries)
         while batch := [self.prepare(query) for query in itertools.islice(remaining, batch_size)]:
-            yield from self.finish(batch, options, retry)
+            yield from self.finish(batch, options, retry, seed)
 
     def retry(self) -> OomRetry:
         """For `finish`: halves batches that do not fit into memory."""
@@ -214,14 +247,34 @@ class Predictor:
         return OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
 
     def finish(
-        self, batch: Sequence[Prepared], options: DecodingConfig | None = None, retry: OomRetry | None = None
+        self,
+        batch: Sequence[Prepared],
+        options: DecodingConfig | None = None,
+        retry: OomRetry | None = None,
+        seed: int | None = None,
     ) -> list[Answer]:
-        """The answers to prepared queries, from one pass of the model over all that could be read."""
-        chosen = options or self.decoding()
-        readable = [query.read for query in batch if query.read is not None]
-        pieces = (retry or self.retry()).over(readable, lambda piece: self._compute_outcomes(piece, chosen))
-        outcomes = iter([outcome for _, results in pieces for outcome in results])
-        return [query.answer if query.read is None else _add_outcome(query.answer, next(outcomes)) for query in batch]
+        """The answers to prepared queries, from one pass of the model over all that could be read; with a `seed`, which
+        a decoding that samples needs, from a pass for each."""
+        chosen, retry = options or self.decoding(), retry or self.retry()
+        readable = [query for query in batch if query.read is not None]
+        outcomes: list[list[Generation] | Prediction | str] = []
+        for group in [readable] if seed is None else [[query] for query in readable]:
+            reads = [query.read for query in group if query.read is not None]
+            one = None if seed is None else draws_of(seed, reads[0].rows[0].example, group[0].answer.pictures)
+            with one or contextlib.nullcontext():
+                for _, results in retry.over(reads, lambda piece: self._compute_outcomes(piece, chosen)):
+                    outcomes += results
+        answers = iter(outcomes)
+        return [query.answer if query.read is None else self._answered(query, next(answers), seed) for query in batch]
+
+    def _answered(self, query: Prepared, outcome: list[Generation] | Prediction | str, seed: int | None) -> Answer:
+        """The answer to a query with its texts, prediction or error, and with remarks on the texts."""
+        if isinstance(outcome, str):
+            return replace(query.answer, error=outcome, remarks=())
+        if isinstance(outcome, Prediction):
+            return replace(query.answer, prediction=outcome)
+        remarks = (*query.answer.remarks, *_remarks_on(outcome, self.model.backbone.end_id))
+        return replace(query.answer, texts=tuple(outcome), remarks=remarks, seed=seed)
 
     def slots(self, prepared: Prepared) -> float:
         """About how many slots the input of a query takes; 0 for one that cannot be read."""
@@ -487,11 +540,13 @@ def _unreadable_message(names: str, error: Exception) -> str:
     return f"{names}: a value has a form that cannot be read ({type(cause).__name__}); see the examples of the data set"
 
 
-def _add_outcome(answer: Answer, outcome: list[Generation] | Prediction | str) -> Answer:
-    """The answer with its texts, prediction or error; with a remark if the best text repeats itself."""
-    if isinstance(outcome, str):
-        return replace(answer, error=outcome, remarks=())
-    if isinstance(outcome, Prediction):
-        return replace(answer, prediction=outcome)
-    remark = repeats_itself(outcome[0].text)
-    return replace(answer, texts=tuple(outcome), remarks=(*answer.remarks, *([remark] if remark else [])))
+def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
+    """Remarks on texts that repeat themselves or stutter, and on texts without an end; each with the texts' numbers."""
+    numbers: dict[str, list[str]] = {}
+    for number, text in enumerate(texts, 1):
+        cut = text.tokens and text.tokens[-1] != end_id
+        no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)" if cut else ""
+        for remark in filter(None, (repeats_itself(text.text), no_end)):
+            numbers.setdefault(remark, []).append(str(number))
+    for remark, places in numbers.items():
+        yield f"text{'s' * (len(places) > 1)} {', '.join(places)}: {remark}" if len(texts) > 1 else remark

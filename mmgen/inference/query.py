@@ -17,6 +17,7 @@ from ..features.images import SUFFIXES, image_files
 from ..files import json_problem
 from ..oom import as_run_error
 from ..progress import Progress
+from ..reading.tables import is_table
 from ..reading.text import LONGEST, numbered_lines, read_text
 from ..tensors import Example
 from .query_pictures import is_file
@@ -113,13 +114,15 @@ def read_sources(
     inputs: Mapping[str, Any] | None = None,
     check: Callable[[Query], None] = lambda query: None,
     progress: Progress | None = None,
+    table: Callable[[Path], list[tuple[int, str]]] | None = None,
 ) -> list[Query]:
-    """Queries from image files, folders of images, and JSONL files whose fields are inputs. `inputs` are added to every
-    query; without sources, they are the only query. A line that cannot be read becomes a query with a `problem`. Raises
-    DataError, and RunError if a file does not fit into memory.
+    """Queries from image files, folders of images, tables, and JSONL files whose fields are inputs. `inputs` are added
+    to every query; without sources, they are the only query. A line that cannot be read becomes a query with a
+    `problem`. Raises DataError, and RunError if a file does not fit into memory.
 
     check     raises DataError for a query that cannot be answered; in a long file, `progress` says the first such line
               at once
+    table     reads the rows of a table as lines of JSON (`query_tables.table_reader`)
     """
     named = {name: value for name, value in (inputs or {}).items() if not _is_empty(value)}
     queries: list[Query] = []
@@ -129,13 +132,14 @@ def read_sources(
             if not paths:
                 raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), named, path) for path in paths]
-        elif source.suffix == ".jsonl":
+        elif source.suffix == ".jsonl" or (table and is_table(source)):
             with as_run_error(str(source), "split the file into smaller files"):
-                queries += _queries_of_lines(source, named, check, progress or Progress())
+                lines = table(source) if table and is_table(source) else None
+                queries += _queries_of_lines(source, named, check, progress or Progress(), lines)
         elif source.exists():
             queries.append(Query(str(source), named, source))
         else:
-            raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file")
+            raise DataError(f"{source}: no such file; give an image, a folder of images, a table, or a JSONL file")
     if sources and not queries:
         raise DataError(f"{', '.join(map(str, sources))}: no queries; write one JSON object per line, such as {LINE}")
     return queries or [Query(" and ".join(named), named)]
@@ -191,17 +195,22 @@ def refuse_overwriting(out: Path | None, sources: Sequence[Path] = (), queries: 
 
 
 def _queries_of_lines(
-    source: Path, named: Mapping[str, Any], check: Callable[[Query], None], progress: Progress
+    source: Path,
+    named: Mapping[str, Any],
+    check: Callable[[Query], None],
+    progress: Progress,
+    lines: Sequence[tuple[int, str]] | None = None,
 ) -> list[Query]:
-    """The queries of a JSONL file, with unique ids. Raises DataError for a file of too many lines."""
-    text = read_text(source)
-    total = sum(1 for _ in islice(numbered_lines(text), MOST_LINES + 1))
+    """The queries of a JSONL file, or of the `lines` of a table, with unique ids. Raises DataError for a file of too
+    many lines."""
+    text = read_text(source) if lines is None else ""
+    total = sum(1 for _ in islice(numbered_lines(text), MOST_LINES + 1)) if lines is None else len(lines)
     if total > MOST_LINES:
         raise DataError(f"{source}: has more than {MOST_LINES:,} queries; split the file into smaller files")
     said = total <= LONG  # a short file is answered at once
     numbered: list[tuple[int, bool, Query]] = []  # line number, whether the line has an id, query
     with (Progress() if said else progress).task(f"reading {source.name}", total, "lines") as advance:
-        for count, (number, line) in enumerate(numbered_lines(text), 1):
+        for count, (number, line) in enumerate(numbered_lines(text) if lines is None else lines, 1):
             query, has_id = _query_of_text(line, source, number, named)
             numbered.append((number, has_id, query))
             if not said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,11 @@ from ..recipe.tables import Recipe
 from ..registry import Registry, find_format, installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
+from .best_step import ChosenStep, best_step
 from .export_with_data import DataSource, predictions_of, with_data
 from .load import load_run
+
+log = logging.getLogger("mmgen")
 
 
 def result_file(
@@ -33,8 +37,8 @@ def result_file(
     """The content of the result file.
 
     form   the name of the format: `reading.results.ResultFiles.name` of an installed metric
-    steps  the steps that predict; default: the last step with such predictions. For an example of several steps, the
-           first step counts
+    steps  the steps that predict; default: the best step with such predictions (`best_step`). For an example of several
+           steps, the first step counts
     split  a split of the data on which a step is scored; default: the split on which the step is scored
     sets   overrides of the data ("data.subtask=every"), and those of `load_run`
 
@@ -43,7 +47,8 @@ def result_file(
     judge, files = _find_format(form, registry)
     recipe = folder.recipe(registry)
     data_settings = [setting for setting in sets if _is_data_setting(setting)]
-    steps = steps or [_last_step(folder, recipe, judge, form)]
+    chosen = None if steps else _best_step(folder, recipe, judge, form)
+    steps = [chosen.name] if chosen else steps
     _check_used(recipe, steps, data_settings)
     data_recipe = with_settings(recipe, data_settings, registry) if data_settings else recipe
     values: dict[str, Any] = {}
@@ -57,7 +62,10 @@ def result_file(
         examples = [example for example in scored if example.id not in values]
         predicted_examples |= {example.id: example for example in examples}
         values |= {outcome.id: outcome.value for outcome in predictions_of(run, examples, progress)}
-    return files.write(values, [*predicted_examples.values()])
+    text = files.write(values, [*predicted_examples.values()])
+    if chosen and chosen.reason:
+        log.info("%s: predicted by step '%s', %s", path, chosen.name, chosen.reason)
+    return text
 
 
 def result_file_of_export(
@@ -108,12 +116,13 @@ def _check_used(recipe: Recipe, steps: Sequence[str], settings: Sequence[str]) -
             )
 
 
-def _last_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> str:
-    """The last trained step whose predictions and data suit the metric. Raises RunError if no step does."""
-    for step in reversed(recipe.steps):
-        if not mismatch(recipe, step, judge, form) and folder.finished(step, "weights.safetensors"):
-            return step
-    raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")
+def _best_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> ChosenStep:
+    """The best trained step whose predictions and data suit the metric. Raises RunError if no step does."""
+    trained = [step for step in recipe.steps if folder.finished(step, "weights.safetensors")]
+    suitable = [step for step in trained if not mismatch(recipe, step, judge, form)]
+    if not suitable:
+        raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")
+    return best_step(recipe, folder, suitable)
 
 
 def mismatch(recipe: Recipe, step: str, judge: type[MetricConfig], form: str) -> str:

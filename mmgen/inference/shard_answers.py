@@ -36,19 +36,21 @@ def write_shard(
     path: Path,
     part: ShardOf,
     advance: Callable[[int], None],
-) -> Path:
-    """Write the answers of a part of `queries` into the file of its shard beside `path`, and return that file. A
-    finished file is left as it is; a stopped one is continued. `advance`: called with the number of queries that are
-    answered. Raises RunError for a file that belongs to other queries, settings or another model, and DataError for a
-    damaged file, and for a decoding that samples."""
+    seed: int | None = None,
+) -> tuple[Path, int]:
+    """Write the answers of a part of `queries` into the file of its shard beside `path`. Returns that file, and how
+    many of its queries could not be answered. A finished file is left as it is; a stopped one is continued. `advance`:
+    called with the number of queries that are answered. `seed`: of a decoding that samples. Raises RunError for a file
+    that belongs to other queries, settings or another model, and DataError for a damaged file, and for a missing
+    seed."""
     shard, numbers = part.shard, part.numbers
-    if options is not None and options.samples:
-        raise DataError(f"--shard {shard}: texts that are sampled would differ; use a decoding that does not sample")
-    target, header = shard.path(path), header_of(predictor, queries, options, part)
+    if options is not None and options.samples and seed is None:
+        raise DataError(f"--shard {shard}: all shards must sample with the same seed; give --seed")
+    target, header = shard.path(path), header_of(predictor, queries, options, part) | {"seed": seed}
     if target.exists():
         _check_header(target, next(iter(_read_lines(target)), {}), header)
         advance(len(numbers))
-        return target
+        return target, sum("error" in line for line in _read_lines(target))
 
     def check_earlier(partial: Path, lines: Sequence[Mapping[str, Any]]) -> None:
         _check_header(partial, lines[0], header)
@@ -60,11 +62,13 @@ def write_shard(
         done = {line[NUMBER] for line in file.earlier[1:]}
         numbers = [number for number in numbers if number not in done]
         advance(len(done))
-        answers = predictor.answers([queries[number] for number in numbers], options, BATCH)
+        failed = sum("error" in line for line in file.earlier)
+        answers = predictor.answers([queries[number] for number in numbers], options, BATCH, seed)
         for number, answer in zip(numbers, answers, strict=True):
             file.add({NUMBER: number, **answer.as_json()})
+            failed += bool(answer.error)
             advance(1)
-    return target
+    return target, failed
 
 
 def header_of(

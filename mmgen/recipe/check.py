@@ -186,6 +186,10 @@ class _Check:
         for place, wrong in [*unscored_metrics(built), *unsupported_training(built), *stream_errors(built)]:
             self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
+        default = self.layers.values.get("default_step")
+        if isinstance(default, str) and default not in steps and steps:
+            hint = did_you_mean(default, steps)
+            self.problem(("default_step",), f"unknown step '{default}'{hint}; choose from: {', '.join(steps)}")
         self.features(inputs, {name for step in steps.values() if step is not None for name in step.inputs})
         for name, step in steps.items():
             if step is None:

@@ -58,7 +58,7 @@ def _table_schemas(registry: Registry) -> dict[str, Schema]:
     about = {name: info.description for name, info in Recipe.model_fields.items()}
     plain = optional_schema(Recipe)["properties"]
     return {
-        **{name: plain[name] for name in ("name", "description", "seed", "output", "jobs")},
+        **{name: plain[name] for name in ("name", "description", "seed", "output", "jobs", "default_step")},
         **{name: _reference(kind) for name, kind in PARTS.items()},
         **{
             name: _named_tables(_reference(kind), about[name] or f"{kind}s by name")

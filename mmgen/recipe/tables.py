@@ -33,6 +33,7 @@ NAME_IN_WORDS = "a name must start with a letter, a digit or '_', and contain on
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
 WEIGHTS = "weights:"  # prefix of a `start` from published weights
+BESIDE = ("description", "default_step")  # keys that change no result; a run folder saves the latest value
 EXPORT = "export:"  # prefix of a `start` from an exported model
 
 
@@ -166,6 +167,12 @@ class Recipe(Config):
     sequence: SequenceConfig = SequenceConfig()
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
+    default_step: str | None = Field(
+        None,
+        strict=True,
+        description="the step that answers if none is named and the inputs are its own; by default the best one by the "
+        "table's first metric",
+    )
     data: SerializeAsAny[DatasetConfig]
     decoding: SerializeAsAny[DecodingConfig] = Field(Decoding(), description="how texts are searched")
     metrics: dict[str, SerializeAsAny[MetricConfig]] = {}
@@ -211,6 +218,11 @@ class Recipe(Config):
             if kind in config.judges and known >= {*config.required_labels}
         }
 
+    def only_about(self, step: str) -> str:
+        """What the step's training data are about, if all of them say that a model of them knows nothing else."""
+        about = [source.data.only_about for source in self.sources(step).values()]
+        return " and ".join(dict.fromkeys(about)) if all(about) else ""
+
     def writes(self, step: str) -> bool:
         """Whether a step writes texts for the recipe's [data]: a row of the table that generators share."""
         return bool(self.steps[step].evaluate) and self.makes_texts(step) and self.scored_data(step) is None
@@ -252,7 +264,7 @@ class Recipe(Config):
 
     def identity(self) -> dict[str, Any]:
         """The recipe without the keys that cannot change a result; two runs of equal identity are the same run."""
-        tables = self.model_dump(mode="json", exclude={"output", "description", "jobs", "callbacks"})
+        tables = self.model_dump(mode="json", exclude={*BESIDE, "output", "jobs", "callbacks"})
         for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
             for key in NO_RESULT:
                 training.pop(key)

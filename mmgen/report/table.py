@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Any, Literal
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
-from ..data.part_checks import references_of
+from ..data.part_checks import references_of, score_with
 from ..errors import MmgenError
 from ..evaluation import score
+from ..evaluation.chance import references_of_others
 from ..evaluation.collapse import collapsed
 from ..files import read_table, write_text
 from ..parts import Dataset
@@ -22,7 +24,7 @@ from ..progress import html_table, number, table
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import LOG_PROBABILITY, Example, Scores
+from ..tensors import LOG_PROBABILITY, Example, Generation, Scores
 
 PLURAL = {
     "text": "texts",
@@ -128,23 +130,27 @@ def _gather_rows(
         notes.update(dict.fromkeys(scores.notes))
         notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _decoding_values(recipe, folder, name, notes) for name in steps}
-    return _build_table(recipe.judging(names[0]), steps, notes, dataset, examples, again)
+    return _build_table(recipe, names[0], steps, notes, dataset, examples, again)
 
 
 def _build_table(
-    metrics: Mapping[str, MetricConfig],
+    recipe: Recipe,
+    step: str,
     steps: Mapping[str, Values],
     notes: dict[str, None],
     dataset: Dataset,
     examples: Sequence[Example],
     again: Mapping[str, Mapping[str, Values]] = MappingProxyType({}),
 ) -> Table:
-    """The table of these rows, with those of people, of chance and of the paper, and notes on what they say."""
+    """The table of these rows, with those of people, of chance and of the paper, and notes on what they say. `step`: a
+    step of the table."""
+    metrics = recipe.judging(step)
     other_decodings = [values for decoding_values in again.values() for values in decoding_values.values()]
     columns = tuple(dict.fromkeys(column for values in (*steps.values(), *other_decodings) for column in values))
     if not metrics:
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
-    references = _reference_rows(metrics, examples, notes, columns)
+    others = references_of_others(examples) if recipe.makes_texts(step) else []
+    references = _reference_rows(metrics, examples, others, notes, columns)
     published = _published_rows(dataset, notes)
     lower = columns_with(metrics, "lower_is_better")
     notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}), lower)))
@@ -161,7 +167,7 @@ def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], d
             notes = {note: None for scores in scores_by_label.values() for note in scores.notes}
             values = {label: scores.values for label, scores in scores_by_label.items()}
             dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-            step_table = _build_table(recipe.judging(steps[0]), values, notes, dataset, examples)
+            step_table = _build_table(recipe, steps[0], values, notes, dataset, examples)
             tables.append(replace(step_table, title=_table_title(recipe, steps[0], dataset)))
     return tables
 
@@ -310,17 +316,27 @@ def _table_cells(run_table: Table) -> list[list[str]]:
 
 
 def _reference_rows(
-    metrics: Mapping[str, MetricConfig], examples: Sequence[Example], notes: dict[str, None], columns: Sequence[str]
+    metrics: Mapping[str, MetricConfig],
+    examples: Sequence[Example],
+    others: Sequence[Generation],
+    notes: dict[str, None],
+    columns: Sequence[str],
 ) -> dict[str, Values]:
-    """The scores of people's texts and of chance, from the metrics that have them."""
+    """The scores of people's texts and of chance, from the metrics that have them. `others`: references of other
+    pictures, which score as chance where a metric has no chance of its own."""
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
     for metric_name, config in metrics.items():
         if config.needs_pictures:
             continue
-        scores = references_of(metric_name, score.build_metric(metric_name, config), examples)
-        if scores is None:
-            continue
+        metric = score.build_metric(metric_name, config)
+        scores = references_of(metric_name, metric, examples) or Scores({})
+        has_chance = any(name.startswith("chance_") for name in scores.values)
+        if others and config.judges_fit and not config.needs_device and not has_chance:
+            with contextlib.suppress(MmgenError):  # scoring the steps has reported it
+                values = score_with(metric_name, metric, others, examples).values
+                scores = score.merge(scores, Scores({f"chance_{name}": value for name, value in values.items()}))
+                notes[f"chance of {metric_name}: the reference of another picture for each example"] = None
         notes.update(dict.fromkeys(scores.notes))
         for name, value in scores.values.items():
             plain = name.removeprefix("chance_")  # the column of the metric's own scores

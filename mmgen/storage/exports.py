@@ -68,6 +68,8 @@ def _config_problems(config: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{key}.{name}: must be a table with a 'type'"
             elif settings.get("features") is not None:
                 yield f"{key}.{name}.features: must be null, because an export reads no files outside of its folder"
+    if not isinstance(config.get("trained_on", ""), str):
+        yield "'trained_on' must be a text"
     for name, entry in config["plugins"].items():
         parts = entry.get("parts") if isinstance(entry, dict) else None
         if not isinstance(parts, list) or not all(isinstance(text, str) for text in (entry.get("version"), *parts)):

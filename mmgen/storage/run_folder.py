@@ -24,7 +24,7 @@ from ..features.random_features import random_features
 from ..files import clear_partials, locked, read_json, read_table, sync, write_json
 from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
-from ..recipe.tables import Recipe
+from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
 from . import plan_file, recipe_file, start_weights
 from .environment import environment, providers
@@ -116,7 +116,7 @@ class RunFolder:
         try:
             return with_real_paths(self.recipe(installed())).identity()
         except (RecipeError, PluginError):
-            return {name: table for name, table in saved.items() if name not in ("description", recipe_file.STARTED)}
+            return {name: table for name, table in saved.items() if name not in (*BESIDE, recipe_file.STARTED)}
 
     def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
         """The recipe of the run. Without `probes`, probes whose plugin is missing are left out, since nothing else
@@ -169,11 +169,12 @@ class RunFolder:
             self._write_recipe(recipe)
 
     def _write_recipe(self, recipe: Recipe) -> None:
-        """`recipe.json`, with the description for the report."""
+        """`recipe.json`, with the keys that the identity leaves out (`BESIDE`)."""
         path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
-        table = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
-        if saved.pop(recipe_file.STARTED, None) and saved.get("description", "") == recipe.description:
+        beside = {key: value for key in BESIDE if (value := getattr(recipe, key))}
+        table = beside | recipe.identity()
+        if saved.pop(recipe_file.STARTED, None) and {key: saved[key] for key in BESIDE if key in saved} == beside:
             saved = table if self.identity() == with_real_paths(recipe).identity() else saved  # paths may differ
         if saved != table:
             write_json(path, table | {recipe_file.STARTED: recipe_file.started_in(self.path)})

@@ -22,7 +22,7 @@ class Answerable(mmgen.MetricConfig):
     answerer: Annotated[str, PathOrName()] = Field(
         description='the model that answers: folder of a run or an export, or "hf:user/name"'
     )
-    step: str = Field("", description="the step of the run; empty: its last step that is evaluated")
+    step: str = Field("", description="the step of the run; empty: its default_step, or its best one")
     question: str = Field(
         "",
         description="the input of the answerer that reads the question; empty: the one that reads the field 'question'",

@@ -104,6 +104,7 @@ def generate(
     n: int | None,
     sets: tuple[str, ...],
     step: str | None,
+    seed: int | None,
     out: Path | None,
     address: str | None,
     slots: int | None,
@@ -113,14 +114,14 @@ def generate(
 
     SOURCES are images, folders of images, or JSONL files whose fields are inputs, as for `mmgen generate`."""
     pairs = (*([f"caption={caption}"] if caption else []), *pairs)
-    _answer((run, sources, pairs, sets, step), n, out, True, (address, slots, shards))
+    _answer((run, sources, pairs, sets, step), (n, seed), out, True, (address, slots, shards))
 
 
 @ray.command()
 @query_arguments
 @caption_option
 @settings_option("A.B=VALUE", "Override the extractor of an input (inputs.image.extractor.type=roi).")
-@click.option("--step", help="The step whose weights to use; by default the last one that predicts.")
+@click.option("--step", help="The step whose weights to use; by default the best one that predicts.")
 @jsonl_option
 @cluster_options
 @shards_option
@@ -141,16 +142,21 @@ def predict(
 
     SOURCES are those of `mmgen predict`."""
     pairs = (*([f"caption={caption}"] if caption else []), *pairs)
-    _answer((run, sources, pairs, sets, step), None, out, False, (address, slots, shards))
+    _answer((run, sources, pairs, sets, step), (None, None), out, False, (address, slots, shards))
 
 
 Asked = tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, ...], str | None]
 
 
 def _answer(
-    query: Asked, n: int | None, out: Path | None, writes: bool, cluster: tuple[str | None, int | None, int | None]
+    query: Asked,
+    texts: tuple[int | None, int | None],
+    out: Path | None,
+    writes: bool,
+    cluster: tuple[str | None, int | None, int | None],
 ) -> None:
-    """Answer the queries of run, sources, pairs, sets and step in shards, and write them to `out`."""
+    """Answer the queries of run, sources, pairs, sets and step in shards, and write them to `out`. `texts`: their
+    number and their seed."""
     check_installed()
     from mmgen.inference.query import refuse_overwriting
 
@@ -162,7 +168,7 @@ def _answer(
     if out is None:
         raise MmgenError("requires --out FILE")
     refuse_overwriting(out, sources)
-    work = Answers(Path.cwd(), run, sources, pairs, sets, step, n, out, writes)
+    work = Answers(Path.cwd(), run, sources, pairs, sets, step, *texts, out, writes)
     with engine(address, slots) as started:
         run_shards(started, work, out, shards, "answers")
     count, broken = merge_answers(work)

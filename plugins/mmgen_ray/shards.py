@@ -66,21 +66,23 @@ class Answers:
     sets: tuple[str, ...]
     step: str | None
     n: int | None
+    seed: int | None
     out: Path
     writes: bool
 
     def do(self, shard: Shard, board: Any) -> None:
         from mmgen.inference.load import check_query, load_for, search_options
         from mmgen.inference.query import named_values, read_sources
+        from mmgen.inference.query_tables import table_reader
         from mmgen.inference.shard_answers import write_shard
 
-        values = named_values(list(self.pairs))
-        queries = read_sources(self.sources, values, check_query(self.run, self.step, self.writes))
+        values, table = named_values(list(self.pairs)), table_reader(self.run, self.step)
+        queries = read_sources(self.sources, values, check_query(self.run, self.step, self.writes), None, table)
         predictor = load_for(self.run, queries, self.step, self.sets, self.writes)
         options = search_options(predictor, self.n, self.sets) if self.writes else None
         part = ShardOf.of(shard, (query.id for query in queries))
         with Reports(board, str(shard)).task("answers", len(part.numbers)) as advance:
-            write_shard(predictor, queries, options, self.out, part, advance)
+            write_shard(predictor, queries, options, self.out, part, advance, self.seed)
 
 
 def do_shard(work: Extraction | Answers, shard: Shard, board: Any) -> Broken | None:

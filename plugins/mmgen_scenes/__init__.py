@@ -12,6 +12,8 @@ SPLITS = ("train", "val", "test")
 class Sampled(mmgen.DatasetConfig):
     """Keys of all data sets that are sampled from the world of the scenes."""
 
+    only_about = "drawn scenes"
+
     train_size: int = Field(1200, ge=1, le=1_000_000, description="training scenes")
     val_size: int = Field(100, ge=1, le=1_000_000, description="validation scenes")
     test_size: int = Field(200, ge=1, le=1_000_000, description="test scenes")

@@ -68,24 +68,26 @@ class Service:
         texts: list[dict[str, Any]] = reply.answer.as_json()["texts"]
         for text, attention in zip(texts, reply.attention, strict=False):
             text["attention"] = _attention_as_json(attention)
-        body = {"model": self.model, "texts": texts, "remarks": list(reply.answer.remarks)}
+        body = {"model": self.model, "texts": texts, "remarks": self._remarks(reply)}
         return json_response(body | ({} if seed is None else {"seed": seed}))
 
     async def predict(self, request: Request) -> Response:
         body = await self._read(request, Predict)
         self._check_model(body.model, self.predictor.kind, "/v1/ask")
         query = await run_in_threadpool(query_of, body, self.predictor, self.limits)
-        answer = (await self._reply(request, Job(query))).answer
-        line = {name: value for name, value in answer.as_json().items() if name != "id"}
-        return json_response({"model": self.model, "kind": self.predictor.kind, "remarks": []} | line)
+        reply = await self._reply(request, Job(query))
+        line = {name: value for name, value in reply.answer.as_json().items() if name != "id"}
+        remarks = {"remarks": self._remarks(reply)}
+        return json_response({"model": self.model, "kind": self.predictor.kind} | line | remarks)
 
     async def chat(self, request: Request) -> Response:
         content = await request.body()
         chat = validated(Chat, without_neutral(await run_in_threadpool(parse_json, content, self.limits)))
         self._check_model(chat.model, "text", "/v1/predict")
-        reply, _ = await self._ask(request, await run_in_threadpool(to_ask, chat, self.predictor, self.limits))
+        reply, seed = await self._ask(request, await run_in_threadpool(to_ask, chat, self.predictor, self.limits))
         slots = round(self.predictor.slots(reply.prepared))
         done = completion(reply, slots, self.model, self.predictor.model.backbone.end_id)
+        done["mmgen"] = {"remarks": self._remarks(reply)} | ({} if seed is None else {"seed": seed})
         if chat.stream:
             return Response(events(done), media_type="text/event-stream")
         return json_response(done)
@@ -95,6 +97,7 @@ class Service:
         about = {
             "step": self.predictor.step,
             "gives": self.predictor.kind,
+            "remark": self.predictor.limits,
             "inputs": {name: names.takes[name] for name in names.inputs if name in names.required},
             "decoding": self.predictor.recipe.decoding.model_dump() if self.predictor.kind == "text" else None,
         }
@@ -111,6 +114,10 @@ class Service:
 
     async def openapi(self, request: Request) -> Response:
         return json_response(description(self.predictor, self.model, self.labels))
+
+    def _remarks(self, reply: Reply) -> list[str]:
+        """The remarks of an answer, and the one on the model."""
+        return [*reply.answer.remarks, *([self.predictor.limits] if self.predictor.limits else [])]
 
     async def _read(self, request: Request, cls: type[Body]) -> Body:
         """The body of a request: a form, or JSON. Raises Refusal."""

@@ -20,7 +20,9 @@ TOKEN = "MMGEN_SERVE_TOKEN"
 
 @click.command()
 @model_argument
-@click.option("--step", help="Of a run: the step to serve; by default the last step that is evaluated.")
+@click.option(
+    "--step", help="Of a run: the step to serve; by default the best one by the table's first metric, or default_step."
+)
 @click.option("--device", help="cpu, cuda or cuda:N; by default a GPU if there is one.")
 @click.option(
     "--dtype",

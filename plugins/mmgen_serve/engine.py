@@ -2,7 +2,7 @@
 
 The oldest request decides which decoding is next. Requests with the same decoding join its batch, for at most `window`
 seconds, and only while others are being read: a single client never waits for company. A request that samples is a
-separate batch, since its random numbers must not depend on others.
+separate batch, whose texts depend on its seed and its query alone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
-
-import torch
 
 from mmgen.attention_maps import WordAttention, all_layers, word_attention
 from mmgen.decoding import DecodingConfig
@@ -239,8 +237,7 @@ class Engine:
         first = batch[0]
         prepared = [job.prepared for job in batch if job.prepared is not None]  # all of them, since they were read
         try:
-            with _with_seed(first.seed, self.predictor.model.device):
-                answers = self.predictor.finish(prepared, first.options, self._retry)
+            answers = self.predictor.finish(prepared, first.options, self._retry, first.seed)
             replies = [
                 Reply(answer, query, self._attention_of_texts(query, answer) if job.attention else ())
                 for job, query, answer in zip(batch, prepared, answers, strict=True)
@@ -271,17 +268,6 @@ class Engine:
         ]
         tokens, names = [text.tokens for text in answer.texts], [*self.predictor.names.inputs]
         return tuple(word_attention(self.predictor.model, examples, names, tokens, {"all": all_layers}))
-
-
-@contextlib.contextmanager
-def _with_seed(seed: int | None, device: torch.device) -> Iterator[None]:
-    """torch's random numbers from this seed, until the end of the block; None changes nothing."""
-    if seed is None:
-        yield
-        return
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 def _raise_if_fatal(error: Exception) -> None:

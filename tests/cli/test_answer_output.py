@@ -19,14 +19,16 @@ BAD = Answer("2", error="q.jsonl:2: no image")
 def ask(answers, queries=QUERIES, out=None):
     sizes, lines = [], []
 
-    def answer(queries, options, batch_size):
+    def answer(queries, options, batch_size, seed):
         sizes.append(batch_size)
         return iter(answers)
 
     def show(line, kind):
         lines.append((line, kind))
 
-    predictor = SimpleNamespace(step="s", kind="label", names=SimpleNamespace(reads="image"), answers=answer)
+    predictor = SimpleNamespace(
+        step="s", kind="label", names=SimpleNamespace(reads="image"), answers=answer, chosen="the best", limits=""
+    )
     return answer_all(queries, lambda: (predictor, None), ("predicting", "predicted"), Output(show, out)), lines, sizes
 
 
@@ -34,7 +36,11 @@ def test_answers_are_shown_one_by_one(capsys):
     answers, lines, sizes = ask([GOOD, BAD])
     assert answers == [GOOD, BAD] and sizes == [1]  # the first answer soon
     assert lines == [(GOOD.as_json(), "label"), (BAD.as_json(), "label")]
-    assert capsys.readouterr().err.splitlines() == ["1: cut", "predicted by step 's', which reads image"]
+    assert capsys.readouterr().err.splitlines() == [
+        "1: cut",
+        "1 of 2 could not be answered; the reasons are above",
+        "predicted by step 's', the best; it reads image",
+    ]
 
 
 def test_a_file_has_a_line_for_every_query(tmp_path, capsys):
@@ -42,7 +48,9 @@ def test_a_file_has_a_line_for_every_query(tmp_path, capsys):
     _, lines, sizes = ask([GOOD, BAD], out=out)
     assert lines == [] and sizes == [16]
     assert [json.loads(line) for line in out.read_text().splitlines()] == [GOOD.as_json(), BAD.as_json()]
-    assert f"{out}: 2 lines\n" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert f"{out}: 2 lines\n" in said.out
+    assert f'1 of 2 could not be answered; {out} has the reasons as "error"\n' in said.err
 
 
 def test_nothing_could_be_read():

@@ -1,10 +1,15 @@
 """`mmgen generate`: what the terminal shows, and a command without input."""
 
+import json
+import re
+
 import pytest
 import torch
 from click.testing import CliRunner
-from kit import toys
+from kit import small_runs, toys
+from PIL import Image
 
+from mmgen.cli import main
 from mmgen.cli.generate import _print_texts, generate
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError
@@ -37,7 +42,7 @@ def test_a_query_that_cannot_be_read_is_skipped(capsys):
 
 def test_a_command_without_input(tmp_path):
     done = toys.mmgen_here(tmp_path, "generate", "run")
-    message = "error: no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption\n"
+    message = "error: no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption\n"
     assert (done.returncode, done.stderr) == (1, message)
 
 
@@ -75,3 +80,47 @@ def test_an_override_has_the_limit_too(writing):
     with pytest.raises(DataError) as error:
         search_options(writing, None, ["decoding.num_return_sequences=300"])
     assert str(error.value) == "num_return_sequences is 300, but must be at most 100"
+
+
+SAMPLED = ("--set", "decoding.do_sample=true", "--set", "decoding.num_beams=1", "--set", "decoding.temperature=3.0")
+
+
+def texts_of(tmp_path, *arguments):
+    """The texts by caption, and what the command says."""
+    out = tmp_path / "out.jsonl"
+    done = CliRunner().invoke(main, ["generate", str(small_runs.drawn("writes")), *arguments, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return {line["id"]: line["texts"][0]["text"] for line in map(json.loads, out.read_text().splitlines())}, done.output
+
+
+def test_sampling_can_be_repeated_and_other_lines_change_nothing(tmp_path):
+    lines = [json.dumps({"id": caption, "caption": caption}) for caption in ("a red dog", "two cats", "a tent")]
+    (tmp_path / "all.jsonl").write_text("\n".join(lines))
+    (tmp_path / "one.jsonl").write_text(json.dumps({"caption": "a tent"}))
+    together, said = texts_of(tmp_path, str(tmp_path / "all.jsonl"), *SAMPLED, "--seed", "5")
+    assert "sampled with seed 5; --seed 5 writes the same texts again" in said
+    alone, _ = texts_of(tmp_path, str(tmp_path / "one.jsonl"), *SAMPLED, "--seed", "5")
+    assert alone == {"1": together["a tent"]} and len({*together.values()}) == 3
+    drawn, said = texts_of(tmp_path, str(tmp_path / "one.jsonl"), *SAMPLED)
+    (seed,) = re.findall(r"sampled with seed (\d+);", said)
+    assert texts_of(tmp_path, str(tmp_path / "one.jsonl"), *SAMPLED, "--seed", seed)[0] == drawn != alone
+
+
+def test_a_seed_without_effect_is_refused():
+    run = str(small_runs.drawn("writes"))
+    done = CliRunner().invoke(main, ["generate", run, "--caption", "a tent", "--seed", "5"])
+    message = "error: --seed 5: has an effect only on a decoding that samples (do_sample = true); leave it out\n"
+    assert (done.exit_code, done.output) == (1, message)
+
+
+def test_a_folder_with_broken_pictures_says_how_many_and_where(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (64, 64), "red").save(tmp_path / "pictures/red.png")
+    (tmp_path / "pictures/broken.png").write_bytes(b"\x89PNG")
+    (tmp_path / "pictures/empty.jpg").touch()
+    out = tmp_path / "out.jsonl"
+    run = str(small_runs.drawn("writes"))
+    done = CliRunner().invoke(main, ["generate", run, str(tmp_path / "pictures"), "--caption", "x", "--out", str(out)])
+    assert f'2 of 3 could not be answered; {out} has the reasons as "error"' in done.output
+    assert sum("error" in json.loads(line) for line in out.read_text().splitlines()) == 2
+    assert done.output.count("trained on drawn scenes; expect no sensible answer about anything else") == 1

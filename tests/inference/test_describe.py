@@ -9,7 +9,9 @@ from mmgen.inference.describe import describe
 
 def test_a_run():
     folder = small_runs.drawn("writes")
-    assert describe(folder).splitlines() == [
+    *lines, answering = describe(folder).splitlines()
+    assert answering.startswith("step 'both' answers unless another is named: the best by ")
+    assert lines == [
         f"{folder}: a run of 'writes', profile default, seed 0",
         "| step  | reads             | gives | state    |",
         "|-------|-------------------|-------|----------|",

@@ -23,9 +23,9 @@ def predicts():
 
 
 def test_the_step_that_reads_exactly_the_inputs_is_chosen(predicts):
-    assert choose_step(predicts, [QUESTION], writes=False) == "answers"
+    assert choose_step(predicts, [QUESTION], writes=False).name == "answers"
     expression = Query("e", {"expression": "red ball", "image": "ball.png"})
-    assert choose_step(predicts, [expression], writes=False) == "expressions"
+    assert choose_step(predicts, [expression], writes=False).name == "expressions"
 
 
 @pytest.mark.parametrize(

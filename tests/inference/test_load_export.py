@@ -7,7 +7,7 @@ import pytest
 from kit import toys
 
 from mmgen.errors import DataError, RecipeError, RunError
-from mmgen.inference.load_export import NoData, _recipe_of_export
+from mmgen.inference.load_export import NoData, recipe_of_export
 from mmgen.recipe.tables import GENERATOR
 from mmgen.registry import installed
 
@@ -22,7 +22,7 @@ def recipe_of(sets, **changes):
     steps = {"words": {"inputs": ["caption"], "train": ["backbone"]}}
     tables = tomllib.loads(toys.recipe(inputs={"caption": {"type": "text"}}, steps=steps))
     config = {**tables, "step": "words", "step_inputs": ["caption"], "step_objectives": [GENERATOR], **changes}
-    return _recipe_of_export(config, Path("config.json"), installed(), sets)
+    return recipe_of_export(config, Path("config.json"), installed(), sets)
 
 
 def test_a_mistake_of_an_override_is_not_damage():

@@ -255,11 +255,102 @@ def test_a_text_that_repeats_itself_is_remarked():
     assert repeats_itself(" ?") == "the text contains no word"
 
 
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ("is the the dog big ?", "the the"),
+        ("What Is is it ?", "Is is"),
+        ("is the dog the dog near it ?", "the dog the dog"),
+        ("what color is it ? what color is it ?", "what color is it ? what color is it"),
+        ("combien de de chats", "de de"),
+        ("was ist auf auf dem Bild", "auf auf"),
+        (
+            "is there a red dog on the grass is there a red dog on the grass",
+            "is there a red dog on the grass is there a",
+        ),
+        ("is the theme the other one ?", ""),
+        ("is the dog near the house near the tree ?", ""),
+        ("how many dogs are in the red car in the snow ?", ""),
+        ("the", ""),
+    ],
+)
+def test_words_that_are_written_twice_in_a_row_are_remarked(text, twice):
+    remark = repeats_itself(text)
+    assert remark.startswith(f"the text stutters: '{twice}") if twice else not remark
+
+
+def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
+    end = predictor.model.backbone.end_id
+    texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("what is it is", (7, 8, 7, 9))]
+    written = [Generation("q", text, tokens, -1.0) for text, tokens in texts]
+    monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [written])
+    cut = "the text has no end: it is cut after 3 tokens (generator.max_tokens)"
+    remarks = predictor.ask(SEEN, caption="a red dog", n=3).remarks
+    assert remarks[-3:] == (
+        "text 2: the text stutters: 'the the'",
+        f"text 2: {cut}",
+        f"text 3: {cut.replace('3', '4')}",
+    )
+    written[:] = written[1:2]
+    assert predictor.ask(SEEN, caption="a red dog").remarks[-2:] == ("the text stutters: 'the the'", cut)
+
+
+SAMPLING = Decoding(do_sample=True, temperature=3.0)
+
+
+def test_a_seed_gives_a_query_the_same_texts_alone_and_among_others(predictor):
+    queries = [SEEN, {"image": OTHER}, {"image": SEEN, "caption": "a dog"}, SEEN]
+    together = predictor.ask(queries, caption="a red dog", options=SAMPLING, seed=5)
+    assert {answer.seed for answer in together} == {5} and together[0].as_json()["seed"] == 5
+    others = predictor.ask(queries[::-1], caption="a red dog", options=SAMPLING, seed=5, batch_size=3)[::-1]
+    for query, answer, other in zip(queries, together, others, strict=True):
+        alone = predictor.ask(query, caption="a red dog", options=SAMPLING, seed=5)
+        assert alone.texts[0].tokens == answer.texts[0].tokens == other.texts[0].tokens
+        assert alone.score == answer.score == other.score  # to the bit: each is written in a pass of its own
+    drawn = {answer.texts[0].tokens for answer in together}
+    assert len(drawn) == 3  # equal queries have equal texts, and others others
+    assert predictor.ask(SEEN, caption="a red dog", options=SAMPLING, seed=6).texts[0].tokens not in drawn
+
+
+def test_a_seed_that_is_not_given_is_drawn_and_repeats_the_texts(predictor):
+    first, second = (predictor.ask(SEEN, caption="a dog", options=SAMPLING) for _ in range(2))
+    assert first.seed != second.seed
+    assert predictor.ask(SEEN, caption="a dog", options=SAMPLING, seed=first.seed).texts == first.texts
+    torch.manual_seed(1)
+    third, state = predictor.ask(SEEN, caption="a dog", do_sample=True), torch.get_rng_state()
+    torch.manual_seed(1)
+    assert predictor.ask(SEEN, caption="a dog", do_sample=True) == third and (torch.get_rng_state() == state).all()
+    assert predictor.ask(SEEN, caption="a dog").seed is None
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "message"),
+    [
+        (3, {}, "seed: has an effect only on a decoding that samples (do_sample = true); leave it out"),
+        (-1, {"do_sample": True}, "seed must be a whole number of at least 0, not -1"),
+        ("x", {"do_sample": True}, "seed must be a whole number of at least 0, not 'x'"),
+    ],
+)
+def test_seeds_that_are_refused(predictor, seed, options, message):
+    with pytest.raises(DataError) as error:
+        predictor.ask(SEEN, caption="a dog", seed=seed, **options)
+    assert str(error.value) == message
+
+
+def test_a_model_of_drawn_scenes_says_so_once(predictor, caplog, monkeypatch):
+    limits = "trained on drawn scenes; expect no sensible answer about anything else"
+    monkeypatch.setattr(predictor, "_said_limits", False)
+    assert predictor.limits == limits and limits in predictor._repr_html_()
+    for _ in range(2):
+        predictor.ask([SEEN, SEEN], caption="a dog")
+    assert [record.getMessage() for record in caplog.records if "trained" in record.getMessage()] == [f"toy: {limits}"]
+
+
 def test_answers_that_are_all_the_same_are_remarked():
     answers = [Answer(str(number), (Generation(str(number), "what is it ?", (), -1.0),)) for number in range(12)]
     assert remark_on_all([*answers, Answer("odd", error="odd")]) == (
-        "12 of 12 texts are the same ('what is it ?'); the texts say little about the input; train longer or with "
-        "another learning rate, and check the loss curve"
+        "fluent and blind: 12 of 12 texts are the same ('what is it ?'); the texts say little about the input; train "
+        "longer or with another learning rate, and check the loss curve"
     )
     assert remark_on_all(answers[:3]) == remark_on_all([]) == ""
 

@@ -219,7 +219,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         (["--as", "boxes", "--out", "x"], "no trained step predicts region for boxes"),
         (
             ["--as", "vcr", "--out", "x"],
-            "no prediction for 'test-0-answer': VCR's file has the rationales of all four answers",
+            "VCR's file has the rationales of all four answers",
         ),
         (
             ["--as", "vcr", "--set", "backbone.num_hidden_layers=2", "--out", "x"],

@@ -39,8 +39,8 @@ def part(queries, number, count):
     return ShardOf.of(Shard(number, count), [query.id for query in queries])
 
 
-def write(predictor, queries, path, number, count=3, options=GREEDY):
-    return write_shard(predictor, queries, options, path, part(queries, number, count), lambda steps: None)
+def write(predictor, queries, path, number, count=3, options=GREEDY, seed=None):
+    return write_shard(predictor, queries, options, path, part(queries, number, count), lambda steps: None, seed)[0]
 
 
 def same(answers, expected) -> bool:
@@ -87,7 +87,24 @@ def test_other_settings_are_refused(predictor, queries, tmp_path):
         write(predictor, queries[1:], path, 1)
     with pytest.raises(DataError) as error:
         write(predictor, queries, path, 2, options=Decoding(do_sample=True))
-    assert str(error.value) == ("--shard 2/3: texts that are sampled would differ; use a decoding that does not sample")
+    assert str(error.value) == "--shard 2/3: all shards must sample with the same seed; give --seed"
+
+
+def test_shards_that_sample_with_one_seed_are_the_answers_of_one_process(predictor, queries, tmp_path):
+    path, options = tmp_path / "a.jsonl", Decoding(do_sample=True, temperature=3.0)
+    for number in (1, 2, 3):
+        write(predictor, queries, path, number, options=options, seed=7)
+    assert [*merged(path)] == [answer.as_json() for answer in predictor.answers(queries, options, seed=7)]
+    with pytest.raises(RunError, match="was begun with other seed; delete it"):
+        write(predictor, queries, path, 1, options=options, seed=8)
+
+
+def test_a_shard_counts_what_it_could_not_answer(predictor, queries, tmp_path):
+    def counts():
+        shards = [part(queries, number, 3) for number in (1, 2, 3)]
+        return [write_shard(predictor, queries, GREEDY, tmp_path / "a.jsonl", s, lambda steps: None)[1] for s in shards]
+
+    assert sum(counts()) == 1 and counts() == counts()  # also of a finished shard
 
 
 def test_what_is_wrong_with_shards(predictor, queries, tmp_path):

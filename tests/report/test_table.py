@@ -6,7 +6,7 @@ from typing import Literal
 from mmgen.configs import MetricConfig
 from mmgen.parts import Metric
 from mmgen.report.table import Spread, Table, _below_chance, _reference_rows, cell, markdown, spread
-from mmgen.tensors import Example, Scores
+from mmgen.tensors import Example, Generation, Scores
 
 
 class OnDevice(Metric):
@@ -29,7 +29,7 @@ class Fit(MetricConfig):
 
 
 def test_a_metric_is_prepared_before_it_scores_references():
-    rows = _reference_rows({"fit": Fit()}, [Example("1", {})], {}, ())
+    rows = _reference_rows({"fit": Fit()}, [Example("1", {})], [Generation("1", "x", (), 0.0)], {}, ())
     assert rows == {"people": {"fit": 90.0}, "chance": {"cpu": 10.0}}
 
 

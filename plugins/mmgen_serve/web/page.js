@@ -41,6 +41,7 @@ async function begin() {
   const inputs = Object.entries(mmgen.inputs);
   document.title = $("model").textContent = id;
   $("about").textContent = `reads ${inputs.map(([name]) => name).join(" and ") || "nothing"}; gives ${mmgen.gives}`;
+  $("limits").textContent = mmgen.remark;
   const takesPictures = inputs.some(([, kind]) => kind === "picture");
   $("drop").hidden = $("camera-row").hidden = !takesPictures;
   $("camera-row").hidden ||= !(navigator.mediaDevices && navigator.mediaDevices.getUserMedia);
@@ -145,7 +146,7 @@ function show(card, answer) {
     card.querySelector(".hint").hidden = !(index === 0 && text.attention) && card.querySelector(".hint").hidden;
   }
   if (!answer.texts) predicted(card, list, answer);
-  card.querySelector(".remark").textContent = answer.remarks.join("; ");
+  card.querySelector(".remark").textContent = answer.remarks.filter((remark) => remark !== state.model.mmgen.remark).join("; ");
 }
 
 function predicted(card, list, { value, score, choices, kind }) {

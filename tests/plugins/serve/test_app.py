@@ -12,6 +12,9 @@ from kit import served, servers
 from mmgen.decoding import Decoding
 from mmgen.features.images import FORMATS
 
+DATA_URL = "data:image/png;base64,"
+LIMITS = "trained on drawn scenes; expect no sensible answer about anything else"
+
 
 def ask(client, **body):
     return client.post("/v1/ask", json={"inputs": {"image": served.encoded(), "caption": "a red dog"}, **body})
@@ -27,7 +30,7 @@ def test_texts_are_those_of_the_predictor_by_json_and_by_form(client, predictor)
     expected = predictor.ask(served.picture(), caption="a red dog", n=2)
     texts = [{"text": text.text, "score": round(text.score, 4)} for text in expected.texts]
     by_json = ask(client, n=2).json()
-    assert by_json == {"model": "served/both", "texts": texts, "remarks": list(expected.remarks)}
+    assert by_json == {"model": "served/both", "texts": texts, "remarks": [*expected.remarks, LIMITS]}
     files, fields = {"picture": ("x.png", served.picture())}, {"caption": "a red dog", "n": "2"}
     assert client.post("/v1/ask", files=files, data=fields).json() == by_json
     fields = {"inputs": '{"caption": "a red dog"}', "n": "2"}
@@ -57,6 +60,27 @@ def test_a_seed_repeats_a_sample(client):
     assert any(texts != first["texts"] for texts in samples)
     drawn = ask(client, decoding=options).json()
     assert ask(client, decoding=options, seed=drawn["seed"]).json() == drawn
+
+
+def test_a_seed_gives_the_texts_that_it_gives_in_python(client, predictor):
+    options = {"do_sample": True, "temperature": 5.0, "num_return_sequences": 2}
+    expected = predictor.ask(served.picture(), caption="a red dog", seed=7, **options)
+    assert [text["text"] for text in ask(client, decoding=options, seed=7).json()["texts"]] == [
+        text.text for text in expected.texts
+    ]
+
+
+def test_remarks_are_in_every_answer_and_the_model_says_what_it_knows(client, monkeypatch):
+    monkeypatch.setattr("mmgen.inference.predictor.repeats_itself", lambda text: "it stutters")
+    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": DATA_URL + served.encoded()}}]}
+    sampled = {"decoding": {"do_sample": True}, "seed": 3, "inputs": {"caption": "a dog"}}
+    chat = client.post("/v1/chat/completions", json={"model": "served/both", "messages": [message], **sampled}).json()
+    assert chat["mmgen"]["seed"] == 3
+    for remarks in (ask(client).json()["remarks"], chat["mmgen"]["remarks"]):
+        assert "it stutters" in remarks and remarks[-1] == LIMITS
+    assert client.get("/v1/models").json()["data"][0]["mmgen"]["remark"] == LIMITS
+    page = client.get("/").text
+    assert '<p id="limits">' in page.partition("</header>")[0] and "limits" in client.get("/page.js").text
 
 
 def test_a_seed_repeats_a_sample_in_any_order(tmp_path):

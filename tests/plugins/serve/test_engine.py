@@ -53,7 +53,7 @@ class Held:
             raise UnavailableError("no extractor")
         return Prepared(Answer(query.id), SimpleNamespace(rows=[SimpleNamespace(example=None)]))
 
-    def finish(self, prepared, options, retry):
+    def finish(self, prepared, options, retry, seed):
         self.began.set()
         assert self.go.wait(SECONDS)
         ids = [query.answer.id for query in prepared]

@@ -1,0 +1,80 @@
+"""The row chance: what the references of other pictures score, for any data with several examples."""
+
+import json
+
+import pytest
+from kit import toys
+from mmgen_captioneval import CaptionScores
+
+from mmgen import report
+from mmgen.data.datasets import Datasets
+from mmgen.evaluation.chance import references_of_others
+from mmgen.evaluation.score import build_metric, write_scores
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.storage.run_folder import RunFolder
+from mmgen.tensors import Example, Generation, Scores
+
+METRICS = {"overlap": {"type": "captioneval", "tokenizer": "own", "meteor": False}, "variety": {"type": "diversity"}}
+ROWS = [
+    {"id": "1", "image": "a", "caption": "a dog", "questions": ["is the dog red ?", "is it big ?"]},
+    {"id": "2", "image": "a", "caption": "a cat", "questions": ["what color is the dog ?"]},
+    {"id": "3", "image": "b", "caption": "a sea", "questions": ["how deep is the sea ?", "is it red ?"]},
+    {"id": "4", "image": "c", "caption": "a man", "questions": ["who is the man ?"]},
+]
+
+
+def table_of(folder, rows):
+    """The table of a run on these rows, whose only step has written each example's first question."""
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    files = dict.fromkeys(("train", "val", "test"), "rows.jsonl")
+    inputs = {"caption": {"type": "text"}, "image": {"type": "regions", "features": "x.h5"}}
+    steps = {"words": {"inputs": ["caption"], "train": ["backbone"]}}
+    data = {"type": "jsonl", "folder": str(folder), "files": files}
+    data |= dict.fromkeys(("train_size", "val_size", "test_size"))
+    (folder / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps, metrics=METRICS, data=data))
+    recipe = load(folder / "toy.toml", installed())[0]
+    datasets, run = Datasets(recipe), RunFolder(folder / "run")
+    examples = datasets.scored_by("words")
+    texts = [Generation(example.id, example.targets[0], (), 0.0) for example in examples]
+    values = {}
+    for name, config in recipe.metrics.items():
+        values |= build_metric(name, config).score(texts, examples).values
+    run.step("words").mkdir(parents=True)
+    write_scores(run.step("words"), Scores(values))
+    return report.gather_tables(recipe, run, datasets)[0], examples
+
+
+def test_chance_is_what_references_of_other_pictures_score(tmp_path):
+    table, examples = table_of(tmp_path, ROWS)
+    others = references_of_others(examples)
+    pictures = {text: row["image"] for row in ROWS for text in row["questions"]}
+    assert all(pictures[text.text] != example.inputs["image"] for text, example in zip(others, examples, strict=True))
+    chance = table.references["chance"]
+    config = CaptionScores(tokenizer="own", meteor=False)
+    assert chance == build_metric("overlap", config).score(others, examples).values
+    assert chance["BLEU-1"] < table.steps["words"]["BLEU-1"] == pytest.approx(100)
+    assert "unique" in table.columns and "unique" not in chance  # says nothing about a picture
+    assert "chance of overlap: the reference of another picture for each example" in table.notes
+
+
+def test_questions_about_one_picture_have_no_chance(tmp_path):
+    table, _ = table_of(tmp_path, ROWS[:2])
+    assert "chance" not in table.references
+
+
+def test_a_row_that_scores_below_chance_is_noted(tmp_path):
+    table, _ = table_of(tmp_path, ROWS)
+    worse = {**table.steps["words"], "BLEU-1": 0.0}
+    notes = [*report.table._below_chance({"words": worse}, table.references["chance"], frozenset())]
+    assert notes and notes[0].startswith("words: BLEU-1 0.00 is below chance, ")
+
+
+def test_examples_without_references_lend_none():
+    examples = [
+        Example("1", {"image": "a"}, ("x",)),
+        Example("2", {"image": "b"}),
+        Example("3", {"image": "c"}, ("z",)),
+    ]
+    assert [text.text for text in references_of_others(examples)] == ["z", "z", "x"]
+    assert references_of_others(examples[:2]) == references_of_others([]) == []
