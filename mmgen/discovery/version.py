@@ -20,7 +20,7 @@ def version_problem(requested: object) -> str:
         )
     if requested == API_VERSION:
         return ""
-    cure = CHANGED if requested < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
+    cure = CHANGED if requested < API_VERSION else "update mmgen (git pull in its checkout, then pip install .)"
     return f"requires version {requested} of the plugin contract, but this mmgen has version {API_VERSION}; {cure}"
 
 
