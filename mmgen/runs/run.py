@@ -127,7 +127,8 @@ def run(
     done = (
         f"done in {(time.monotonic() - start_time) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     )
-    progress.say(f"{done}; all files are in {folder.path}")
+    whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
+    progress.say(f"{whose}{done}; all files are in {folder.path}")
     return folder
 
 
@@ -217,7 +218,8 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     shown = [seed_table or table for table, seed_table in tables]
     report.try_page(recipe, folder, datasets, shown, load, progress)
     for number, (table, seed_table) in enumerate(tables):
-        progress.say("\n" * bool(number) + report.markdown(table))
+        whose = f"seed {recipe.seed}:\n\n" * bool(seed_table)
+        progress.say("\n" * bool(number) + whose + report.markdown(table))
         if seed_table:
             progress.say(f"\n{report.markdown(seed_table)}")
     return [report.markdown(table) for table, _ in tables]
