@@ -69,6 +69,11 @@ class PartConfig(Config):
     usage: ClassVar[str] = ""  # how to use a part of this kind without keys; {name} is its name
     type: str
 
+    def without_effect(self) -> Mapping[str, str]:
+        """Keys that have no effect as its other keys are: key -> the key that decides in its place. `mmgen check` and
+        `mmgen run` name those that a recipe sets."""
+        return {}
+
 
 class EmbedderConfig(PartConfig):
     """Turns one input (an image's regions, a caption) into states that a backbone can read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ from .prepare import build_metrics, introduce, model_of_steps, title, trust_chec
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import save_starts
 from .step import score_step, train_step
+
+log = logging.getLogger("mmgen")
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ def run(
         open_workers() as running,
     ):
         progress.say(f"{title(recipe)} -> {folder.path}")
+        for remark in layers.remarks if accelerator.is_main_process else ():
+            log.warning(remark)
         datasets, cache = Datasets(recipe), DataCache(folder, progress)
         if accelerator.is_main_process:
             cache.recall_examples(datasets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import Field
@@ -47,6 +48,9 @@ class CnnConfig(ExtractorConfig):
 
     def is_random(self) -> bool:
         return self.weights == "random"
+
+    def without_effect(self) -> Mapping[str, str]:
+        return {} if self.is_random() else {"seed": "weights"}
 
     def base_model(self) -> str | None:
         if self.weights != "pretrained":
