@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..configs import Config, PartConfig
 from .layers import Layered
-from .tables import Recipe
+from .tables import Recipe, placed_parts
 from .toml_lines import Key
 from .training import INSTEAD_OF
 
@@ -50,7 +49,7 @@ def keys_without_effect(recipe: Recipe, layers: Layered) -> list[str]:
                 lines.append(setting.line([decides]))
         elif decides is setting and setting.path[0] == "training":
             lines += _overridden_for_steps(setting, settings, layers)
-    for path, part in _parts(recipe):
+    for path, part in placed_parts(recipe):
         for key, by in part.without_effect().items():
             set_, decides = (_last(settings, layers, (*path, name)) for name in (key, by))
             # a size below `weights` is that of an encoder without them
@@ -136,11 +135,3 @@ def _overridden_for_steps(setting: _Setting, settings: list[_Setting], layers: L
         return []
     some = f" on step{'s' * (len(overrides) > 1)} {', '.join(overrides)}" * (len(overrides) < len(steps))
     return [setting.line([*overrides.values()], some)]
-
-
-def _parts(value: Any, path: Key = ()) -> Iterator[tuple[Key, PartConfig]]:
-    """The configs of all parts in a recipe, with the paths of their tables."""
-    if isinstance(value, PartConfig):
-        yield path, value
-    for name, inner in value if isinstance(value, Config) else value.items() if isinstance(value, dict) else ():
-        yield from _parts(inner, (*path, name))

@@ -30,12 +30,15 @@ from ..storage import scored_examples
 from ..storage.data_cache import DataCache
 from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import inputs_of
 from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
+from .missing import missing_parts, with_missing_parts
+from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import save_starts
@@ -94,16 +97,19 @@ def run(
         progress.say(f"{title(recipe)} -> {folder.path}")
         for remark in layers.remarks if accelerator.is_main_process else ():
             log.warning(remark)
-        datasets, cache = Datasets(recipe), DataCache(folder, progress)
-        if accelerator.is_main_process:
-            cache.recall_examples(datasets)
-            folder.claim(recipe, datasets, fresh)
-            cache.keep_examples(datasets)
+        with with_missing_parts(recipe, recipe.ordered(only), layers):
+            datasets, cache = Datasets(recipe), DataCache(folder, progress)
+            if accelerator.is_main_process:
+                cache.recall_examples(datasets)
+                folder.claim(recipe, datasets, fresh)
+                cache.keep_examples(datasets)
         accelerator.wait_for_everyone()
         trust_checked(datasets, folder)
         outdated = folder.outdated(recipe)
         todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
+            if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
+                raise DataError("\n".join(missing))
             introduce(recipe, datasets.main, progress)
             if not outdated:
                 begin_early(todo, recipe, folder, side_by_side, threads, running)
@@ -159,6 +165,8 @@ def _check_and_build_model(
 ) -> tuple[Model, Recipe]:
     """See `model_of_steps`. Also checks and measures the data of the steps to do: the first process walks through all
     examples, and the others read what it has written."""
+    if accelerator.is_main_process:
+        recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
     data_pass = DataPass(recipe, model, datasets, DataCache(folder, progress), progress)
     if accelerator.is_main_process:

@@ -99,6 +99,19 @@ class Encoder(mmgen.BackboneConfig):
     def without_effect(self):
         return dict.fromkeys(self.only_without_weights, "weights") if self.weights is not None else {}
 
+    def lacks(self):
+        if self.weights is None or published_config(self.weights) is not None:
+            return {}
+        from .loading import check_weights
+
+        try:
+            check_weights(self)
+        except DataError as error:
+            hub = "" if Path(self.weights).is_absolute() or self.weights.startswith(".") else self.weights
+            address = f"; it is at https://huggingface.co/{hub}" * bool(hub)
+            return {"weights": str(error).removeprefix("backbone.weights: ") + address}
+        return {}
+
     def build(self, texts=None, folder: Path | None = None):
         from .loading import build
 
