@@ -3,6 +3,7 @@ late, and every part is documented."""
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -35,6 +36,14 @@ def test_the_core_names_no_part():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
     ]
     assert not named, "\n".join(named)
+
+
+def test_no_text_tells_people_to_install_a_name_that_no_index_has():
+    """`pip install NAME` of a name that anybody could register is not advice; a checkout is ('.[serve]')."""
+    folders = [ROOT / "mmgen", ROOT / "plugins", ROOT / "recipes"]
+    texts = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".txt", ".md")]
+    advice = re.compile(r"mmgen-framework\[|pip install [^`\n]*mmgen-framework")
+    assert not [path for path in texts if advice.search(path.read_text(encoding="utf-8"))]
 
 
 def run_python(code: str) -> str:
