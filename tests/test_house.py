@@ -116,3 +116,18 @@ def test_the_version_stands_once():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "mmgen.__version__"}
+
+
+def test_a_module_says_what_it_holds_and_is_found_without_tricks():
+    """No file gathers what belongs nowhere, and none edits the search path."""
+    for path in [*(ROOT / "mmgen").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
+        assert path.stem not in ("utils", "common", "helpers", "misc", "base"), path
+        assert not re.search(r"sys\.path(\.|\[| \+?= )", path.read_text(encoding="utf-8")), path
+
+
+def test_the_contracts_of_imports_name_every_package():
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    plugins = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
+    assert sorted(linter["root_packages"]) == sorted({"mmgen", *plugins})
+    (layers,) = (contract["layers"] for contract in linter["contracts"] if "mmgen" in contract.get("layers", ()))
+    assert sorted(re.findall(r"\w+", " ".join(layers))) == sorted({"mmgen", *plugins})
