@@ -327,13 +327,6 @@ class Dataset(abc.ABC):
         """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""
         return {}
 
-    def fingerprint(self) -> str | None:
-        """A text that changes when an example changes, found without making the examples: from the bytes of its files
-        (`mmgen.files.file_digest`), or the settings that they follow from. With it, a run that starts again checks,
-        measures and tokenises no example before training. A run itself compares the versions of packages, and the
-        source files of the packages whose parts it uses. None, the default: every start makes every example once."""
-        return None
-
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """ "name", "examples" (counts), "licence", "source", and "published", the paper's rows, if it is a paper's data

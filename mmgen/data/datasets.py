@@ -14,7 +14,7 @@ from ..configs import DatasetConfig
 from ..errors import DataError
 from ..parts import Dataset, Picture, Stream
 from ..recipe.tables import Recipe
-from ..registry import built, part_calls
+from ..registry import built
 from ..tensors import Example
 from .example_copies import Copy
 from .example_sizes import CHUNK, Measures, chunks
@@ -213,18 +213,6 @@ class Datasets:
                         digest.update(stream.fingerprint().encode())
             self._digest = digest.hexdigest()
         return self._digest
-
-    def identities(self) -> list[tuple[str, str]] | None:
-        """What the examples follow from, of every data set: its config, and its `Dataset.fingerprint`. None if a data
-        set has no fingerprint."""
-        identities = []
-        for config, dataset in self._built.values():
-            with part_calls(self._checks[id(dataset)].place, "fingerprint"):
-                fingerprint = dataset.fingerprint()
-            if fingerprint is None:
-                return None
-            identities.append((_dataset_key(config), fingerprint))
-        return identities
 
     @property
     def checked(self) -> bool:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from ..tensors import Example, ResolvedExample
 from .seeds import RngKey, resolve
@@ -86,71 +82,6 @@ class Measures:
 
     def __len__(self) -> int:
         return len(self.pairs)
-
-    def columns(self) -> dict[str, Tensor]:
-        """The arrays that are not empty, for a file."""
-        columns = {
-            name: np.frombuffer(getattr(self, name), kind) for name, kind in COLUMNS.items() if getattr(self, name)
-        }
-        return {name: torch.from_numpy(column.copy()) for name, column in columns.items()}
-
-    def table(self) -> dict[str, Any]:
-        """What a file needs beside the arrays, as JSON."""
-        return {"counts": list(self.counts), "complete": self.complete}
-
-    @classmethod
-    def from_columns(cls, columns: Mapping[str, Tensor], table: Mapping[str, Any]) -> Measures:
-        """What `columns` and `table` were made from. Raises ValueError, LookupError, TypeError or OverflowError for
-        what no sizes are saved as."""
-        measures = cls()
-        for name, column in columns.items():
-            values = column.numpy().tobytes()
-            if column.numpy().dtype != COLUMNS[name] or column.dim() != 1:
-                raise ValueError
-            if name == "ids":
-                measures.ids = bytearray(values)
-            else:
-                getattr(measures, name).frombytes(values)
-        measures.counts = {tuple(shape): number for number, shape in enumerate(table["counts"])}
-        measures.complete = table["complete"]
-        measures._check(len(table["counts"]))
-        return measures
-
-    def _check(self, shapes: int) -> None:
-        """Raises ValueError for arrays that do not belong together. `shapes`: how many `counts` should have."""
-        pairs, slots, starts, numbers, ends, ids = (
-            np.frombuffer(getattr(self, name), kind) for name, kind in COLUMNS.items()
-        )
-        counts = list(self.counts)
-        valid = (
-            isinstance(self.complete, bool)
-            and (len(counts), counts[:1]) == (shapes, [()])
-            and all(type(count) is int and count > 0 for shape in counts for count in shape)
-            and (pairs >= 0).all()
-            and np.isfinite(slots).all()
-        )
-        if not len(numbers):
-            valid = valid and len(slots) == len(pairs) and not len(starts) + len(ends) + len(ids)
-        else:
-            combinations = np.array([min(math.prod(shape), MOST_COMBINATIONS) for shape in counts])
-            ids.tobytes().decode("utf-8", "surrogatepass")
-            valid = (
-                valid
-                and len(numbers) == len(starts) == len(ends) == len(pairs)
-                and (numbers >= 0).all()
-                and (numbers < shapes).all()
-                and (starts >= 0).all()
-                and (starts <= len(slots) - combinations[numbers]).all()
-                and (np.diff(ends, prepend=0) >= 0).all()
-                and ends[-1] == len(ids)
-                and (ids[ends[ends < len(ids)]] & 0xC0 != 0x80).all()  # no id ends inside a character
-            )
-        if not valid:
-            raise ValueError
-
-    def begins_with(self, head: Measures) -> bool:
-        """Whether these are the sizes of the examples of `head` and of further ones."""
-        return self.pairs[: len(head)] == head.pairs and self.slots[: len(head.slots)] == head.slots
 
     def slots_in(self, epoch: int, place: RngKey) -> array[float]:
         """(n) slots of every row in one epoch, with one of each input's alternatives drawn as `RngKey.resolve` does.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from ..data.collate import Collator
 from ..data.datasets import Datasets
@@ -14,25 +13,19 @@ from ..data.sources import Source
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
-from ..storage.data_cache import DataCache
 from ..tensors import Example
 from .step_checks import check_examples, check_targets, check_training_patterns, check_validation, try_inputs
-
-WORTH_KEEPING = 10_000  # examples of a step, at least; to walk through fewer takes no longer than to read a file
-VERIFIED = 32  # examples of a source that are measured again before sizes from a file are used
 
 Visit = Callable[[Sequence[Example]], object]
 
 
 @dataclass
 class DataPass:
-    """Checks and measures the data of steps before the first is trained, or takes sizes from the files of an earlier
-    start."""
+    """Checks and measures the data of steps before the first is trained."""
 
     recipe: Recipe
     model: Model
     datasets: Datasets
-    cache: DataCache
     progress: Progress
     _visits: dict[int, dict[object, Visit]] = field(default_factory=dict)  # examples' identity -> what visits them
     _examples: dict[int, Sequence[Example]] = field(default_factory=dict)
@@ -44,49 +37,24 @@ class DataPass:
         target; PluginError for an input that reads differently twice, or depends on padding; DataError for a pattern
         of [training] that matches no parameter."""
         cut: dict[int, tuple[int, int]] = {}
-        new = []
         for step in steps:
             check_training_patterns(step, self.recipe, self.model)
             check_validation(step, self.recipe, self.datasets)
-            if (saved := self.recall(step)) is not None:
-                cut |= saved
-            else:
-                new.append(step)
-                self._plan_visits(step)
+            self._plan_visits(step)
         for key, visits in self._visits.items():
             for chunk in self.datasets.chunks(self._examples[key]):
                 for visit in visits.values():
                     visit(chunk)
-        for step in new:
+        for step in steps:
             sources = self.datasets.sources(step)
             measures = {name: self._measures[_measures_key(source)] for name, source in sources.items()}
             self.datasets.set_measures(step, measures)
             by_name = {name: id(source.examples) for name, source in sources.items()}
             counts = {name: self._cut[key] for name, key in by_name.items() if key in self._cut}
             cut |= {by_name[name]: (count, total) for name, (count, total) in counts.items()}
-            if sum(map(len, measures.values())) >= WORTH_KEEPING:
-                self.cache.keep_sizes(self.recipe, step, self.datasets, measures, counts)
         self._say_cut(cut)
         for step in steps:
             try_inputs(self.recipe, step, self.model, self.datasets)
-
-    def recall(self, step: str) -> dict[int, tuple[int, int]] | None:
-        """Takes the sizes of a step's examples from the file of an earlier start, if its first examples have these
-        sizes now. Returns the numbers of cut targets, or None without such a file."""
-        saved = self.cache.recall_sizes(self.recipe, step, self.datasets)
-        if saved is None:
-            return None
-        measures, cut = saved
-        sources = self.datasets.sources(step)
-        if not isinstance(cut, dict) or not all(name in sources and _are_counts(pair) for name, pair in cut.items()):
-            return None
-        for name, source in sources.items():
-            head = Measures.of(self.datasets.head(source.examples, VERIFIED), self._collator(source))
-            sizes = measures.get(name)
-            if sizes is None or len(sizes) != len(source.examples) or not sizes.begins_with(head):
-                return None
-        self.datasets.set_measures(step, measures)
-        return {id(sources[name].examples): (count, total) for name, (count, total) in cut.items()}
 
     def _plan_visits(self, step: str) -> None:
         """What a step asks of its examples, of each only once."""
@@ -135,10 +103,6 @@ class DataPass:
                     f"{count} of {total} targets are longer than max_tokens = {self.model.generator.max_tokens} (with "
                     "the end token) and are cut"
                 )
-
-
-def _are_counts(pair: Any) -> bool:
-    return isinstance(pair, list) and [type(number) for number in pair] == [int, int]
 
 
 def _measures_key(source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:

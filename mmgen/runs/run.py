@@ -27,7 +27,6 @@ from ..recipe.tables import Recipe
 from ..registry import installed
 from ..report.table import Table
 from ..storage import scored_examples
-from ..storage.data_cache import DataCache
 from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -98,11 +97,9 @@ def run(
         for remark in layers.remarks if accelerator.is_main_process else ():
             log.warning(remark)
         with with_missing_parts(recipe, recipe.ordered(only), layers):
-            datasets, cache = Datasets(recipe), DataCache(folder, progress)
+            datasets = Datasets(recipe)
             if accelerator.is_main_process:
-                cache.recall_examples(datasets)
                 folder.claim(recipe, datasets, fresh)
-                cache.keep_examples(datasets)
         accelerator.wait_for_everyone()
         trust_checked(datasets, folder)
         outdated = folder.outdated(recipe)
@@ -168,7 +165,7 @@ def _check_and_build_model(
     if accelerator.is_main_process:
         recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
-    data_pass = DataPass(recipe, model, datasets, DataCache(folder, progress), progress)
+    data_pass = DataPass(recipe, model, datasets, progress)
     if accelerator.is_main_process:
         data_pass.run(todo)
         warn_of_unread_text(recipe, model, datasets, todo, progress)

@@ -18,7 +18,6 @@ from ..errors import MmgenError
 from ..progress import Advance, Bars, Progress
 from ..recipe.load import from_json
 from ..registry import installed
-from ..storage.data_cache import DataCache
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
 from ..training import distributed
@@ -26,7 +25,6 @@ from ..training.callbacks import Events, Forwarded
 from ..training.context import StepContext
 from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
-from .data_pass import DataPass
 from .prepare import model_of_steps, trust_checked
 from .step import train_step
 
@@ -109,6 +107,5 @@ def train_ordered(order: Order, steps: Iterable[str], send: Callable[[object], N
         step, place, spoken = recipe.steps[name], folder.step(name), Spoken(send)
         events = Forwarded(send) if recipe.callbacks else Events()
         context = StepContext(name, step, recipe.seed, place, accelerator, spoken, events)
-        DataPass(recipe, model, datasets, DataCache(folder, Progress()), Progress()).recall(name)
         train_step(context, recipe, model, initial, datasets, folder)
         send(TRAINED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import platform
 import shlex
@@ -12,15 +11,12 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from .. import __version__
-from ..configs import PartConfig
 from ..discovery.version import OURS
-from ..files import file_digest
 from ..recipe.tables import Recipe
 from ..registry import installed
 
@@ -60,23 +56,6 @@ def providers(recipe: Recipe) -> list[str]:
     """The distributions of the parts of a recipe."""
     used = {type(config) for config in recipe.parts()}
     return sorted({part.source.distribution for part in installed().parts if part.config in used})
-
-
-def source_digest(recipe: Recipe) -> str:
-    """A digest of the Python files of mmgen and of the packages that define the recipe's parts, or what these derive
-    from: a data set under development changes while its version stays."""
-    classes = {cls for config in recipe.parts() for cls in type(config).__mro__ if issubclass(cls, PartConfig)}
-    return _source_digest(frozenset(cls.__module__.partition(".")[0] for cls in classes))
-
-
-@functools.cache
-def _source_digest(packages: frozenset[str]) -> str:
-    """Computed once, since a process keeps what it has imported."""
-    files: list[Path] = []
-    for module in map(sys.modules.get, sorted(packages)):
-        if path := getattr(module, "__file__", None):  # a notebook has none
-            files += Path(path).parent.rglob("*.py") if hasattr(module, "__path__") else [Path(path)]
-    return hashlib.sha256(repr([file_digest(file) for file in sorted(files)]).encode()).hexdigest()
 
 
 @functools.cache

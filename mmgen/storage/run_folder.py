@@ -26,7 +26,7 @@ from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
-from . import plan_file, recipe_file, start_weights
+from . import recipe_file, start_weights
 from .environment import environment, providers
 from .exports import is_export
 
@@ -253,7 +253,7 @@ class RunFolder:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
         for weights in self.path.glob("steps/*/weights.safetensors"):
-            for spent in ("checkpoint.safetensors", "best.safetensors", plan_file.NAME, start_weights.WEIGHTS):
+            for spent in ("checkpoint.safetensors", "best.safetensors", start_weights.WEIGHTS):
                 weights.with_name(spent).unlink(missing_ok=True)
 
     def _environments_of_sessions(self, recipe: Recipe) -> dict[str, Any]:

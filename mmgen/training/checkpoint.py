@@ -13,7 +13,6 @@ from torch import Tensor
 
 from ..errors import RunError, regular
 from ..files import write_text
-from ..storage import plan_file
 from ..storage.weights import read_tensors, write_tensors
 
 Moments = dict[str, dict[str, Tensor]]  # optimiser state: parameter's name -> kind -> tensor
@@ -112,5 +111,5 @@ class Checkpoint:
 
     def clear(self) -> None:
         """Delete the files that are not needed after the step's weights have their final name."""
-        for spent in (self.path, self.best, self.path.with_name(plan_file.NAME)):
+        for spent in (self.path, self.best):
             spent.unlink(missing_ok=True)

@@ -15,12 +15,12 @@ import torch
 
 from ..data.collate import Collator
 from ..data.loader import MicroBatches, lost_workers_explained, time_batches, updates
-from ..data.plan import ONE_MICRO_BATCH, PlanOptions
+from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
 from ..data.seeds import RngKey
 from ..data.sources import DataStream, Source
+from ..data.stream_plan import stream_plan
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
-from ..storage.plan_file import make_plan
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from .accumulate import Material
 from .context import StepContext
@@ -88,7 +88,8 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         micro_batch_size=ONE_MICRO_BATCH if over_batch else training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,
     )
-    plan = make_plan(context.folder, streams, options, context.accelerator.is_main_process)
+    endless = any(stream.source.stream for stream in streams)
+    plan = stream_plan(options) if endless else Plan.make(streams, options)
     return Material(plan, streams, over_batch)
 
 

@@ -50,10 +50,6 @@ class SampledDataset(Dataset, abc.ABC):
     def split(self, name: str) -> Sequence[Example]:
         return tuple(example for scene_set in self.scene_sets(name) for example in scene_set.examples)
 
-    def fingerprint(self) -> str:
-        """The settings, which the examples follow from."""
-        return self.config.model_dump_json()
-
     def scene_sets(self, name: str) -> tuple[SceneSet, ...]:
         """All scene sets of a split, made on first use. Raises DataError for an unknown split."""
         if name not in SPLITS:

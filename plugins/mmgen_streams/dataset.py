@@ -46,9 +46,6 @@ class StreamDataset(Dataset):
     def _archive_stream(self, name: str) -> ArchiveStream:
         return ArchiveStream(self.config, self.places[name])
 
-    def fingerprint(self) -> str:
-        return " ".join(self._archive_stream(name).fingerprint() for name in self.places)
-
     def describe(self) -> dict[str, Any]:
         counts = {name: len(self.split(name)) for name in self.places if name != self.config.train_split}
         return {"name": "archives", "examples": counts, "licence": "unknown", "source": self.config.train}

@@ -14,12 +14,10 @@ class Finder:
     name    of the data set, for the message
     folder  with the files as the published archives unpack
     below   subfolders that may hold a file too, such as `annotations` in COCO's archive
-    paths   the files and folders that exist, in the order of the questions
     """
 
     def __init__(self, name: str, folder: Path, below: Sequence[str] = ("annotations",)) -> None:
         self.name, self.folder, self.below = name, folder, below
-        self.paths: list[Path] = []
         self._missing: dict[Path, str] = {}  # file -> where to get it
         self._missing_folders: dict[Path, str] = {}  # folder -> what to do
 
@@ -28,7 +26,6 @@ class Finder:
         paths = [Path(name) for name in names]
         for candidate in self._candidate_paths(paths):
             if candidate.is_file():
-                self.paths.append(candidate)
                 return candidate
         expected = self.folder / paths[0]
         self._missing[expected] = where
@@ -37,9 +34,7 @@ class Finder:
     def subfolder(self, path: Path | str, advice: str) -> Path:
         """A folder. `advice`: what to do if the folder is missing."""
         folder = self.folder / path
-        if folder.is_dir():
-            self.paths.append(folder)
-        else:
+        if not folder.is_dir():
             self._missing_folders[folder] = advice
         return folder
 

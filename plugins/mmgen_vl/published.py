@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmgen.errors import DataError
 from mmgen.features.images import images_by_key, open_image
-from mmgen.files import file_digest
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
@@ -61,7 +59,6 @@ class PublishedFiles(Dataset, abc.ABC):
         self.config = config
         finder = self.finder()
         self.files = {split: self.find(finder, split) for split in config.used()}
-        self._paths = frozenset(finder.paths)
         if config.images is not None:
             finder.subfolder(config.images, "data.images names the folder of raw images")
         finder.finish(self.advice)
@@ -87,23 +84,6 @@ class PublishedFiles(Dataset, abc.ABC):
 
     def split(self, name: str) -> Sequence[Example]:
         return self._load_once(name).examples
-
-    def fingerprint(self) -> str | None:
-        """The bytes of every file that `find` has asked the finder for, of all files in such folders, and the names of
-        the images: a file with other content is noticed even if its size and date are the same. None if a file cannot
-        be read. Override this method if `load` reads other files."""
-        return self._fingerprint
-
-    @cached_property
-    def _fingerprint(self) -> str | None:
-        """Computed before a split is read: a file that changes in between has another fingerprint at the next start."""
-        files = {file for path in self._paths for file in (path.rglob("*") if path.is_dir() else [path])}
-        try:
-            contents = [(str(file), file_digest(file)) for file in sorted(files) if file.is_file()]
-        except OSError:  # reading the examples will say what is wrong
-            return None
-        images = sorted(self.pictures_at) if self.config.images is not None else []
-        return hashlib.sha256(repr((contents, images)).encode()).hexdigest()
 
     def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
         """As for all data sets; also of a split in which no example remains."""

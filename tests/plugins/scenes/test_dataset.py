@@ -83,11 +83,6 @@ def test_pictures(data, examples):
     assert (image.mode, image.size) == ("RGB", (192, 192))
 
 
-def test_the_fingerprint_is_that_of_the_settings(data):
-    assert data.fingerprint() == SMALL.build().fingerprint()
-    assert data.fingerprint() != SMALL.model_copy(update={"seed": 1}).build().fingerprint()
-
-
 def test_describe(data):
     described = data.describe()
     assert described["examples"] == {"train": 300, "val": 40, "test": 120}

@@ -2,20 +2,13 @@
 
 import gzip
 import json
-import os
 from typing import Literal
 
 import pytest
 from kit import published
 from mmgen_probes import phrases
-from mmgen_questions import Csv, Jsonl, Vqa
 from mmgen_regions import Regions
 from mmgen_tasks import Flickr30kEntities
-from mmgen_tasks.captions.config import CocoCaptions
-from mmgen_tasks.nlvr2.config import Nlvr2
-from mmgen_tasks.refcoco.config import Refcoco
-from mmgen_tasks.vcr.config import Vcr
-from mmgen_tasks.vqa.config import VqaAnswers
 from mmgen_text import Text
 from mmgen_vl.coco import read_captions
 from mmgen_vl.configs import FileEach, without_regions
@@ -109,87 +102,6 @@ def test_counts_in_words():
     assert counted({"a": 1200, "b": 1, "c": 0}, words, "phrase") == "1,200 phrases without a box, 1 empty line"
 
 
-def test_a_fingerprint_has_the_bytes_of_files_and_the_names_of_images(folder):
-    def fingerprint():
-        return Lines(folder=folder, images="images").build().fingerprint()
-
-    first, file = fingerprint(), folder / "train.jsonl"
-    assert first == fingerprint() is not None
-    before = file.stat()
-    file.write_text(file.read_text().replace("train-1", "train-9"))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert file.stat().st_size == before.st_size and fingerprint() != first
-    file.write_text(file.read_text().replace("train-9", "train-1"))
-    assert fingerprint() == first
-    (folder / "images/train-1.jpg").rename(folder / "images/train-2.jpg")
-    assert fingerprint() != first
-
-
-def test_a_file_that_cannot_be_read_has_no_fingerprint(folder, monkeypatch):
-    def refuse(path):
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr("mmgen_vl.published.file_digest", refuse)
-    assert Lines(folder=folder).build().fingerprint() is None
-
-
-CAPTIONS = {
-    "images": [{"id": number, "file_name": f"COCO_train2014_{number:012d}.jpg"} for number in (1, 2)],
-    "annotations": [{"id": number, "image_id": number, "caption": f"a cat {number}"} for number in (1, 2)],
-}
-TABLES = {
-    "train.csv": "image,question\n1,what ?\n",
-    "labelled.csv": "image,question,answers\n1,what ?,cat\n",
-    "train.jsonl": '{"id": "1", "image": "1", "questions": ["what ?"]}\n',
-    "captions.json": json.dumps(CAPTIONS),
-    "exclude.txt": "2\n",
-}
-ALONE = {"train_split": "train", "validation_split": "train", "test_split": "train"}
-FORMATS = {
-    "csv": (Csv, ALONE),
-    "csv with captions": (Csv, {**ALONE, "caption_files": ["captions.json"]}),
-    "csv with labels": (Csv, {**ALONE, "files": {"train": "labelled.csv"}, "columns": {"answers": "answers"}}),
-    "jsonl": (Jsonl, ALONE),
-    "captions": (CocoCaptions, {"files": {"train": ["captions.json"]}, **ALONE, "exclude_images": "exclude.txt"}),
-    "refcoco": (Refcoco, {"test_split": "testA"}),
-    "vqa": (VqaAnswers, {}),
-    "questions of vqa": (Vqa, {"release": "2.0", "caption_files": ["captions.json"], "missing": "keep"}),
-    "nlvr2": (Nlvr2, {}),
-    "vcr": (Vcr, {}),
-    "flickr30k": (Flickr30kEntities, {}),
-}
-
-
-@pytest.mark.parametrize("format_name", FORMATS)
-def test_every_file_that_changes_an_example_changes_the_fingerprint(tmp_path, format_name):
-    """Of all published formats: each file in turn is emptied."""
-    cls, settings = FORMATS[format_name]
-    for name, text in TABLES.items():
-        (tmp_path / name).write_text(text)
-    if write := getattr(published, "vqa" if "vqa" in format_name else format_name, None):
-        write(tmp_path)
-
-    def load():
-        data = cls(folder=tmp_path, **settings).build()
-        try:
-            return data.fingerprint(), str([[vars(example) for example in data.split(name)] for name in data.splits()])
-        except DataError as error:
-            return data.fingerprint(), str(error)
-
-    fingerprint, examples = load()
-    assert "'id': " in examples and fingerprint
-    changed = 0
-    for path in [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".jpg"]:
-        content = path.read_bytes()
-        path.write_bytes(b"")
-        new_fingerprint, new_examples = load()
-        path.write_bytes(content)
-        if new_examples != examples:
-            changed += 1
-            assert new_fingerprint != fingerprint, path
-    assert changed and load() == (fingerprint, examples)
-
-
 def test_a_file_is_found_by_its_second_name_in_a_subfolder_and_gzipped(tmp_path):
     (tmp_path / "annotations").mkdir()
     (tmp_path / "annotations/b.json.gz").write_bytes(gzip.compress(b"[1]\n\n[2]"))
@@ -214,17 +126,6 @@ def test_one_message_lists_all_missing_files_and_what_to_do(tmp_path):
         f"A set: 2 files are missing:\n  {tmp_path}/a.json  <- x.org/a\n  {tmp_path}/c.json\n  put them there\n"
         f"A set: {tmp_path}/photos: is not a folder; data.images names it"
     )
-
-
-def test_the_files_and_folders_that_exist_are_noted(tmp_path):
-    (tmp_path / "a.json").touch()
-    (tmp_path / "photos").mkdir()
-    finder = Finder("A set", tmp_path)
-    finder.file(["b.json", "a.json"], "")
-    finder.file(["c.json"], "")
-    finder.subfolder("photos", "")
-    finder.subfolder("pictures", "")
-    assert finder.paths == [tmp_path / "a.json", tmp_path / "photos"]
 
 
 def write(path, *rows):
