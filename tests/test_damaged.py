@@ -61,6 +61,7 @@ from mmgen.runs.run import report_on, run
 from mmgen.storage import generations
 from mmgen.storage.library_settings import check_library_settings
 from mmgen.storage.published_weights import read_published
+from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.scored_examples import SavedExamples
 from mmgen.storage.weights import read_tensors
 from mmgen.tensors import Example
@@ -225,6 +226,7 @@ def go_on(folder: Path) -> None:
 def read_results(folder: Path) -> None:
     generations.read(folder / STEP), score.read(folder / STEP), curves.read(folder / STEP / "log.jsonl")
     SavedExamples("test", folder / RUN / "examples.jsonl", "").split("test")
+    sum(RunFolder(folder / RUN).times().values())
 
 
 def make_answers(folder: Path) -> None:
@@ -371,7 +373,7 @@ READERS = {
     "trained": Reader(make_runs, f"{STEP}/weights.safetensors", ask(f"{RUN}"), share=0.25),
     "results": Reader(
         make_runs,
-        f"{STEP}/generations.jsonl {STEP}/scores.json {STEP}/log.jsonl {RUN}/examples.jsonl",
+        f"{STEP}/generations.jsonl {STEP}/scores.json {STEP}/log.jsonl {RUN}/examples.jsonl {RUN}/times.json",
         read_results,
     ),
     "page": Reader(

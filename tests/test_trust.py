@@ -23,6 +23,7 @@ from kit.pictures import png
 from kit.refusals import refusal
 from mmgen_clipscore import ClipScore
 from mmgen_encoders import AnyEncoder, Bert
+from mmgen_encoders.loading import read_pooler
 from mmgen_frcnn import VisualGenome
 from mmgen_frcnn.extractor import read_vocabulary as frcnn_names
 from mmgen_pictures import ModernVBert
@@ -155,7 +156,11 @@ def test_no_pickle_is_opened(place, door):
 
 
 CODE = {  # a folder -> what reads it
-    "encoder": (lambda path: Bert(weights=str(path)).build(), lambda path: AnyEncoder(weights=str(path)).build()),
+    "encoder": (
+        lambda path: Bert(weights=str(path)).build(),
+        lambda path: AnyEncoder(weights=str(path)).build(),
+        lambda path: read_pooler(Bert(weights=str(path))),
+    ),
     "seeing": (lambda path: ModernVBert(weights=str(path)).build(),),
     "detector": (lambda path: Detector(model=str(path)).build(), lambda path: Detector().load(path)),
     "clip": (lambda path: ClipScore(model=str(path)).build(),),
@@ -285,11 +290,10 @@ PIPES = {
     "a.safetensors": read_tensors,
     "a.bin": lambda path: read_published(str(path)),
     "f.tsv": lambda path: imported(BottomUpTsv(), path),
-    "f.h5": FeatureStore,
+    "f.h5": lambda path: imported(LxmertH5(index=put(path.with_name("i.json"), b"{}")), path),
     "classes.txt": lambda path: BottomUpTsv(class_names=path).build(),
     "index.json": lambda path: LxmertH5(index=path).build(),
     "arrays/a.npz": lambda path: imported(NpzFolder(), path.parent),
-    "export/config.json": lambda path: mmgen.load(path.parent),
     "log.jsonl": curves.read,
     "generations.jsonl": lambda path: generations.read(path.parent),
     "a.conllu": parses.read,
