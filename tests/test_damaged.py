@@ -368,7 +368,12 @@ READERS = {
         lines=60,
     ),
     "run": Reader(
-        make_runs, RUN_FILES, ask(f"{RUN}"), rf"seed-0(/backbone)?: |{WEIGHTS}|{ASKED}", lines=20, share=0.25
+        make_runs,
+        RUN_FILES,
+        ask(f"{RUN}"),
+        rf"seed-0(/backbone)?: |(model|weights).safetensors|{ASKED}",
+        lines=20,
+        share=0.25,
     ),
     "trained": Reader(make_runs, f"{STEP}/weights.safetensors", ask(f"{RUN}"), share=0.25),
     "results": Reader(
