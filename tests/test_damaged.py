@@ -447,7 +447,7 @@ READERS = {
         share=0.25,
     ),
     "judged": Reader(make_judged, "sheet.html requests.jsonl ratings.jsonl key.json a.json", read_judged, share=0.3),
-    "answers": Reader(make_answers, "a.txt a.json a.p r-1-of-2.jsonl r-2-of-2.jsonl", read_answers),
+    "answers": Reader(make_answers, "a.txt a.json a.p r-1-of-2.jsonl r-2-of-2.jsonl", read_answers, r"r\.jsonl"),
     "parses": Reader(write(a_conllu=CONLLU), "a.conllu", lambda folder: parses.read(folder / "a.conllu")),
     "pictures": Reader(make_pictures, " ".join(f"a{end}" for end in (*SUFFIXES, ".tar")), read_pictures, share=0.3),
     "queries": Reader(
