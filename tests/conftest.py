@@ -4,9 +4,11 @@
 import atexit
 import gc
 import os
+import random
 import signal
 import sys
 import textwrap
+from datetime import date
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -21,7 +23,7 @@ from kit.beside import shared
 
 # on a busy machine, to make examples may take long
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-for profile, count in {"fast": 25, "ci": 60, "nightly": 20_000}.items():  # --hypothesis-profile; see test_damaged.py
+for profile, count in {"fast": 25, "ci": 60, "nightly": 3_000}.items():  # --hypothesis-profile; see test_damaged.py
     settings.register_profile(profile, PATIENT, max_examples=count)
 settings.load_profile("ci")
 
@@ -59,6 +61,8 @@ COSTLY = (  # tests of the public suites that take a third of a second for every
 def pytest_collection_modifyitems(config, items):
     """Marks costly tests of suites as slow. Deselects exhaustive tests without --exhaustive: they repeat what other
     tests show."""
+    if "nightly" in (config.getoption("hypothesis_profile") or ""):
+        random.Random(str(date.today())).shuffle(items)  # the hour that it has reaches others every day
     for item in items:
         if item.name in COSTLY:
             item.add_marker(pytest.mark.slow)

@@ -8,9 +8,9 @@ import pickle
 import re
 import shutil
 import struct
+import threading
 import zipfile
 import zlib
-from functools import partial
 from pathlib import Path
 
 import h5py
@@ -18,13 +18,16 @@ import numpy as np
 import pytest
 import torch
 from kit import archives, frcnn, published, small_runs, stores
-from kit.damage import confined
+from kit.damage import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
 from mmgen_clipscore import ClipScore
 from mmgen_encoders import AnyEncoder, Bert
+from mmgen_encoders.loading import read_pooler
 from mmgen_frcnn import VisualGenome
+from mmgen_frcnn.extractor import read_vocabulary as frcnn_names
 from mmgen_pictures import ModernVBert
+from mmgen_probes import parses
 from mmgen_questions import Jsonl
 from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi
 from mmgen_tasks import Refcoco
@@ -32,14 +35,18 @@ from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
 
 import mmgen
+from mmgen import scoring
 from mmgen.errors import MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.inference.load import load_run
+from mmgen.inference.query import read_sources
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.report import curves
+from mmgen.storage import generations
 from mmgen.storage.published_weights import read_published
 from mmgen.storage.weights import read_tensors
 
@@ -149,11 +156,15 @@ def test_no_pickle_is_opened(place, door):
 
 
 CODE = {  # a folder -> what reads it
-    "encoder": (lambda path: Bert(weights=str(path)).build(), lambda path: AnyEncoder(weights=str(path)).build()),
+    "encoder": (
+        lambda path: Bert(weights=str(path)).build(),
+        lambda path: AnyEncoder(weights=str(path)).build(),
+        lambda path: read_pooler(Bert(weights=str(path))),
+    ),
     "seeing": (lambda path: ModernVBert(weights=str(path)).build(),),
     "detector": (lambda path: Detector(model=str(path)).build(), lambda path: Detector().load(path)),
     "clip": (lambda path: ClipScore(model=str(path)).build(),),
-    "export/backbone": (lambda path: mmgen.load(path.parent),),
+    "export/backbone": (lambda path: mmgen.load(path.parent), lambda path: Bert().build(folder=path)),
 }
 AUTO = [f"Auto{name}" for name in ("Config", "ImageProcessor", "Model", "ModelForMaskedLM", "ModelForObjectDetection")]
 
@@ -229,12 +240,27 @@ def repeated(path: Path) -> str:
     return str(path)
 
 
+def deflated(path: Path) -> str:
+    """A tensor of zeros, which torch would unpack."""
+    torch.save({"a": torch.zeros(4)}, path)
+    with zipfile.ZipFile(path) as plain:
+        entries = {name: plain.read(name) for name in plain.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        for name, content in entries.items():
+            with packed.open(name, "w") as file:
+                for piece in [bytes(1 << 20)] * 320 if "data/0" in name else [content]:
+                    file.write(piece)
+    return str(path)
+
+
 ZEROS, TEXT = gzip.compress(bytes(1 << 20)), b"x\0\0" + zlib.compress(bytes(16 << 20))
 CLAIMS = {  # what claims a size, and reads it
     "npy": lambda place: imported(NpzFolder(), npy(place / "a/1.npy")),
     "npz": lambda place: imported(NpzFolder(), npz(place / "a/1.npz")),
     "safetensors": lambda place: read_tensors(tensors(place / "a.safetensors")),
     "torch": lambda place: read_published(repeated(place / "a.bin")),
+    "torch's zip": lambda place: read_published(deflated(place / "a.bin")),
+    "pickle's slot": lambda place: read_vocabulary(put(place / "a.pkl", b"]r\xff\xff\xff\x7f.")),
     "png": lambda place: open_image(put(place / "a.png", png(100_000, 100_000))),
     "png's text": lambda place: open_image(put(place / "a.png", png(4, 4, (b"zTXt", TEXT)))),
     "gzip": lambda place: read_text(put(place / "a.json.gz", ZEROS * 400)),
@@ -248,8 +274,31 @@ CLAIMS = {  # what claims a size, and reads it
 def test_a_claim_takes_no_memory(place, monkeypatch, claim):
     monkeypatch.setattr("mmgen.files.MOST_BYTES", 64 << 20)
     monkeypatch.setattr("mmgen_regions.tsv.LONGEST_LINE", 64 << 20)
-    with confined(SPARE):
-        assert str(place) in refusal(CLAIMS[claim], place)
+    with confined(SPARE), pytest.raises(MmgenError) as error:
+        CLAIMS[claim](place)
+    assert str(place) in str(error.value)
+    check_memory(error.value, place)
+
+
+PIPES = {
+    "recipe.toml": lambda path: load(path, installed()),
+    "photo.png": open_image,
+    "q.jsonl": lambda path: read_sources([path]),
+    "text.json": read_text,
+    "refs.p": read_vocabulary,
+    "texts.json": scoring.read_predictions,
+    "a.safetensors": read_tensors,
+    "a.bin": lambda path: read_published(str(path)),
+    "f.tsv": lambda path: imported(BottomUpTsv(), path),
+    "f.h5": lambda path: imported(LxmertH5(index=put(path.with_name("i.json"), b"{}")), path),
+    "classes.txt": lambda path: BottomUpTsv(class_names=path).build(),
+    "index.json": lambda path: LxmertH5(index=path).build(),
+    "arrays/a.npz": lambda path: imported(NpzFolder(), path.parent),
+    "log.jsonl": curves.read,
+    "generations.jsonl": lambda path: generations.read(path.parent),
+    "a.conllu": parses.read,
+    "objects_vocab.txt": frcnn_names,
+}
 
 
 def rows(file, name: str) -> None:
@@ -280,9 +329,37 @@ def test_hdf5_takes_no_memory_and_does_not_lead_out_of_its_file(tmp_path, name, 
     with h5py.File(path, "a") as file:
         file.move("features", "elsewhere")
         HDF5[spoil](file, name)
+    with confined(SPARE), pytest.raises(MmgenError) as error:
+        FeatureStore(path) if name == "features" else imported(LxmertH5(index=index), path)
+    assert re.match(f"{re.escape(str(path))}: .*'{name}' ", str(error.value))
+    check_memory(error.value, path)
+
+
+@pytest.mark.parametrize("name", ["features", "image_features"])
+def test_a_file_over_which_libhdf5_takes_memory_without_end_is_not_opened(tmp_path, name):
+    """The free space in the heap of names is a list, whose first item refers to itself."""
+    path, index = tmp_path / "f.h5", put(tmp_path / "index.json", b'["1", "2"]')
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"format": "mmgen features", "version": 1, "fingerprint": '{"extractor": "toy"}'})
+        file["keys"], file["ends"], file["pos_boxes"] = np.array([b"a", b"b"]), np.array([2, 3]), np.array([[0, 2]])
+        file[name] = np.ones((3, 4), np.float32)
+    content = path.read_bytes()
+    free, data = struct.unpack_from("<QQ", content, content.index(b"HEAP") + 16)
+    put(path, content[: data + free] + struct.pack("<Q", free) + content[data + free + 8 :])
     with confined(SPARE):
-        read = FeatureStore if name == "features" else partial(imported, LxmertH5(index=index))
-        assert re.match(f"{re.escape(str(path))}: .*'{name}' ", refusal(read, path))
+        said = refusal(FeatureStore, path) if name == "features" else refusal(imported, LxmertH5(index=index), path)
+    assert said.startswith(f"{path}: not opened: libhdf5 used too much memory while reading the file; ")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    """Reading a pipe without a writer would never end."""
+    for name, read in PIPES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(tmp_path / name)
+        waiting = threading.Timer(10, lambda path=tmp_path / name: os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK)))
+        waiting.start()  # a reader that still waits then reads nothing, and has another message
+        assert "not a regular file" in refusal(read, tmp_path / name), name
+        waiting.cancel()
 
 
 def test_names_do_not_lead_out_of_a_folder(place):

@@ -209,3 +209,11 @@ def confined(spare: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def check_memory(error: BaseException | None, place: Path) -> None:
+    """A refusal is one of mmgen's, and no error of the memory that `confined` left, in other words."""
+    while error is not None:
+        text = f"{error!r}".replace(str(place), "")
+        assert not re.search(r"MemoryError|(?i:alloc)", text), text
+        error = error.__cause__ or error.__context__
