@@ -18,11 +18,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..configs import PartConfig
+from ..discovery.loading import OURS
 from ..files import file_digest
 from ..recipe.tables import Recipe
 from ..registry import installed
 
-OURS = "mmgen-framework"
 CAN_CHANGE = (
     "Another device, processor, number of threads or of processes, or another version of torch or of a library above "
     "changes results slightly (floating-point rounding), and so may change some texts. An update that ran out of "
