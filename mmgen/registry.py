@@ -162,7 +162,9 @@ def built(config: PartConfig, build: Callable[[], Built], name: str = "") -> Bui
         value = build()
     module, _, contract = KINDS[config.kind][1].build.__annotations__["return"].rpartition(".")  # type: ignore[attr-defined]
     if not isinstance(value, getattr(importlib.import_module(f"{__package__}.{module}"), contract)):
-        raise PluginError(f"{part}: build returns {value!r:.60}; expected a mmgen.{module}.{contract}")
+        raise PluginError(
+            f"{part}: build returns {' '.join(repr(value).split()):.60}; expected a mmgen.{module}.{contract}"
+        )
     return value
 
 
