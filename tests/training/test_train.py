@@ -37,8 +37,8 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     said = str(error.value)
     assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
     assert said.endswith(
-        f"): the objective 'generator' gives {spoil}, but its inputs are finite; lower learning_rate or check that part and "
-        "the data of these examples with `mmgen data check`; the last checkpoint is kept"
+        f"): the objective 'generator' gives {spoil}, but its inputs are finite; lower learning_rate or check that "
+        "part and the data of these examples with `mmgen data check`; the last checkpoint is kept"
     )
     again = toys.model()
     build_learner(again, tmp_path / "s")
