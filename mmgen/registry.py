@@ -317,7 +317,7 @@ def _expected_signature(config: type[PartConfig], base_class: type[PartConfig]) 
     bound = build.__get__(object(), config) if hasattr(build, "__get__") else build
     try:
         inspect.signature(bound).bind(*names, **keywords)
-    except TypeError:  # also for what is not callable
+    except (TypeError, ValueError):  # also for what is not callable, and for a method without self
         return f"build({', '.join([*names, *(f'{name}={default}' for name, default in keywords.items())])})"
     return ""
 

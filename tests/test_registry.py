@@ -179,6 +179,7 @@ def test_a_config_that_builds_nothing_is_reported():
         ("def build(self): ...", "build(backbone)"),
         ("def build(self, backbone, vocabularies): ...", "build(backbone)"),
         ("def build(self, *, backbone): ...", "build(backbone)"),
+        ("def build(): ...", "build(backbone)"),
         ("build = property(lambda self: 3)", "build(backbone)"),
         ("def build(self, encoder, size=3): ...", ""),
         ("def build(self, *args, **kwargs): ...", ""),
