@@ -161,10 +161,12 @@ def built(config: PartConfig, build: Callable[[], Built], name: str = "") -> Bui
     with part_calls(part, "build"):
         value = build()
     module, _, contract = KINDS[config.kind][1].build.__annotations__["return"].rpartition(".")  # type: ignore[attr-defined]
-    if not isinstance(value, getattr(importlib.import_module(f"{__package__}.{module}"), contract)):
-        raise PluginError(
-            f"{part}: build returns {' '.join(repr(value).split()):.60}; expected a mmgen.{module}.{contract}"
-        )
+    expected = getattr(importlib.import_module(f"{__package__}.{module}"), contract)
+    shown = f"{' '.join(repr(value).split()):.60}"
+    if not isinstance(value, expected):
+        raise PluginError(f"{part}: build returns {shown}; expected a mmgen.{module}.{contract}")
+    if "reader" in expected.__annotations__ and not hasattr(value, "reader"):
+        raise PluginError(f"{part}: build returns {shown} without a reader; set self.reader in __init__")
     return value
 
 

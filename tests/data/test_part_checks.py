@@ -205,6 +205,17 @@ def test_a_build_that_returns_no_part(value):
     assert message == (f"input 'caption' (Nothing): build returns {shown}; expected a mmgen.parts.Embedder")
 
 
+def test_an_embedder_without_a_reader():
+    class Unread(Words):
+        def build(self, backbone):
+            built = WordsEmbedder("caption", backbone)
+            del built.reader
+            return built
+
+    message = plugin_error(compose, Tiny(), {"caption": Unread()}, Masked(max_tokens=8), TEXTS)
+    assert message.endswith("build returns WordsEmbedder() without a reader; set self.reader in __init__")
+
+
 def test_a_good_input_passes():
     check_reads("caption", model().embedders["caption"], LONGER, WIDTH)
 
