@@ -152,6 +152,22 @@ class Model(nn.Module):
             slots = loss.slots if slots is None else slots
         return Loss(sums, slots, batch.counts, weights)
 
+    def not_finite(self, batch: Batch) -> str:
+        """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""
+        for name, weights in self.named_parameters():
+            if not weights.isfinite().all():
+                return f"the weights '{name}' are not finite"
+        for name, collated in batch.inputs.items():
+            if not self._embed_input(name, collated, batch.size).states.isfinite().all():
+                values = [f" ('{key}' of its reader)" for key, value in collated.items() if not value.isfinite().all()]
+                return f"the {'values' if values else 'states'} of input '{name}'{''.join(values[:1])} are not finite"
+        if not self.prefix(batch).slots.states.isfinite().all():
+            return "the terms that inputs add are not finite"
+        for name, total in self(batch).sums.items():
+            if not total.isfinite():
+                return f"the objective '{name.rpartition('.')[0]}' gives {total.item()}, but its inputs are finite"
+        return ""
+
     def _qualified(self, name: str) -> Qualified:
         return Qualified(name, "generator" if name == "generator" else "objective", self.objective(name))
 

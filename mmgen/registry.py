@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import itertools
 import os
@@ -25,7 +26,7 @@ import pluggy
 
 from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
-from .discovery.loading import BrokenPlugin, Source, calling, load, reason
+from .discovery.loading import OURS, BrokenPlugin, Source, calling, load, reason
 from .discovery.version import version_problem
 from .errors import DataError, MmgenError, PluginError, did_you_mean
 
@@ -153,10 +154,20 @@ def part_calls(part: Qualified, method: str) -> Iterator[None]:
 
 
 def built(config: PartConfig, build: Callable[[], Built], name: str = "") -> Built:
-    """What `build`, a call of the config's `build`, gives. An exception becomes a PluginError that names the part.
-    `name`: what the part is called in messages, by default its kind and `type`."""
-    with part_calls(Qualified(name or f"{config.kind} '{config.type}'", config.kind, type(config)), "build"):
-        return build()
+    """What `build`, a call of the config's `build`, gives. An exception, or anything but a part of the config's kind,
+    becomes a PluginError that names the part. `name`: what the part is called in messages, by default its kind and
+    `type`."""
+    part = Qualified(name or f"{config.kind} '{config.type}'", config.kind, type(config))
+    with part_calls(part, "build"):
+        value = build()
+    module, _, contract = KINDS[config.kind][1].build.__annotations__["return"].rpartition(".")  # type: ignore[attr-defined]
+    expected = getattr(importlib.import_module(f"{__package__}.{module}"), contract)
+    shown = f"{' '.join(repr(value).split()):.60}"
+    if not isinstance(value, expected):
+        raise PluginError(f"{part}: build returns {shown}; expected a mmgen.{module}.{contract}")
+    if "reader" in expected.__annotations__ and not hasattr(value, "reader"):
+        raise PluginError(f"{part}: build returns {shown} without a reader; set self.reader in __init__")
+    return value
 
 
 def _failing_module_class(error: Exception) -> str:
@@ -178,10 +189,15 @@ def _place_in_plugin(error: Exception, part: Qualified) -> str:
 
 
 def conflict(parts: list[Part]) -> str:
+    """What is wrong with parts of one kind and name, and who can mend it: of a name of mmgen's, the other's author."""
     owners = " and ".join(dict.fromkeys(str(part.source) for part in parts))
     if len({part.source.distribution for part in parts}) == 1:
         places = " and ".join(dict.fromkeys(part.place for part in parts))
         return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); provide it once"
+    others = [part for part in parts if part.source.distribution != OURS]
+    if len(others) < len(parts):
+        rivals = " and ".join(f"that of {part.source} ({part.place})" for part in others)
+        return f"the {parts[0].kind} '{parts[0].name}' belongs to mmgen; the author must rename {rivals}"
     return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
 
 
@@ -288,7 +304,24 @@ def _check_config(
         )
     if getattr(config, "build", None) is getattr(base_class, "build", None):
         return BrokenPlugin(source, f"{hook}: {config.__name__} does not define build(), which creates the part")
+    if expected := _expected_signature(config, base_class):
+        return BrokenPlugin(source, f"{hook}: {config.__name__}.build must be callable as {expected}")
     return Part(kind, name, config, source)
+
+
+def _expected_signature(config: type[PartConfig], base_class: type[PartConfig]) -> str:
+    """How `build` of a config is called, if it cannot be called so; empty if it can. Parameters with a default are
+    given by name."""
+    parameters = [*inspect.signature(base_class.build).parameters.values()][1:]  # type: ignore[attr-defined]
+    names = [p.name for p in parameters if p.default is p.empty]
+    keywords = {p.name: p.default for p in parameters if p.default is not p.empty}
+    build = inspect.getattr_static(config, "build")
+    bound = build.__get__(object(), config) if hasattr(build, "__get__") else build
+    try:
+        inspect.signature(bound).bind(*names, **keywords)
+    except (TypeError, ValueError):  # also for what is not callable, and for a method without self
+        return f"build({', '.join([*names, *(f'{name}={default}' for name, default in keywords.items())])})"
+    return ""
 
 
 def _not_a_plugin(source: Source, module: object) -> str:

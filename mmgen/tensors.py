@@ -390,4 +390,4 @@ def describe_value(value: object) -> str:
         return f"a Loss of {', '.join(f'{name!r}: {describe_value(total)}' for name, total in sums.items())}"
     if isinstance(value, Tensor):
         return f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
-    return f"{value!r:.60}"
+    return f"{' '.join(repr(value).split()):.60}"  # an array's has lines

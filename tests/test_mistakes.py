@@ -348,7 +348,7 @@ CLASSES = {  # mistake -> code of a package, and words of `mmgen plugins` or `mm
     ),
     "4 the name of another part": (
         AUDIO.replace('"audio"', '"text"'),
-        "two plugins provide the embedder 'text': mmgen-audio 0.3 and mmgen-framework",
+        "the embedder 'text' belongs to mmgen; the author must rename that of mmgen-audio 0.3",
     ),
 }
 

@@ -173,6 +173,34 @@ def test_a_config_that_builds_nothing_is_reported():
     )
 
 
+@pytest.mark.parametrize(
+    "build, reason",
+    [
+        ("def build(self): ...", "build(backbone)"),
+        ("def build(self, backbone, vocabularies): ...", "build(backbone)"),
+        ("def build(self, *, backbone): ...", "build(backbone)"),
+        ("def build(): ...", "build(backbone)"),
+        ("build = property(lambda self: 3)", "build(backbone)"),
+        ("def build(self, encoder, size=3): ...", ""),
+        ("def build(self, *args, **kwargs): ...", ""),
+        ("@staticmethod\n        def build(backbone): ...", ""),
+        ("@classmethod\n        def build(cls, backbone): ...", ""),
+    ],
+)
+def test_a_build_that_cannot_be_called_is_reported_where_it_is_registered(build, reason):
+    """Not when a run calls it, after the data are read."""
+    plugins = [plugin(AUDIO.replace("def build(self, backbone): ...", build))]
+    problem = "plugin 'audio' (mmgen-audio 0.3) failed to load: register_embedders: Audio.build must be callable as "
+    assert [*map(str, collect(plugins).broken)] == ([f"{problem}{reason}"] if reason else [])
+
+
+def test_what_is_given_by_name_must_be_taken_by_name():
+    backbone = AUDIO.replace("Embedder", "Backbone").replace("embedders", "backbones")
+    assert broken(backbone).endswith("Audio.build must be callable as build(texts=None, folder=None)")
+    complete = backbone.replace("def build(self, backbone)", "def build(self, *, folder=None, texts=None)")
+    assert not collect([plugin(complete)]).broken
+
+
 def test_a_plugin_without_any_hook_is_not_silent():
     assert broken("import mmgen").startswith(
         "plugin 'audio' (mmgen-audio 0.3) failed to load: provides nothing: mmgen_audio has none of the hooks "
@@ -254,8 +282,8 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
     ]
     assert checked[0].returncode == 0, checked[0].stderr
     assert checked[1].stderr.startswith(
-        "error: --set inputs.image.type=\"regions\": inputs.image.type: two plugins provide the embedder 'regions': "
-        "mmgen-boxes 0.3 and mmgen-framework "
+        "error: --set inputs.image.type=\"regions\": inputs.image.type: the embedder 'regions' belongs to mmgen; "
+        "the author must rename that of mmgen-boxes 0.3 ("
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
 
@@ -281,7 +309,8 @@ def test_a_format_of_two_plugins_is_refused_unless_one_inherits_it():
 def test_a_plugin_cannot_quietly_take_over_a_name(site):
     site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "text"))
     shown = mmgen_plugins()
-    assert "error: two plugins provide the embedder 'text': mmgen-boxes 0.3 and mmgen-framework" in shown.stderr
+    who_mends_it = "error: the embedder 'text' belongs to mmgen; the author must rename that of mmgen-boxes 0.3 ("
+    assert who_mends_it in shown.stderr and "uninstall" not in shown.stderr
 
 
 def test_the_smallest_plugin_fits_in_twenty_lines():

@@ -123,9 +123,12 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     quiet()
     from ..features.extract import extract
     from ..progress import Bars
+    from ..registry import built
 
     progress = Bars()
-    summary = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
+    summary = extract(
+        built(config, config.build), source, store, dtype="float32" if float32 else "float16", progress=progress
+    )
     for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
     for key, place in summary.duplicates[:MOST_NAMED]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import sys
 from collections.abc import Iterator
 
 import click
 
 from ..commands import build_command
 from ..configs import CommandConfig
-from ..discovery.loading import calling, reason
+from ..discovery.loading import reason
 from ..errors import MmgenError, PluginError
 from ..progress import tell
 from ..registry import Qualified, Registry, conflict, installed, part_calls
@@ -124,7 +125,7 @@ def plugin_command(registry: Registry, name: str) -> click.Command | None:
     part = registry.get("command", name)  # raises if two plugins have it
     assert issubclass(part.config, CommandConfig)
     try:
-        with calling(f"the command '{name}' ({part.source})"):
+        with contextlib.redirect_stdout(sys.stderr):
             return build_command(part.config.model_validate({}))
     except PluginError as error:
         raise PluginError(f"the command '{name}' ({part.source}) cannot be called: {error}") from error
@@ -157,6 +158,7 @@ def problems(registry: Registry) -> Iterator[str]:
     for name, parts in registry.by_name("command").items():
         if name in MODULES:
             owners = " and ".join(str(part.source) for part in parts)
-            yield f"the command '{name}' belongs to mmgen; the command '{name}' of {owners} is ignored"
+            ignored = f"the command '{name}' of {owners} is ignored; its author must rename it"
+            yield f"the command '{name}' belongs to mmgen; {ignored}"
         elif len(parts) > 1:
             yield conflict(parts)

@@ -17,7 +17,7 @@ from ..parts import Reader
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
-from .part_checks import check_targets
+from .part_checks import check_targets, collate_items
 from .seeds import RngKey, resolve, share_a_picture
 from .streams import NoExamples
 
@@ -124,8 +124,7 @@ class Collator:
                 draws = [self._random_of(rows, owner, place, name) for place in range(len(rows))]
                 with part_calls(self._qualify_input(name), "hide"):
                     items, hidden[owner][name] = _hide_and_label(reader, items, draws, how)
-            with part_calls(self._qualify_input(name), "collate"):
-                inputs[name] = reader.collate(items)
+            inputs[name] = collate_items(reader, self._qualify_input(name), items)
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():

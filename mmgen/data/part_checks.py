@@ -11,6 +11,7 @@ import math
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
@@ -116,12 +117,13 @@ def example_problem(example: Example) -> str:
     return ""
 
 
-def published_problem(tensors: object) -> str:
-    """What is wrong with the type of what `published` of a part returns; empty if it is right."""
+def tensors_problem(what: str, tensors: object) -> str:
+    """What is wrong with the type of what a part gives as named tensors; empty if it is right. `what`: the start of the
+    message, "published returns"."""
     if not isinstance(tensors, Mapping):
-        return f"published returns a {type(tensors).__name__}, not a mapping of names to tensors"
+        return f"{what} a {type(tensors).__name__}, not a mapping of names to tensors"
     if wrong_name := next((name for name, tensor in tensors.items() if not isinstance(tensor, Tensor)), None):
-        return f"published returns '{wrong_name}' as a {type(tensors[wrong_name]).__name__}, not as a tensor"
+        return f"{what} '{wrong_name}' as a {type(tensors[wrong_name]).__name__}, not as a tensor"
     return ""
 
 
@@ -195,6 +197,8 @@ def check_targets(targets: Targets, name: str, reader: TargetReader, predicting:
     problem = ""
     if not isinstance(targets, Targets):
         problem = f"returns {targets!r:.60}; expected a mmgen.tensors.Targets"
+    elif wrong_labels := tensors_problem("returns labels", targets.labels):
+        problem = wrong_labels
     elif not predicting and set(targets.counts) != set(reader.losses):
         counted, losses = (", ".join(map(repr, names)) for names in (targets.counts, reader.losses))
         problem = f"counts {counted or 'nothing'}; its losses are {losses}"
@@ -296,39 +300,47 @@ def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExampl
     width, and an example has as many slots alone as in a batch. Raises PluginError; DataError if an example cannot be
     read."""
     reader, place = embedder.reader, Qualified(f"input '{name}'", "embedder", embedder)
+    collate = partial(collate_items, reader, place)
     with part_calls(place, "read"):
         items = [reader.read(example) for example in examples]
         repeats = [reader.read(example) for example in examples]
     for example, item, repeated in zip(examples, items, repeats, strict=True):
-        with part_calls(place, "collate"):
-            changed = _changed_tensors(reader, item, repeated)
-        if changed:
+        if changed := _changed_tensors(collate([item]), collate([repeated])):
             raise PluginError(
                 f"{place}: example '{example.id}' read twice gives different {changed}; a read must depend "
                 "only on the example, or results depend on the number of loader workers"
             )
-    batch_counts = _count_slots(embedder, items, place, width)
+    batch_counts = _count_slots(embedder, collate(items), len(items), place, width)
     for example, item, count in zip(examples, items, batch_counts, strict=True):
-        (alone,) = _count_slots(embedder, [item], place, width)
+        (alone,) = _count_slots(embedder, collate([item]), 1, place, width)
         if alone != count:
             raise PluginError(
                 f"{place}: example '{example.id}' has {alone} slots alone and {count} in a batch; mask the padding"
             )
 
 
-def _changed_tensors(reader: Reader, first: Any, second: Any) -> str:
+def collate_items(reader: Reader, place: Qualified, items: Sequence[Any]) -> Mapping[str, Tensor]:
+    """What the reader of an input collates. Raises PluginError, also for anything but tensors."""
+    with part_calls(place, "collate"):
+        collated = reader.collate(items)
+    if problem := tensors_problem("collate returns", collated):
+        raise PluginError(f"{place}: {problem}")
+    return collated
+
+
+def _changed_tensors(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> str:
     """Names of the tensors that differ between two reads of an example."""
-    before, after = reader.collate([first]), reader.collate([second])
     return ", ".join(
         name for name in before if before[name].shape != after[name].shape or not (before[name] == after[name]).all()
     )
 
 
-def _count_slots(embedder: Embedder, items: Sequence[Any], place: Qualified, width: int) -> list[int]:
+def _count_slots(
+    embedder: Embedder, collated: Mapping[str, Tensor], rows: int, place: Qualified, width: int
+) -> list[int]:
     """Real slots of every row. Raises PluginError unless `forward` gives a segment for a backbone of this width."""
     device = next((parameter.device for parameter in embedder.parameters()), None)
-    collated = embedder.reader.collate(items)
     segment = embedder(**{name: value if device is None else value.to(device) for name, value in collated.items()})
-    if problem := segment_problem(segment, len(items), width):
+    if problem := segment_problem(segment, rows, width):
         raise PluginError(f"{place}: {problem}")
     return cast("list[int]", segment.mask.sum(1).tolist())

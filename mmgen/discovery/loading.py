@@ -7,7 +7,6 @@ import functools
 import importlib.metadata
 import logging
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from types import ModuleType
 from .. import __version__
 from .version import OURS, declared_version, version_problem
 
-SLOW = 3.0  # seconds of a plugin's code after which a line names the plugin
 log = logging.getLogger("mmgen")
 
 
@@ -91,15 +89,14 @@ def _entries(group: str, path: tuple[tuple[Path, int], ...]) -> list[tuple[impor
 @contextlib.contextmanager
 def calling(owner: str) -> Iterator[None]:
     """A context for importing or calling a plugin's code. Its output goes to stderr, since programs read standard
-    output. A warning names the owner if the code takes more than `SLOW` seconds."""
-    start = time.monotonic()
+    output. A warning names the owner if the code imports torch, which takes every command seconds."""
+    imported = "torch" in sys.modules
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
-        seconds = time.monotonic() - start
-        if seconds > SLOW:
-            log.warning(f"{owner} took {seconds:.1f} s to load; import large libraries only where a part is built")
+        if not imported and "torch" in sys.modules:
+            log.warning(f"{owner} imports torch when it is loaded; import large libraries only where a part is built")
 
 
 def reason(error: BaseException) -> str:

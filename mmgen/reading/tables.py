@@ -12,6 +12,8 @@ from .text import read_text
 
 BETWEEN = "---"  # joins the texts of a cell in VQG's files
 TABS = (".tsv", ".tab")
+DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}  # of spreadsheets; Excel writes ";" in half of Europe
+SEPARATOR = "sep="
 
 
 def is_table(path: Path) -> bool:
@@ -25,22 +27,45 @@ def _without_gz(path: Path) -> Path:
 
 def rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
     """The header and then the rows of a table, each with the number of its last line. Every row has as many cells as
-    the header. A .tsv or .tab file is split at tabs, any other at commas. Raises DataError."""
-    by_tabs = _without_gz(path).suffix.lower() in TABS
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter="\t" if by_tabs else ",")
+    the header, which says by what cells are separated: see `_delimiter`. Raises DataError."""
+    text = read_text(path)
+    delimiter = _delimiter(path, text)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     filled_rows = filter(None, reader)  # without empty lines
     try:
+        if text[:4].lower() == SEPARATOR:
+            next(filled_rows)
         header = [name.strip() for name in next(filled_rows, [])]
         yield max(1, reader.line_num), header
         for cells in filled_rows:
             if len(cells) != len(header):
                 raise DataError(
                     f"{path}:{reader.line_num}: {_count_of(cells, 'value')} under {_count_of(header, 'column')}; put "
-                    f"texts with {'a tab' if by_tabs else 'a comma'} in quotation marks"
+                    f"texts with {DELIMITERS[delimiter]} in quotation marks"
                 )
             yield reader.line_num, cells
     except csv.Error as error:
         raise DataError(f"{path}:{max(1, reader.line_num)}: {_quoting_problem(error)}") from None
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """What separates the cells of a table: what Excel's line "sep=;" names, or else what makes the most columns of the
+    header. A tab of a .tsv or .tab file comes first; in doubt it is a comma."""
+    if text[:4].lower() == SEPARATOR and text[4:5] in DELIMITERS:
+        return text[4]
+    usual = "\t" if _without_gz(path).suffix.lower() in TABS else ","
+    columns = {delimiter: _columns(text, delimiter) for delimiter in DELIMITERS}
+    if max(columns.values()) == columns[usual] or (usual == "\t" and columns[usual] > 1):
+        return usual
+    return max(columns, key=columns.__getitem__)
+
+
+def _columns(text: str, delimiter: str) -> int:
+    """The number of columns of a header with this delimiter; 0 if the header cannot be read so."""
+    try:
+        return len(next(filter(None, csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)), []))
+    except csv.Error:
+        return 0
 
 
 def _count_of(items: Sequence[str], name: str) -> str:

@@ -7,6 +7,7 @@ from typing import cast
 
 from ..cards import Card, as_json, checked_card
 from ..configs import RendererConfig
+from ..discovery.version import OURS
 from ..errors import PluginError
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
@@ -77,7 +78,7 @@ def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -
     best = [part for part, rank in ranks.items() if rank == max(ranks.values())]
     if len(best) > 1:
         names = " and ".join(f"'{part.name}' ({part.source})" for part in best)
-        raise PluginError(
-            f"step '{step}': two renderers fit kind '{kind}' of data '{data}': {names}; uninstall one of them"
-        )
+        rivals = [f"'{part.name}'" for part in best if part.source.distribution != OURS]
+        advice = f"{rivals[0]} must name its data sets (datasets)" if len(rivals) == 1 else "uninstall one of them"
+        raise PluginError(f"step '{step}': two renderers fit kind '{kind}' of data '{data}': {names}; {advice}")
     return StepRenderer(cast(type[RendererConfig], best[0].config) if best else None)

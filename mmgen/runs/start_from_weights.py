@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.part_checks import published_problem
+from ..data.part_checks import tensors_problem
 from ..errors import DataError, MmgenError, PluginError, RunError
 from ..files import file_digest, read_table, write_json
 from ..inference.hub import find_folder
@@ -214,7 +214,7 @@ def _published_tensors(owner: StepPart, weights: PublishedWeights) -> Mapping[st
     """The tensors that a part selects. Raises PluginError unless they are a mapping of names to tensors."""
     with part_calls(owner, "published"):
         tensors: Mapping[str, Tensor] = owner.module.published(weights)
-    if problem := published_problem(tensors):
+    if problem := tensors_problem("published returns", tensors):
         raise PluginError(f"{owner}: {problem}")
     return tensors
 

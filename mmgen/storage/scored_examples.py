@@ -22,6 +22,7 @@ from ..errors import DataError, RunError, regular
 from ..files import read_table, write_text
 from ..parts import Dataset
 from ..recipe.tables import Recipe
+from ..registry import built
 from ..tensors import All, Example
 
 FILE = "examples.jsonl"
@@ -81,7 +82,7 @@ def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
 
 def _load_or_copy(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
     try:
-        dataset = config.build()
+        dataset = built(config, config.build, "data")
         dataset.split(config.test_split)
         return dataset
     except DataError as error:

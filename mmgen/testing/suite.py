@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import registry
 from ..configs import PartConfig
-from ..data.part_checks import published_problem
+from ..data.part_checks import tensors_problem
 from ..errors import DataError, MmgenError
 from ..parts import Part
 from ..recipe.load import part_from
@@ -120,7 +120,7 @@ def assert_published(part: Part) -> None:
     """Fails unless a part ignores weights with unknown names."""
     with explained("published fails on weights without its names; test names with `in`"):
         taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
-    problem = published_problem(taken)
+    problem = tensors_problem("published returns", taken)
     assert not problem, problem
     assert not taken, f"published takes weights with unknown names ({', '.join(taken)}); expected an empty mapping"
 

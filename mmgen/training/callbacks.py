@@ -16,7 +16,7 @@ from typing import Any
 
 from ..configs import CallbackConfig
 from ..errors import MmgenError
-from ..registry import Qualified, part_calls
+from ..registry import Qualified, built, part_calls
 
 MOST_EVENTS = 1000  # in a queue
 PATIENCE = 10.0  # seconds that all callbacks together are waited for when a run ends
@@ -92,8 +92,7 @@ class _Watcher(Thread):
 
     def run(self) -> None:
         try:
-            with part_calls(self.place, "build"):
-                callback = self.config.build()
+            callback = built(self.config, self.config.build, self.place.name)
             while (event := self.queue.get()) is not None:
                 with part_calls(self.place, event.method):
                     getattr(callback, event.method)(*event.arguments)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..errors import RunError
@@ -120,10 +121,30 @@ class Learner:
         )
         ids = list(dict.fromkeys(all_ids))
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
+        suspects = [batch for batch, loss in losses if not loss.isfinite() or not bad]
+        causes = [*gather_texts(self.accelerator, [cause for cause in map(self._cause, suspects) if cause]), ""]
+        advice = f"check {'that part and ' if causes[0] else ''}the data of these examples with `mmgen data check`"
+        if number:  # before any update, no learning rate is too high, and there is no checkpoint
+            advice = f"lower learning_rate or {advice}; the last checkpoint is kept"
         raise RunError(
-            f"{self._place_of_update(number)}: the {what} is not finite (examples {shown}); lower learning_rate or "
-            "check the data of these examples with `mmgen data check`; the last checkpoint is kept"
+            f"{self._place_of_update(number)}: the {what} is not finite (examples {shown})"
+            f"{f': {causes[0]}' if causes[0] else ''}; {advice}"
         )
+
+    def _cause(self, batch: Batch) -> str:
+        """The part that is not finite for a batch, or whose gradient is not; empty if another draw is finite."""
+        with torch.no_grad(), precision(self.training.precision, self.accelerator.device):
+            if cause := self.model.not_finite(batch):
+                return cause
+        for name in self.loss(batch).sums:
+            self.optimizer.zero_grad(set_to_none=True)
+            total = self.loss(batch).sums[name]
+            if total.requires_grad:
+                total.backward()
+            gradients = [parameter.grad for parameter in self.learning.values() if parameter.grad is not None]
+            if not all(gradient.isfinite().all() for gradient in gradients):
+                return f"the gradient of the objective '{name.rpartition('.')[0]}' is not finite, but its loss is"
+        return ""
 
     def save(self) -> None:
         """Write everything that a resume needs into one file, in the first process: trained weights, optimiser state,

@@ -179,7 +179,7 @@ class Jsonl(Table):
 
 
 class Csv(Table):
-    """Your own data as a table with a header: CSV, or TSV for a file name that ends in .tsv, one file per split.
+    """Your own data as a table with a header, one file per split: cells between commas, semicolons (Excel) or tabs.
 
     Rows of one id (without ids: of one image) make one example. Columns named id, image, caption and questions are
     recognised; `columns` names other columns, and the rest are ignored. With `columns = { answers = "answer" }` every

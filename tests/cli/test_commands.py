@@ -118,7 +118,8 @@ def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
 
 def test_a_name_of_mmgens_own_stays_its_own(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace('"greet"', '"run"').replace("BUILD", "return 1 / 0"))
-    taken = "error: the command 'run' belongs to mmgen; the command 'run' of mmgen-greet 0.3 is ignored\n"
+    ignored = "the command 'run' of mmgen-greet 0.3 is ignored; its author must rename it"
+    taken = f"error: the command 'run' belongs to mmgen; {ignored}\n"
     assert " run [OPTIONS] RECIPE\n\n" in call("run", "--help").stdout
     assert call("--help").stderr == taken
     strict = call("plugins", "--strict-plugins")

@@ -23,7 +23,7 @@ from mmgen.data.part_checks import check_reads, example_problem, references_of, 
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError, PluginError
 from mmgen.evaluation.generate import generate
-from mmgen.model import Model
+from mmgen.model import Model, compose
 from mmgen.parts import Metric, Record
 from mmgen.registry import installed
 from mmgen.scoring.compare import System, compare
@@ -112,6 +112,82 @@ def test_a_reader_that_raises():
     assert plugin_error(check_reads, "caption", model(Raises).embedders["caption"], EXAMPLES, WIDTH) == (
         "input 'caption' (Raises): read raises KeyError: 'x'"
     )
+
+
+class NumpyReader(WordsReader):
+    def collate(self, items):
+        return {name: tensor.numpy() for name, tensor in super().collate(items).items()}
+
+
+class Arrays(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = NumpyReader(field, backbone)
+
+
+class ListReader(WordsReader):
+    def collate(self, items):
+        return [*super().collate(items).values()]
+
+
+class Lists(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = ListReader(field, backbone)
+
+
+@pytest.mark.parametrize(
+    "embedder, problem",
+    [
+        (Arrays, "collate returns 'ids' as a ndarray, not as a tensor"),
+        (Lists, "collate returns a list, not a mapping of names to tensors"),
+    ],
+)
+def test_a_collate_that_gives_no_tensors_is_named_before_training_and_in_every_batch(embedder, problem):
+    built_model = model(embedder)
+    before = plugin_error(check_reads, "caption", built_model.embedders["caption"], EXAMPLES, WIDTH)
+    for message in (before, plugin_error(compute_loss, built_model)):
+        assert message.startswith("input 'caption' (") and message.endswith(f"): {problem}")
+
+
+def test_labels_that_are_no_tensors():
+    class Reader(MaskedTargets):
+        def collate(self, rows):
+            return replace(super().collate(rows), labels={"kind": np.zeros(3)})
+
+    class Generator(MaskedGenerator):
+        def __init__(self, config, backbone):
+            super().__init__(config, backbone)
+            self.reader.__class__ = Reader
+
+    built_model = model(generator=Generator)
+    assert plugin_error(compute_loss, built_model).endswith("returns labels 'kind' as a ndarray, not as a tensor")
+
+
+@pytest.mark.parametrize("value", [None, WordsEmbedder, Toy(), np.zeros((30, 30))])
+def test_a_build_that_returns_no_part(value):
+    class Nothing(Words):
+        def build(self, backbone):
+            return value
+
+    message = plugin_error(compose, Tiny(), {"caption": Nothing()}, Masked(max_tokens=8), TEXTS)
+    shown = " ".join(repr(value).split())[:60]
+    assert message == (f"input 'caption' (Nothing): build returns {shown}; expected a mmgen.parts.Embedder")
+
+
+def test_an_embedder_without_a_reader():
+    class Unread(Words):
+        def build(self, backbone):
+            built = WordsEmbedder("caption", backbone)
+            del built.reader
+            return built
+
+    message = plugin_error(compose, Tiny(), {"caption": Unread()}, Masked(max_tokens=8), TEXTS)
+    assert message.endswith("build returns WordsEmbedder() without a reader; set self.reader in __init__")
+
+
+def test_a_good_input_passes():
+    check_reads("caption", model().embedders["caption"], LONGER, WIDTH)
 
 
 @pytest.mark.parametrize(

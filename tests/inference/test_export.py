@@ -308,8 +308,8 @@ def test_a_part_that_two_plugins_provide(copy):
     with pytest.raises(PluginError) as error:
         load_export(copy, registry)
     assert str(error.value) == (
-        f"{copy}/config.json: two plugins provide the generator 'masked': "
-        f"{masked.source} and mmgen-mine 0.3; uninstall one of them"
+        f"{copy}/config.json: the generator 'masked' belongs to mmgen; the author must rename that of mmgen-mine 0.3 "
+        f"({masked.place})"
     )
 
 

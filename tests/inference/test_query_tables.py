@@ -49,6 +49,15 @@ def test_columns_are_those_of_the_data(run, tmp_path, caplog):
     assert f"{table}: unused columns: question, level" in caplog.text
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_table_of_any_spreadsheet_asks_the_same(run, tmp_path, delimiter):
+    (tmp_path / "ask.csv").write_text(TABLE)
+    german = TABLE.replace(",", delimiter).replace(f"dog{delimiter} red", "dog, red")
+    (tmp_path / "german.csv").write_text(german, encoding="utf-8-sig", newline="\r\n")
+    expected = [query[:2] for query in queries(run, tmp_path / "ask.csv")]
+    assert [query[:2] for query in queries(run, tmp_path / "german.csv")] == expected
+
+
 def test_the_command_writes_for_a_table_and_names_lines(run, tmp_path):
     (tmp_path / "ask.tsv").write_text(TABLE.replace('"a dog, red"', "a dog").replace(",", "\t"))
     out = tmp_path / "out.jsonl"

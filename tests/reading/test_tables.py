@@ -6,12 +6,36 @@ from mmgen.errors import DataError
 from mmgen.reading.tables import is_table, rows
 
 
-def test_the_separator_follows_from_the_name(tmp_path):
+def test_tables_end_in_csv_tsv_or_tab(tmp_path):
     for name, between in (("a.csv", ","), ("a.tsv", "\t"), ("a.TAB", "\t")):
         path = tmp_path / name
         path.write_text(f' id {between}text\n\n1{between}"two\nlines"\n2{between}\n')
         assert is_table(path) and [*rows(path)] == [(1, ["id", "text"]), (4, ["1", "two\nlines"]), (5, ["2", ""])]
     assert is_table(tmp_path / "a.csv.gz") and not is_table(tmp_path / "a.json")
+
+
+GERMAN = [(1, ["id", "text"]), (2, ["1", "a, b"]), (3, ["2", "c;\td"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("excel.csv", '\ufeffid;text\r\n1;a, b\r\n2;"c;\td"\r\n', GERMAN),
+        ("tabs.csv", 'id\ttext\n1\ta, b\n2\t"c;\td"\n', GERMAN),
+        ("commas.tsv", 'id,text\n1,"a, b"\n2,c;\td\n', GERMAN),
+        ("named.csv", "sep=;\r\nid;text\r\n1;a, b\r\n", [(2, ["id", "text"]), (3, ["1", "a, b"])]),
+        ("quoted.csv", '"id; old","text"\n1,a\n', [(1, ["id; old", "text"]), (2, ["1", "a"])]),
+        ("comma in a name.csv", "id;text, first;more\n1;a;b\n", [(1, ["id", "text, first", "more"]), (2, [*"1ab"])]),
+        ("commas in a name.tsv", "id\ta, b, c\n1\tx\n", [(1, ["id", "a, b, c"]), (2, ["1", "x"])]),
+        ("one.csv", "text\na; b\n", [(1, ["text"]), (2, ["a; b"])]),
+        ("tie.csv", "id,a;b\n1,x\n", [(1, ["id", "a;b"]), (2, ["1", "x"])]),
+    ],
+)
+def test_the_header_says_by_what_cells_are_separated(tmp_path, name, text, expected):
+    """As spreadsheets of any country save them; the end of the name decides only in doubt."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8", newline="")
+    assert [*rows(path)] == expected
 
 
 @pytest.mark.parametrize(
@@ -21,6 +45,7 @@ def test_the_separator_follows_from_the_name(tmp_path):
             "id,text\n1,a,b\n",
             ":2: 3 values under 2 columns; put texts with a comma in quotation marks",
         ),
+        ("id;text\n1;a;b\n", ":2: 3 values under 2 columns; put texts with a semicolon in quotation marks"),
         ('id,text\n1,"a\n', ":2: a quotation mark is not closed before the end of the file; close it"),
         (
             'id,text\n1,"a"b\n',

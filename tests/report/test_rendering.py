@@ -125,7 +125,7 @@ def test_two_equally_good_renderers_are_an_error_of_their_step_only(recipe, pack
         step_renderer(recipe, "answers")
     assert re.fullmatch(
         r"step 'answers': two renderers fit kind 'label' of data 'asked_answers': 'mine' \(mmgen-mine 0\.3\) and "
-        r"'vqa_card' \(mmgen-framework [^)]+\); uninstall one of them",
+        r"'vqa_card' \(mmgen-framework [^)]+\); 'mine' must name its data sets \(datasets\)",
         str(caught.value),
     )
     assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"

@@ -50,7 +50,7 @@ COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum"
         (
             {"name": "diversity"},
             "test_registered",
-            "two plugins provide the metric 'diversity': mmgen-brk 0.1 and mmgen-framework",
+            "the metric 'diversity' belongs to mmgen; the author must rename that of mmgen-brk 0.1",
         ),
     ],
 )

@@ -37,7 +37,8 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     said = str(error.value)
     assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
     assert said.endswith(
-        "lower learning_rate or check the data of these examples with `mmgen data check`; the last checkpoint is kept"
+        f"): the objective 'generator' gives {spoil}, but its inputs are finite; lower learning_rate or check that "
+        "part and the data of these examples with `mmgen data check`; the last checkpoint is kept"
     )
     again = toys.model()
     build_learner(again, tmp_path / "s")
@@ -51,13 +52,52 @@ def plan(length_bucket=1):
     return Plan.make([DataStream(Source(examples), Collator(toys.model(), ["caption"]))], options)
 
 
+def spoil_weights(model, spoil):
+    with torch.no_grad():
+        model.backbone.model.get_input_embeddings().weight[:] = spoil
+    return "the weights 'backbone.model."
+
+
+def spoil_states(model, spoil):
+    embedder = model.embedders["caption"]
+    forward = embedder.forward
+    embedder.forward = lambda **collated: replace(forward(**collated), states=forward(**collated).states * spoil)
+    return "the states of input 'caption' are not finite"
+
+
+def spoil_terms(model, spoil):
+    model.embedders["caption"].add = lambda slots, collated, name: slots.states * spoil
+    return "the terms that inputs add are not finite"
+
+
+def spoil_objective(model, spoil):
+    forward = model.generator.forward
+    model.generator.forward = lambda *rows: replace(
+        loss := forward(*rows), sums={name: total * spoil for name, total in loss.sums.items()}
+    )
+    return f"the objective 'generator' gives {spoil}, but its inputs are finite"
+
+
+@pytest.mark.parametrize("spoilt", [spoil_weights, spoil_states, spoil_terms, spoil_objective])
+@pytest.mark.parametrize("spoil", [torch.nan, torch.inf])
+def test_what_is_not_finite_at_the_first_update_is_named_and_no_learning_rate_is_blamed(tmp_path, spoilt, spoil):
+    model = toys.model()
+    cause = spoilt(model, spoil)
+    with pytest.raises(RunError) as error:
+        train_step(tmp_path / "s", model)
+    said = str(error.value)
+    assert said.startswith("step 's', update 0: the loss is not finite (examples e") and f"): {cause}" in said
+    assert said.endswith("; check that part and the data of these examples with `mmgen data check`")
+
+
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
     model = toys.model()
     before = {name: tensor.clone() for name, tensor in state(model).items()}
     weight = model.backbone.model.get_input_embeddings().weight
     weight.register_hook(lambda gradient: gradient * torch.inf)
-    with pytest.raises(RunError, match=r"update 0: the gradient is not finite \(examples e"):
+    with pytest.raises(RunError, match=r"update 0: the gradient is not finite \(examples e") as error:
         train_step(tmp_path / "s", model)
+    assert "): the gradient of the objective 'generator' is not finite, but its loss is; check" in str(error.value)
     assert all(tensor.equal(before[name]) for name, tensor in state(model).items())
 
 

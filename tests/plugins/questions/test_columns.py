@@ -75,9 +75,12 @@ def test_bad_csv(tmp_path, text, error):
     assert load_error(vqg(tmp_path, text)) == f"{tmp_path / 'q.csv'}{error}"
 
 
-def test_csv_with_windows_habits(tmp_path, caplog):
-    """A byte-order mark, CRLF, columns in another order, a repeated row, an empty question, a line break."""
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_with_windows_habits(tmp_path, caplog, delimiter):
+    """A byte-order mark, CRLF, columns in another order, a repeated row, an empty question, a line break; semicolons,
+    as a German Excel saves, or tabs."""
     rows = 'questions,image_id\r\n"What, now?------Who\r\nis it?",7\r\nWhy?,8\r\nWhy?,8\r\n'
+    rows = rows.replace(",", delimiter).replace(f"What{delimiter}", "What,")
     with caplog.at_level(logging.INFO, "mmgen"):
         dataset = vqg(tmp_path, b"\xef\xbb\xbf" + rows.encode()).build()
         examples = dataset.split("train")
