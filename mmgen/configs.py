@@ -69,6 +69,17 @@ class PartConfig(Config):
     usage: ClassVar[str] = ""  # how to use a part of this kind without keys; {name} is its name
     type: str
 
+    def without_effect(self) -> Mapping[str, str]:
+        """Keys that have no effect as its other keys are: key -> the key that decides in its place. `mmgen check` and
+        `mmgen run` name those that a recipe sets."""
+        return {}
+
+    def lacks(self) -> Mapping[str, str]:
+        """What it needs and this machine lacks: the key that names it -> what is wrong, and where to get it, with its
+        size if known. `mmgen run` lists it with all else that is missing before it builds anything. A data set raises
+        DataError when it is built instead, and files of features are looked at for all inputs."""
+        return {}
+
 
 class EmbedderConfig(PartConfig):
     """Turns one input (an image's regions, a caption) into states that a backbone can read.
@@ -178,6 +189,9 @@ class FeaturesConfig(EmbedderConfig):
     )
     classes: tuple[str, ...] | None = Field(
         None, description="class names of regions; read from the store, if it has them"
+    )
+    compared: dict[str, Any] | None = Field(
+        None, description="identifies the extractor that a run has compared with imported features; a run saves it"
     )
 
     def refers_to_boxes(self, field: str) -> bool:

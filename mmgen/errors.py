@@ -57,6 +57,12 @@ def _shorten(line: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[:half]} [...] {line[-half:]}"
 
 
+def install_extra(extra: str) -> str:
+    """The command that installs an extra of mmgen. It names a checkout: mmgen is on no package index, where anybody
+    could register its name."""
+    return f'in a checkout of mmgen, run: pip install ".[{extra}]"'
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

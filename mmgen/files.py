@@ -83,6 +83,20 @@ RUN_FILES = (  # in a run folder
 )
 
 
+def not_downloaded(name: str, file: str = "config.json") -> str:
+    """Why a model, a path or a name of the hub, cannot be loaded: it is not on this machine, which is offline; "" if it
+    can, or if the hub has to say it."""
+    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        if Path(name).exists() or not constants.HF_HUB_OFFLINE or isinstance(try_to_load_from_cache(name, file), str):
+            return ""
+    except HFValidationError:
+        return f"'{name}': no such file or folder"
+    return f"'{name}' is not on this machine, and HF_HUB_OFFLINE is set; it is at https://huggingface.co/{name}"
+
+
 def image_key(name: str) -> str:
     """The key of an image from its file name: COCO's image id without leading zeros, or else the stem.
 

@@ -259,6 +259,7 @@ class Record:
     region_names: tuple[str, ...] | None = None  # R texts
     scores: np.ndarray | None = None  # (R,) float32, the detector's confidence
     classes: Classes | None = None  # the surest classes of each region, with probabilities
+    place: str = ""  # where it was read, "regions.tsv:12", for messages; not stored
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ late, and every part is documented."""
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -35,6 +36,14 @@ def test_the_core_names_no_part():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
     ]
     assert not named, "\n".join(named)
+
+
+def test_no_text_tells_people_to_install_a_name_that_no_index_has():
+    """`pip install NAME` of a name that anybody could register is not advice; a checkout is ('.[serve]')."""
+    folders = [ROOT / "mmgen", ROOT / "plugins", ROOT / "recipes"]
+    texts = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".txt", ".md")]
+    advice = re.compile(r"mmgen-framework\[|pip install [^`\n]*mmgen-framework")
+    assert not [path for path in texts if advice.search(path.read_text(encoding="utf-8"))]
 
 
 def run_python(code: str) -> str:
@@ -107,3 +116,18 @@ def test_the_version_stands_once():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "mmgen.__version__"}
+
+
+def test_a_module_says_what_it_holds_and_is_found_without_tricks():
+    """No file gathers what belongs nowhere, and none edits the search path."""
+    for path in [*(ROOT / "mmgen").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
+        assert path.stem not in ("utils", "common", "helpers", "misc", "base"), path
+        assert not re.search(r"sys\.path(\.|\[| \+?= )", path.read_text(encoding="utf-8")), path
+
+
+def test_the_contracts_of_imports_name_every_package():
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    plugins = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
+    assert sorted(linter["root_packages"]) == sorted({"mmgen", *plugins})
+    (layers,) = (contract["layers"] for contract in linter["contracts"] if "mmgen" in contract.get("layers", ()))
+    assert sorted(re.findall(r"\w+", " ".join(layers))) == sorted({"mmgen", *plugins})

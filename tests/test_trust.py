@@ -17,14 +17,18 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from kit import archives, published, small_runs, stores
+from kit import archives, frcnn, published, small_runs, stores
 from kit.damage import confined
 from kit.pictures import png
 from kit.refusals import refusal
+from mmgen_clipscore import ClipScore
 from mmgen_encoders import AnyEncoder, Bert
+from mmgen_frcnn import VisualGenome
+from mmgen_pictures import ModernVBert
 from mmgen_questions import Jsonl
 from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi
 from mmgen_tasks import Refcoco
+from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
 
 import mmgen
@@ -56,11 +60,21 @@ class Bomb:
         return Path.touch, (self.mark,)
 
 
+NETWORKS = {
+    "encoder": archives.bert,
+    "seeing": archives.modernvbert,
+    "detector": archives.yolos,
+    "clip": archives.clip,
+    "frcnn": frcnn.published,
+}
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A folder with an encoder, an export, and RefCOCO."""
+    """A folder with networks as hubs have them, an export, and RefCOCO."""
     folder = published.refcoco(tmp_path_factory.mktemp("whole"))
-    archives.bert(folder / "encoder")
+    for name, make in NETWORKS.items():
+        make(folder / name)
     load_run(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
     return folder
 
@@ -80,8 +94,12 @@ def put_pickle(path: Path, bomb: Bomb) -> None:
     put(path, pickle.dumps(bomb))
 
 
-def put_array(save, path: Path, bomb: Bomb) -> None:
-    save(put(path, b""), np.array([bomb], object))
+def put_npy(path: Path, bomb: Bomb) -> None:
+    np.save(put(path, b""), np.array([bomb], object))
+
+
+def put_npz(path: Path, bomb: Bomb) -> None:
+    np.savez(put(path, b""), x=np.array([bomb], object))
 
 
 def put_tensors(path: Path, bomb: Bomb) -> None:
@@ -97,8 +115,8 @@ def ask(path: Path):
 
 
 DOORS = {  # a file -> what writes it with a bomb in it, what reads it
-    "arrays/a.npy": (partial(put_array, np.save), lambda path: imported(NpzFolder(), path.parent)),
-    "arrays/a.npz": (partial(put_array, np.savez), lambda path: imported(NpzFolder(), path.parent)),
+    "arrays/a.npy": (put_npy, lambda path: imported(NpzFolder(), path.parent)),
+    "arrays/a.npz": (put_npz, lambda path: imported(NpzFolder(), path.parent)),
     "index.pkl": (put_pickle, lambda path: LxmertH5(index=path).build()),
     "index.json": (put_pickle, lambda path: LxmertH5(index=path).build()),
     "refs(unc).p": (put_pickle, lambda path: Refcoco(folder=path.parent).build().split("train")),
@@ -108,7 +126,11 @@ DOORS = {  # a file -> what writes it with a bomb in it, what reads it
     "a.safetensors": (put_pickle, lambda path: FasterRcnn(model=MOBILE, weights=str(path)).build()),
     "network.safetensors": (put_pickle, lambda path: Roi(model="test_resnet", weights=str(path)).build()),
     "encoder/pytorch_model.bin": (put_pickle, lambda path: Bert(weights=str(path.parent)).build()),
-    "encoder/model.bin": (put_pickle, lambda path: Detector(model=str(path.parent)).build()),
+    "seeing/pytorch_model.bin": (put_pickle, lambda path: ModernVBert(weights=str(path.parent)).build()),
+    "detector/pytorch_model.bin": (put_pickle, lambda path: Detector(model=str(path.parent)).build()),
+    "clip/pytorch_model.bin": (put_pickle, lambda path: ClipScore(model=str(path.parent)).build()),
+    "frcnn/pytorch_model.bin": (put_tensors, lambda path: VisualGenome(weights=path.parent).build()),
+    "answers.pkl": (put_pickle, read_vocabulary),
     "export/model.safetensors": (put_pickle, lambda path: mmgen.load(path.parent)),
     "export/backbone/pytorch_model.bin": (put_pickle, lambda path: mmgen.load(path.parents[1])),
 }
@@ -126,23 +148,24 @@ def test_no_pickle_is_opened(place, door):
     assert bomb.mark.exists()  # the bomb is one
 
 
-@pytest.mark.parametrize("model_type", ["bert", "evil"])
-@pytest.mark.parametrize("name", ["encoder", "export/backbone"])
-def test_no_code_of_a_folder_is_run(place, name, model_type):
+CODE = {  # a folder -> what reads it
+    "encoder": (lambda path: Bert(weights=str(path)).build(), lambda path: AnyEncoder(weights=str(path)).build()),
+    "seeing": (lambda path: ModernVBert(weights=str(path)).build(),),
+    "detector": (lambda path: Detector(model=str(path)).build(), lambda path: Detector().load(path)),
+    "clip": (lambda path: ClipScore(model=str(path)).build(),),
+    "export/backbone": (lambda path: mmgen.load(path.parent),),
+}
+AUTO = [f"Auto{name}" for name in ("Config", "ImageProcessor", "Model", "ModelForMaskedLM", "ModelForObjectDetection")]
+
+
+@pytest.mark.parametrize("changed", [{}, {"model_type": "evil"}, {"tokenizer_class": "Evil"}])
+@pytest.mark.parametrize("name", CODE)
+def test_no_code_of_a_folder_is_run(place, name, changed):
     put(place / name / "evil.py", f"open({str(place / 'mark')!r}, 'w')\nclass Evil: ...\n".encode())
-    for file in ("config.json", "tokenizer_config.json"):
-        classes = ("AutoConfig", "AutoTokenizer", "AutoModelForMaskedLM", "AutoModelForObjectDetection")
-        settings = json.loads((place / name / file).read_text())
-        put(place / name / file, settings | {"auto_map": dict.fromkeys(classes, "evil.Evil"), "model_type": model_type})
-    for read in (
-        (lambda path: mmgen.load(path.parent),)
-        if "export" in name
-        else (
-            lambda path: Bert(weights=str(path)).build(),
-            lambda path: AnyEncoder(weights=str(path)).build(),
-            lambda path: Detector(model=str(path)).build(),
-        )
-    ):
+    classes = dict.fromkeys(AUTO, "evil.Evil") | {"AutoTokenizer": ["evil.Evil"] * 2}
+    for path in (place / name).glob("*config.json"):
+        put(path, json.loads(path.read_text()) | {"auto_map": classes} | changed)
+    for read in CODE[name]:
         try:
             read(place / name)
         except MmgenError as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from .. import __version__
 from ..commands import GOES_ON, LEARNING
 from ..errors import MmgenError, printable, shown
 from ..progress import tell
@@ -123,7 +124,7 @@ class Printable(logging.Formatter):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="mmgen-framework", prog_name="mmgen")
+@click.version_option(__version__, prog_name="mmgen")
 def main() -> None:
     """Train pretrained encoders to generate text: BERT-gen and visual question generation."""
     if hasattr(sys.stdout, "reconfigure"):

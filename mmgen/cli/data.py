@@ -36,11 +36,13 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     from ..files import refuse_overwriting, write_text
 
     refuse_overwriting("--list-missing", missing_file, [recipe])
-    loaded_recipe, _ = load_recipe(recipe, profile, sets)
+    loaded_recipe, layers = load_recipe(recipe, profile, sets)
     quiet()
     from ..runs.data_summary import DataSummary
+    from ..runs.missing import missing_parts, with_missing_parts
 
-    summary = DataSummary(loaded_recipe, Bars(transient=True))
+    with with_missing_parts(loaded_recipe, loaded_recipe.ordered(), layers):
+        summary = DataSummary(loaded_recipe, Bars(transient=True))
     failure: MmgenError | None = None
     try:
         for line in summary.lines():
@@ -51,7 +53,10 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
         rows = [("split", "what", "image or example"), *summary.missing]
         write_text(missing_file, "".join("\t".join(row) + "\n" for row in rows))
         tell(f"\n{missing_file}: {len(summary.missing):,} missing")
+    missing = missing_parts(loaded_recipe, loaded_recipe.ordered(), layers)
     if failure is not None:
-        raise failure
-    if summary.problems:
-        raise MmgenError("\n  ".join(["missing data would stop a run:", *summary.problems]))
+        raise MmgenError("\n".join([str(failure), *missing]))
+    known = "\n".join(summary.problems)  # with the steps that read the features
+    problems = [line for line in missing if not (wrong := line.partition(".features: ")[2]) or wrong not in known]
+    if problems := [*summary.problems, *problems]:
+        raise MmgenError("\n  ".join(["missing data would stop a run:", *problems]))

@@ -20,6 +20,8 @@ from ..progress import tell
 if TYPE_CHECKING:
     from ..configs import ExtractorConfig
 
+MOST_NAMED = 20  # duplicates that are named; a file may be doubled as a whole
+
 
 @click.group()
 def features() -> None:
@@ -139,17 +141,21 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     summary = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
     for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
+    for key, place in summary.duplicates[:MOST_NAMED]:
+        progress.say(f"skipped {key}: {f'{place}: ' * bool(place)}duplicate; the first image with this key is stored")
     candidates = [
         f"{summary.skipped} already in the store",
         f"{len(summary.broken)} broken",
-        f"{summary.duplicates} duplicates",
+        f"{len(summary.duplicates)} duplicates",
         f"boxes of {summary.clipped} images clipped to the image",
     ]
     notes = [
         text
         for text, count in zip(
-            candidates, (summary.skipped, len(summary.broken), summary.duplicates, summary.clipped), strict=True
+            candidates, (summary.skipped, len(summary.broken), len(summary.duplicates), summary.clipped), strict=True
         )
         if count
     ]
     progress.say(f"{store}: {summary.written} images written" + "".join(f", {text}" for text in notes))
+    if summary.failure:
+        raise DataError(summary.failure)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import click
 
 from ..decoding import Decoding
+from ..discovery.version import OURS
 from ..errors import PluginError, did_you_mean
 from ..progress import tell, width
 from ..registry import KINDS, Part, Registry, installed
 from .lookup import problems
 
-OURS = "mmgen-framework"
 NAMES = 22  # columns for names
 
 

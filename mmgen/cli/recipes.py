@@ -44,6 +44,7 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
             try:
                 resolved, layers = load_recipe(recipe, profile, sets)
                 problems += weight_file_errors(resolved, layers)
+                notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"
                     for name, callback in resolved.callbacks.items()

@@ -64,4 +64,5 @@ def run(
             layers=layers,
         )
     if seeds > 1:
-        refresh_page(folder.path.parent, Bars())
+        refresh_page(folder.path.parent, progress := Bars())
+        progress.say(f"seeds {loaded_recipe.seed} to {run_seed}: done; all files are in {folder.path.parent}")

@@ -31,17 +31,24 @@ class ScoredOn(Protocol):
 
 
 class Datasets:
-    """Builds every data set of a recipe once, before training. Raises what building a data set raises."""
+    """Builds every data set of a recipe once, before training. Raises what building a data set raises; one
+    DataError for all that lack files."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self.main = built(recipe.data, recipe.data.build, "data")
-        self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_dataset_key(recipe.data): (recipe.data, self.main)}
+        self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
         scored = {_dataset_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
-        for name, step in recipe.steps.items():
-            for config in step.data_sets:
-                if (key := _dataset_key(config)) not in self._built:
-                    self._built[key] = config, _build_step_data(config, name, key in scored)
+        errors: dict[str, DataError] = {}
+        of_steps = ((config, name) for name, step in recipe.steps.items() for config in step.data_sets)
+        for config, name in [(recipe.data, ""), *of_steps]:
+            if (key := _dataset_key(config)) not in {**self._built, **errors}:
+                try:
+                    self._built[key] = config, _build_data(config, name, not name or key in scored)
+                except DataError as error:
+                    errors[key] = error
+        if errors:
+            raise DataError("\n".join(map(str, errors.values())))
+        self.main = self._built[_dataset_key(recipe.data)][1]
         self._scored = [self.main, *(self._built[key][1] for key in scored)]
         self._checks = {id(dataset): Examples(config) for config, dataset in self._built.values()}
         self._splits: dict[tuple[int, str], Sequence[Example]] = {}
@@ -290,13 +297,14 @@ def _dataset_key(config: DatasetConfig) -> str:
     return config.model_dump_json()
 
 
-def _build_step_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
-    """A step's own data. If no step is scored on the data, the split to evaluate needs no files."""
+def _build_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
+    """The recipe's data, or those of a step. If no step is scored on the data, the split to evaluate needs no files."""
+    place = f"steps.{step}.data" if step else "data"
     try:
         config = config if scored else config.model_copy(update={"test_split": config.train_split})
-        return built(config, config.build, f"steps.{step}.data")
+        return built(config, config.build, place)
     except DataError as error:
-        raise DataError(f"steps.{step}.data: {error}") from None
+        raise DataError(f"{place}: {error}") if step else error from None
 
 
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:

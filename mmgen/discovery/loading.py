@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from .version import declared_version, version_problem
+from .. import __version__
+from .version import OURS, declared_version, version_problem
 
 SLOW = 3.0  # seconds of a plugin's code after which a line names the plugin
 log = logging.getLogger("mmgen")
@@ -82,7 +83,7 @@ def _entries(group: str, path: tuple[tuple[Path, int], ...]) -> list[tuple[impor
         assert entry.dist is not None  # only entry points built by hand have none
         if id(entry.dist) not in owners:
             about = entry.dist.metadata
-            owners[id(entry.dist)] = (about["Name"], about["Version"])
+            owners[id(entry.dist)] = (about["Name"], __version__ if about["Name"] == OURS else about["Version"])
         entries.append((entry, Source(entry.name, *owners[id(entry.dist)])))
     return entries
 

@@ -11,6 +11,9 @@ from .. import API_VERSION
 CHANGED = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
 
 
+OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
+
+
 def version_problem(requested: object) -> str:
     """Why a plugin that requires this version of the contract (its `MMGEN_API`) cannot be used; empty if it can."""
     if not isinstance(requested, int) or isinstance(requested, bool) or requested < 1:
@@ -20,7 +23,7 @@ def version_problem(requested: object) -> str:
         )
     if requested == API_VERSION:
         return ""
-    cure = CHANGED if requested < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
+    cure = CHANGED if requested < API_VERSION else "update mmgen (git pull in its checkout, then pip install .)"
     return f"requires version {requested} of the plugin contract, but this mmgen has version {API_VERSION}; {cure}"
 
 

@@ -53,6 +53,7 @@ class StoreReader(Reader):
         self.field, self.limit, self.boxes, self.blind = config.fields[0], limit, config.boxes, config.zero_features
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
+        self.compared = config.compared
         self.path = Path(config.features) if config.features is not None else None
         self._store: FeatureStore | MultiFileStore | None = None
 
@@ -259,7 +260,8 @@ class StoredEmbedder(Embedder):
 
     def inferred_settings(self) -> dict[str, Any]:
         classes = {"classes": list(self.reader.classes)} if self.reader.classes else {}
-        return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes}
+        compared = {"compared": self.reader.compared} if self.reader.compared else {}
+        return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes, **compared}
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
         """The class names of masked regions; empty if the store has no classes."""

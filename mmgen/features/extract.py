@@ -14,6 +14,7 @@ from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
 from .pixels import FRAMES, load_image
+from .store_check import UnlikeEarlier
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two checks whether another process still writes the store
@@ -24,9 +25,9 @@ class Summary:
     """The result of `extract`.
 
     written     images that were added
-    skipped     images that were already in the store
+    skipped     images of the source that were already in the store; all of the store where the source has no count
     broken      (key, reason) of images that could not be read or stored
-    duplicates  records left out because of an earlier record with the same key
+    duplicates  (key, place) of records left out because of an earlier record with the same key
     clipped     images whose boxes reached outside of the image and were clipped
     """
 
@@ -34,8 +35,21 @@ class Summary:
     written: int
     skipped: int
     broken: tuple[tuple[str, str], ...]
-    duplicates: int
+    duplicates: tuple[tuple[str, str], ...]
     clipped: int
+
+    @property
+    def failure(self) -> str:
+        """See `mostly_failed`."""
+        return mostly_failed(self.path, len(self.broken), self.written + self.skipped)
+
+
+def mostly_failed(path: Path, failures: int, successes: int) -> str:
+    """The error of a command that failed for more images than it stored; "" if it did not."""
+    if failures <= successes:
+        return ""
+    count = f"{failures} of {failures + successes} images failed; the others are stored"
+    return f"{path}: {count}. Correct the source, or the extractor's settings, and run the same command again"
 
 
 class NoFeatures(DataError):
@@ -59,12 +73,15 @@ def extract(
     """Add the images of `source` that are not yet in the store at `path`. Images that cannot be read are listed in the
     summary.
 
-    After a stop at any moment, the same call continues. Raises DataError if no image could be read, or if the source
-    fails in the middle; the images read until then are saved for the next call. `wait`: wait while another process
-    writes the store, instead of raising DataError.
+    After a stop at any moment, the same call continues. Raises DataError if no image could be read, if the features of
+    two images are unlike those of earlier ones, which may be wrong themselves, or if the source fails in the middle;
+    the images read until then are saved for the next call. `wait`: wait while another process writes the store, instead
+    of raising DataError.
     """
-    progress, broken, written = progress or Progress(), [], 0
+    progress, outcomes = progress or Progress(), 0
+    broken, duplicates = list[tuple[str, str]](), list[tuple[str, str]]()
     several: list[tuple[str, int]] = []  # keys of images with several frames, and how many
+    unlike, first = list[str](), ""  # keys of images unlike the earlier ones; the first of the earlier ones
     with StoreWriter(path, extractor.fingerprint, dtype, _wait_function(path, progress) if wait else None) as writer:
         stored_keys = frozenset(writer.keys)
         total = extractor.count(source)
@@ -73,18 +90,26 @@ def extract(
         ) as advance:
             try:
                 for outcome in extractor.records(_noting_frames(source, several), stored_keys):
+                    outcomes += 1
+                    place = str(source) if isinstance(source, Path) else ""
+                    reason: str | None = None
                     if isinstance(outcome, FailedImage):
-                        reason: str | None = outcome.reason
+                        reason = outcome.reason
                     else:
-                        reason = None
+                        place = outcome.place or place
                         try:
-                            written += writer.add(outcome)
+                            if not writer.add(outcome):
+                                duplicates.append((shown(outcome.key), shown(place)))
+                            first = first or ", ".join(filter(None, (f"first '{outcome.key}'", place)))
                         except DataError as error:
-                            reason = f"{source}: {error}" if isinstance(source, Path) else str(error)
+                            reason = f"{place}: {error}" if place else str(error)
+                            unlike += [outcome.key] if isinstance(error, UnlikeEarlier) else []
                     if reason is not None:
                         broken.append(
                             (outcome.key, shown(reason.replace("\n", r"\n")))
                         )  # an untrusted key may contain a line break
+                    if len(unlike) > 1:
+                        break
                     advance(1, f"{len(broken)} broken" if broken else "")
             except DataError as error:
                 if not writer.keys:
@@ -93,6 +118,13 @@ def extract(
                     f"{error}; {len(writer.keys)} images are saved in {writer.partial}; re-run the same command to "
                     "continue"
                 ) from None
+        if len(unlike) > 1:
+            earlier = first if first and not stored_keys else f"in {path}"
+            raise DataError(
+                f"{broken[-1][1]}, as does image '{unlike[0]}'; either these or the earlier images ({earlier}) are "
+                f"wrong: correct the source, delete {writer.partial} if it has wrong images, and run the same command "
+                "again"
+            )
         if not writer.keys:
             reason = (
                 f"first of {len(broken)} failures: {broken[0][0]}: {broken[0][1]}"
@@ -109,7 +141,9 @@ def extract(
                 writer.finish(lambda: advance(1))
         else:
             writer.finish()
-        return Summary(path, written, len(stored_keys), tuple(broken), writer.duplicates, writer.clipped)
+        written = outcomes - len(broken) - len(duplicates)
+        skipped = len(stored_keys) if total is None else max(0, total - outcomes)
+        return Summary(path, written, skipped, tuple(broken), tuple(duplicates), writer.clipped)
 
 
 def _noting_frames(source: Iterable[Picture] | Path, several: list[tuple[str, int]]) -> Iterable[Picture] | Path:

@@ -14,6 +14,7 @@ from ..parts import Backbone
 from .multi_file import MultiFileStore
 from .store import FeatureStore
 
+MARGIN = 1.3  # a picture farther than this times the farthest known picture is unlike all of them
 FEWEST = 20  # pictures of a store that show a range
 SAMPLED = 1000  # images that statistics are computed from
 
@@ -69,6 +70,10 @@ class FeatureRange:
         floor = 0.1 * max(float(deviation.mean()), 1e-6)  # a dimension that hardly varies tells little
         known = cls(means[::2].mean(0), np.maximum(deviation, floor), 0.0)
         return replace(known, farthest=max(map(known.distance, means[1::2])))
+
+    def has(self, features: np.ndarray) -> bool:
+        """Whether a picture is among the known ones, or hardly farther."""
+        return self.distance(features) <= MARGIN * self.farthest
 
     def distance(self, features: np.ndarray) -> float:
         """The root mean square, over the dimensions, of the distance from the mean in deviations. `features`: (D,), or

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from .classes import Classes
 
 
+class UnlikeEarlier(DataError):
+    """Features of another width, or with other classes, than those of earlier images: these or those are wrong."""
+
+
 def check(
     record: Record, dtype: str, width: int | None, classes: tuple[tuple[str, ...], int] | None = None
 ) -> tuple[Record, bool]:
@@ -33,7 +37,10 @@ def check(
     if features.ndim != 2 or not features.shape[1]:
         raise error(f"features must have shape (regions, width), but got {features.shape}")
     if width is not None and features.shape[1] != width:
-        raise error(f"features have width {features.shape[1]}, but those of earlier images have width {width}")
+        raise UnlikeEarlier(
+            f"image '{record.key}': features have width {features.shape[1]}, but those of earlier images have width "
+            f"{width}"
+        )
     if not np.isfinite(features).all():
         raise error("features are not finite (NaN or infinite)")
     with np.errstate(over="ignore"):
@@ -65,9 +72,11 @@ def check(
         raise error("a region name contains a lone surrogate, which no file can hold; correct the names")
     classes_to_store = None if record.classes is None else _as_stored(record.classes)
     if classes_to_store is not None and (
-        problem := classes_to_store.error(regions) or _class_mismatch(classes_to_store, classes)
+        problem := classes_to_store.error(regions) or _name_problem(classes_to_store, classes is None)
     ):
         raise error(problem)
+    if classes_to_store is not None and classes is not None and (problem := _class_mismatch(classes_to_store, classes)):
+        raise UnlikeEarlier(f"image '{record.key}': {problem}")
     return replace(
         record, features=stored, boxes=boxes, scores=scores, region_names=region_names, classes=classes_to_store
     ), clipped
@@ -88,14 +97,17 @@ def _as_stored(classes: Classes) -> Classes:
     return replace(classes, ids=ids, probabilities=probabilities.astype(np.float32, copy=False))
 
 
-def _class_mismatch(classes: Classes, before: tuple[tuple[str, ...], int] | None) -> str:
-    """How classes differ from those of earlier records; for the first record, what is wrong with the names."""
+def _name_problem(classes: Classes, first: bool) -> str:
+    """What is wrong with the class names of the first record with classes; "" for later ones, which have the same."""
+    if first and not _is_unicode("".join(classes.names)):
+        return "a class name contains a lone surrogate, which no file can hold; correct the names"
+    long = next((name for name in classes.names if first and len(name.encode()) > MAX_NAME_BYTES), None)
+    return "" if long is None else f"class name '{long:.40}...' is longer than {MAX_NAME_BYTES} bytes"
+
+
+def _class_mismatch(classes: Classes, before: tuple[tuple[str, ...], int]) -> str:
+    """How classes differ from those of earlier records."""
     now = classes.names, classes.ids.shape[1]
-    if before is None:
-        if not _is_unicode("".join(now[0])):
-            return "a class name contains a lone surrogate, which no file can hold; correct the names"
-        long = next((name for name in now[0] if len(name.encode()) > MAX_NAME_BYTES), None)
-        return "" if long is None else f"class name '{long:.40}...' is longer than {MAX_NAME_BYTES} bytes"
     if now == before:
         return ""
     if len(now[0]) != len(before[0]) or now[1] != before[1]:

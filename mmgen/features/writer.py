@@ -55,9 +55,8 @@ class StoreWriter:
     raises DataError. `busy`: called repeatedly while another process writes the store; without it, the writer raises
     DataError then.
 
-    keys        the images in the store
-    duplicates  records that were not added because their image is already in the store
-    clipped     images whose boxes reached outside of the image and were clipped
+    keys     the images in the store
+    clipped  images whose boxes reached outside of the image and were clipped
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class StoreWriter:
             self.path = path = self.path.resolve()
         self.partial = Path(f"{path}.partial")
         self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
-        self.duplicates = self.clipped = 0
+        self.clipped = 0
         self.keys: set[str] = set()
         self.width: int | None = None
         self._journal: Journal
@@ -110,7 +109,6 @@ class StoreWriter:
         """Add a record; False if its image is already in the store. Raises DataError for an invalid record: NaN or
         infinite numbers, a different width, invalid boxes."""
         if record.key in self.keys:
-            self.duplicates += 1
             return False
         checked, clipped = check(record, self.purpose["dtype"], self.width, self._class_names_and_count)
         self._journal.append(checked)

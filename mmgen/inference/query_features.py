@@ -24,8 +24,6 @@ from ..tensors import All, ResolvedExample
 from .query import Query
 from .query_pictures import as_picture, as_record
 
-MARGIN = 1.3  # a picture farther than this times the farthest known picture is unlike all of them
-
 
 class QueryFeatures:
     """Resolves the values of inputs whose features come from a store. An extractor is built for its first picture, and
@@ -165,7 +163,7 @@ class QueryFeatures:
         saved, settings = self.extractors.get(name), config.extractor
         extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
         fingerprint = dict(extractor.fingerprint)
-        if fingerprint != trained and not config.allow_other_features:
+        if fingerprint not in (trained, config.compared) and not config.allow_other_features:
             same_extractor = fingerprint.get("extractor") == source
             changes = (
                 difference(trained, fingerprint, ("in training", "here")) if same_extractor else f"{source} in training"
@@ -182,8 +180,8 @@ class QueryFeatures:
         for name, embedder in self.embedders.items():
             for value in example.seen_by(name).shown(embedder.reader.field):
                 if isinstance(value, Record) and (known := self._known_range(name)) is not None:
-                    distance = known.distance(value.features[: embedder.reader.limit])
-                    if distance > MARGIN * known.farthest:
+                    distance = known.distance(features := value.features[: embedder.reader.limit])
+                    if not known.has(features):
                         yield (
                             f"{name}: the picture is unlike the pictures that the model knows (its features are "
                             f"{distance:.1f} deviations from their mean, those of known pictures at most "

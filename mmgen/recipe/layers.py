@@ -25,20 +25,34 @@ DATE = "is a date or a time, which no key takes; put a text in quotes"
 LARGE_NUMBER = "the number is too large; whole numbers in TOML have at most 64 bits (19 digits)"
 
 
+@dataclass(frozen=True)
+class Layer:
+    """A table as it was laid, with the places of its keys; of a profile, or of a file or --set."""
+
+    values: dict[str, Any]
+    origins: dict[Key, str]
+    profile: str | None = None
+
+
 @dataclass
 class Layered:
     """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1").
 
-    base  the folder of relative paths that have no place
+    base     the folder of relative paths that have no place
+    layers   the tables, in the order in which they were laid
+    remarks  a line for every key that is set without effect
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Key, str] = field(default_factory=dict)
     base: Path = Path()
+    layers: list[Layer] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
-    def lay(self, table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
+    def lay(self, table: dict[str, Any], origins: dict[Key, str], profile: str | None = None) -> None:
         """Merge a table over the present values."""
-        self._merge(self.values, table, origins, at, at)
+        self.layers.append(Layer(table, origins, profile))
+        self._merge(self.values, table, origins, (), ())
 
     def _merge(self, below: dict, above: dict, origins: dict[Key, str], source: Key, target: Key) -> None:
         for name, value in above.items():
@@ -108,7 +122,7 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
             raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
         for name in _profile_chain(merged, profiles, chosen, "--profile" if profile else merged.place(("profile",))):
             origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", name)}
-            merged.lay({key: value for key, value in profiles[name].items() if key != "extends"}, origins)
+            merged.lay({key: value for key, value in profiles[name].items() if key != "extends"}, origins, name)
     for setting in sets:
         table, origins = setting_table(setting)
         if "profile" in table or "profiles" in table:

@@ -15,6 +15,7 @@ from ..registry import Registry
 from .check import _Check
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
+from .without_effect import keys_without_effect
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
@@ -25,7 +26,9 @@ def load(
     """The checked recipe of a file, with its profile and settings applied, and where every value came from. Raises
     RecipeError with one line for each mistake."""
     layers, chosen = read(path, profile, sets)
-    return resolve(layers, registry, chosen, str(path)), layers
+    recipe = resolve(layers, registry, chosen, str(path))
+    layers.remarks = keys_without_effect(recipe, layers)
+    return recipe, layers
 
 
 def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -> Recipe:

@@ -55,6 +55,8 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
     if either and not text.startswith(".") and not _exists(joined) and not text.endswith(WEIGHT_FILES):
         return text
     plain = os.path.normpath(joined)
+    if either and text.startswith(".") and not _exists(joined) and not Path(plain).is_absolute():
+        plain = f"./{plain}"  # still a path, not a name of the hub
     return plain if _real_path(plain) == _real_path(joined) else str(joined)  # after a link, `..` is another folder
 
 

@@ -25,6 +25,7 @@ from ..configs import (
 )
 from ..decoding import Decoding, DecodingConfig
 from ..errors import RecipeError, did_you_mean
+from .toml_lines import Key
 from .training import NO_RESULT, Training
 
 NAME = r"\w[\w.-]*"  # of a name that becomes the name of a file or a folder: never a path
@@ -282,10 +283,15 @@ TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Train
 
 def parts_in(value: Any) -> Iterator[PartConfig]:
     """The configs of all parts in a config, table or list, including parts inside other parts."""
+    yield from (part for _, part in placed_parts(value))
+
+
+def placed_parts(value: Any, path: Key = ()) -> Iterator[tuple[Key, PartConfig]]:
+    """As `parts_in`, each with the path of its table."""
     if isinstance(value, PartConfig):
-        yield value
-    inner: Any = [inner_value for _, inner_value in value] if isinstance(value, Config) else ()
+        yield path, value
+    inner: Any = value if isinstance(value, Config) else ()
     if isinstance(value, dict | tuple):
-        inner = value.values() if isinstance(value, dict) else value
-    for inner_value in inner:
-        yield from parts_in(inner_value)
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, inner_value in inner:
+        yield from placed_parts(inner_value, (*path, str(name)))

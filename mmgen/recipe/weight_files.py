@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import DataError, RunError
@@ -105,7 +106,14 @@ def weight_file_errors(recipe: Recipe, layers: Layered) -> list[str]:
     except DataError as error:
         place = layers.place(("backbone", "weights")) or layers.place(("backbone", "type"))
         problems.append(f"{place}: {error}" if place else str(error))
-    for name, step in recipe.steps.items():
+    return [*problems, *start_errors(recipe, recipe.steps, layers)]
+
+
+def start_errors(recipe: Recipe, steps: Iterable[str], layers: Layered) -> list[str]:
+    """Errors in the weights that these steps start from, one line each, without reading a tensor."""
+    problems = []
+    for name in steps:
+        step = recipe.steps[name]
         if step.weights is None:
             continue
         try:

@@ -217,55 +217,60 @@ def remarks(label: str, place: Path) -> tuple[str, ...]:
 def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
     """The table over a run's seeds: the run and its neighbours that differ only in the seed. None for a single seed.
 
-    A row has the mean and standard deviation over all seeds that have finished the step.
+    A row has the mean and standard deviation over all seeds that have finished the step. A note that not all of these
+    seeds have names its seeds.
     """
     seeds = folder.seeds()
     if len(seeds) < 2:
         return None
     seeds_by_row: dict[str, list[int]] = {}
+    seeds_by_note: dict[str, dict[str, list[int]]] = {}  # note -> row -> seeds
+    chance = run_table.references.get("chance", {})
 
-    def average(label: str, values: Values, subfolder: Path) -> Values:
-        values_by_seed = {
-            seed: seed_values
-            for seed, seed_folder in seeds.items()
-            if (seed_values := values if seed_folder is folder else _read_seed(seed_folder, folder, subfolder))
-            is not None
+    def average(label: str, subfolder: Path) -> Values:
+        scores_by_seed = {
+            seed: scores
+            for seed, seed_folder in sorted(seeds.items())
+            if (scores := _read_seed(seed_folder, folder, subfolder)) is not None
         }
-        seeds_by_row[label] = sorted(values_by_seed)
-        return {column: spread([row.get(column) for row in values_by_seed.values()]) for column in run_table.columns}
+        seeds_by_row[label] = [*scores_by_seed]
+        for seed, scores in scores_by_seed.items():
+            below = _below_chance({label: scores.values}, chance, run_table.lower) if label in run_table.steps else ()
+            for note in (*scores.notes, *remarks(label, seeds[seed].path / subfolder), *below):
+                seeds_by_note.setdefault(note, {}).setdefault(label, []).append(seed)
+        rows = [scores.values for scores in scores_by_seed.values()]
+        return {column: spread([row.get(column) for row in rows]) for column in run_table.columns}
 
-    steps, again = {}, {}
-    for name, values in run_table.steps.items():
-        steps[name] = average(name, values, Path("steps", name))
-        again[name] = {
-            decoding: average(
-                decodings.label(name, decoding), decoding_values, Path("steps", name, "decodings", decoding)
-            )
-            for decoding, decoding_values in run_table.again.get(name, {}).items()
+    steps = {name: average(name, Path("steps", name)) for name in run_table.steps}
+    again = {
+        name: {
+            decoding: average(decodings.label(name, decoding), Path("steps", name, "decodings", decoding))
+            for decoding in by_decoding
         }
-    notes = (describe_seeds(seeds_by_row), *run_table.notes)
-    return Table(
-        run_table.columns,
-        steps,
-        run_table.references,
-        run_table.published,
-        notes,
-        again,
-        averaged=True,
-        title=run_table.title,
-        lower=run_table.lower,
+        for name, by_decoding in run_table.again.items()
+    }
+    of_some = {
+        note: sorted(set().union(*seeds_by_label.values()))
+        for note, seeds_by_label in seeds_by_note.items()
+        if all(those != seeds_by_row[label] for label, those in seeds_by_label.items())
+    }
+    notes = (
+        describe_seeds(seeds_by_row),
+        *(note for note in run_table.notes if note not in of_some),
+        *(f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {note}" for note, of in of_some.items()),
     )
+    return replace(run_table, steps=steps, again=again, notes=notes, averaged=True)
 
 
-def _read_seed(folder: RunFolder, run_folder: RunFolder, subfolder: Path) -> Values | None:
-    """The scores of another seed in a subfolder, or None. Damaged scores are logged and left out."""
+def _read_seed(folder: RunFolder, run_folder: RunFolder, subfolder: Path) -> Scores | None:
+    """The scores of a seed in a subfolder, or None. Damaged scores are logged and left out."""
     place, decoding = folder.path / subfolder, run_folder.path / subfolder / "decoding.json"
     if not (place / "scores.json").exists():
         return None
     try:
         if decoding.exists() and read_table(place / "decoding.json") != read_table(decoding):
             return None  # a different decoding of the same name
-        return score.read(place).values
+        return score.read(place)
     except MmgenError as error:
         log.warning("%s; this run is left out of the results over seeds", error)
         return None

@@ -26,6 +26,7 @@ from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..tensors import Example
+from .named_extractors import without_extractor
 
 
 def title(recipe: Recipe) -> str:
@@ -48,6 +49,8 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     progress.say(f"data: {recipe.data.type} ({counts})")
     for name, remark in random_features(recipe.inputs).items():
         progress.say(f"{name}: {remark}")
+    for remark in without_extractor(recipe.inputs):
+        progress.say(remark)
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,16 +30,21 @@ from ..storage import scored_examples
 from ..storage.data_cache import DataCache
 from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import inputs_of
 from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
+from .missing import missing_parts, with_missing_parts
+from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import save_starts
 from .step import score_step, train_step
+
+log = logging.getLogger("mmgen")
 
 
 @dataclass(frozen=True)
@@ -89,16 +95,21 @@ def run(
         open_workers() as running,
     ):
         progress.say(f"{title(recipe)} -> {folder.path}")
-        datasets, cache = Datasets(recipe), DataCache(folder, progress)
-        if accelerator.is_main_process:
-            cache.recall_examples(datasets)
-            folder.claim(recipe, datasets, fresh)
-            cache.keep_examples(datasets)
+        for remark in layers.remarks if accelerator.is_main_process else ():
+            log.warning(remark)
+        with with_missing_parts(recipe, recipe.ordered(only), layers):
+            datasets, cache = Datasets(recipe), DataCache(folder, progress)
+            if accelerator.is_main_process:
+                cache.recall_examples(datasets)
+                folder.claim(recipe, datasets, fresh)
+                cache.keep_examples(datasets)
         accelerator.wait_for_everyone()
         trust_checked(datasets, folder)
         outdated = folder.outdated(recipe)
         todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
+            if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
+                raise DataError("\n".join(missing))
             introduce(recipe, datasets.main, progress)
             if not outdated:
                 begin_early(todo, recipe, folder, side_by_side, threads, running)
@@ -127,7 +138,8 @@ def run(
     done = (
         f"done in {(time.monotonic() - start_time) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     )
-    progress.say(f"{done}; all files are in {folder.path}")
+    whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
+    progress.say(f"{whose}{done}; all files are in {folder.path}")
     return folder
 
 
@@ -153,6 +165,8 @@ def _check_and_build_model(
 ) -> tuple[Model, Recipe]:
     """See `model_of_steps`. Also checks and measures the data of the steps to do: the first process walks through all
     examples, and the others read what it has written."""
+    if accelerator.is_main_process:
+        recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
     data_pass = DataPass(recipe, model, datasets, DataCache(folder, progress), progress)
     if accelerator.is_main_process:
@@ -217,7 +231,8 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     shown = [seed_table or table for table, seed_table in tables]
     report.try_page(recipe, folder, datasets, shown, load, progress)
     for number, (table, seed_table) in enumerate(tables):
-        progress.say("\n" * bool(number) + report.markdown(table))
+        whose = f"seed {recipe.seed}:\n\n" * bool(seed_table)
+        progress.say("\n" * bool(number) + whose + report.markdown(table))
         if seed_table:
             progress.say(f"\n{report.markdown(seed_table)}")
     return [report.markdown(table) for table, _ in tables]

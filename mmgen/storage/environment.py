@@ -17,12 +17,13 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from .. import __version__
 from ..configs import PartConfig
+from ..discovery.version import OURS
 from ..files import file_digest
 from ..recipe.tables import Recipe
 from ..registry import installed
 
-OURS = "mmgen-framework"
 CAN_CHANGE = (
     "Another device, processor, number of threads or of processes, or another version of torch or of a library above "
     "changes results slightly (floating-point rounding), and so may change some texts. An update that ran out of "
@@ -85,7 +86,7 @@ def _versions_with_requirements(name: str) -> dict[str, str]:
     versions = {}
     for distribution in (name, *_requirements(name)):
         with contextlib.suppress(PackageNotFoundError):
-            versions[distribution] = version(distribution)
+            versions[distribution] = __version__ if distribution == OURS else version(distribution)
     return versions
 
 

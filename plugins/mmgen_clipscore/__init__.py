@@ -6,6 +6,7 @@ from pydantic import Field
 
 import mmgen
 from mmgen.configs import PathOrName
+from mmgen.files import not_downloaded
 
 
 class ClipScore(mmgen.MetricConfig):
@@ -20,6 +21,9 @@ class ClipScore(mmgen.MetricConfig):
     )
     prompt: str = Field("A photo depicts ", description="stands before every text; the paper's")
     batch_size: int = Field(32, ge=1, description="pictures and texts at a time")
+
+    def lacks(self):
+        return {"model": problem} if (problem := not_downloaded(self.model)) else {}
 
     def build(self):
         from .metric import ClipScoreMetric

@@ -7,6 +7,8 @@ from pydantic import Field
 
 import mmgen
 
+PUBLISHED, PUBLISHED_AT = "pytorch_model.bin", "unc-nlp/frcnn-vg-finetuned"
+
 
 class VisualGenome(mmgen.ExtractorConfig):
     """Regions of the Faster R-CNN that LXMERT, VisualBERT and VL-BERT used, as published for PyTorch
@@ -20,10 +22,15 @@ class VisualGenome(mmgen.ExtractorConfig):
     max_regions: int = Field(36, ge=1, le=300, description="most regions per image, by decreasing confidence")
 
     def base_model(self):
-        return "unc-nlp/frcnn-vg-finetuned"
+        return PUBLISHED_AT
+
+    def lacks(self):
+        if (self.weights / PUBLISHED).is_file():
+            return {}
+        return {"weights": f"{self.weights / PUBLISHED}: no such file; it is at https://huggingface.co/{PUBLISHED_AT}"}
 
     def build(self):
-        from .extractor import PUBLISHED, VisualGenomeRegions
+        from .extractor import VisualGenomeRegions
 
         return VisualGenomeRegions(self, self.weights / PUBLISHED)
 

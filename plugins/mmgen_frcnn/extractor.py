@@ -24,7 +24,6 @@ from . import VisualGenome
 from .network import STRIDE, FasterRcnn, Settings
 
 SETTINGS = Settings()
-PUBLISHED = "pytorch_model.bin"
 OBJECTS, ATTRIBUTES = "objects_vocab.txt", "attributes_vocab.txt"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 METRICS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
-COCO = "annotations_trainval2014.zip of cocodataset.org/#download"
+COCO = "annotations_trainval2014.zip (241 MB) of cocodataset.org/#download"
 NEURALTALK = (
     "never published: the paper generated them with github.com/karpathy/neuraltalk2; use captions of any model in "
     'COCO\'s format, or set test_split = "val"'

@@ -74,6 +74,7 @@ def extract(
     """
     check_installed()
     from mmgen.configs import ExtractorConfig
+    from mmgen.features.extract import mostly_failed
     from mmgen.features.picture_sources import pictures_of
     from mmgen.recipe.load import part_from
     from mmgen.registry import installed
@@ -86,8 +87,11 @@ def extract(
     work = Extraction(Path.cwd(), source, store, kind, sets, float32)
     with engine(address, slots) as cluster:
         broken = run_shards(cluster, work, store, shards, "images")
-    list_broken(store, (row for rows in broken for row in rows))
-    tell(f"{store}: {merge_features(work, not no_merge)} images")
+    failures = [row for rows in broken for row in rows]
+    list_broken(store, failures)
+    tell(f"{store}: {(count := merge_features(work, not no_merge))} images")
+    if failure := mostly_failed(store, len(failures), count):
+        raise MmgenError(failure)
 
 
 @ray.command()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mmgen.errors import MmgenError, RunError
+from mmgen.errors import MmgenError, RunError, install_extra
 from mmgen.progress import Advance, Bars
 
 RETRIES = 3  # of a task whose worker has ended
@@ -161,7 +161,7 @@ def result_of(task: Any, name: str) -> Any:
 def check_installed() -> None:
     """Raises MmgenError without Ray."""
     if importlib.util.find_spec("ray") is None:
-        raise MmgenError("mmgen ray needs ray; install the extra: pip install 'mmgen-framework[ray]'")
+        raise MmgenError(f"mmgen ray needs ray; {install_extra('ray')}")
 
 
 def _check_listening(address: str) -> None:

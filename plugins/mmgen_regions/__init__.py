@@ -8,6 +8,7 @@ from pydantic import Field, SerializeAsAny
 
 import mmgen
 from mmgen.configs import PathOrName
+from mmgen.files import not_downloaded
 
 
 class Regions(mmgen.FeaturesConfig):
@@ -87,6 +88,9 @@ class Detector(Detections):
     model: Annotated[str, PathOrName()] = Field(
         "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
     )
+
+    def lacks(self):
+        return {"model": problem} if (problem := not_downloaded(self.model)) else {}
 
     def base_model(self):
         return self.model

@@ -13,6 +13,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,8 @@ class ArrayFolder(Extractor):
                 )
             try:
                 _check_magic(path)
-                yield self._read_npz(key, path) if path.suffix == ".npz" else self._read_npy(key, path)
+                record = self._read_npz(key, path) if path.suffix == ".npz" else self._read_npy(key, path)
+                yield replace(record, place=str(path))
             except DAMAGE_ERRORS as error:
                 yield FailedImage(key, f"{path}: {_read_error(error)}")
 

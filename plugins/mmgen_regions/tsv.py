@@ -58,11 +58,11 @@ class TsvFile(Extractor):
             if key in skip:
                 continue
             try:
-                yield self._build_record(key, columns)
+                yield self._build_record(key, columns, f"{path}:{number}")
             except ValueError as error:
                 yield FailedImage(key, f"{path}:{number}: {error}")
 
-    def _build_record(self, key: str, columns: list[bytes]) -> Record:
+    def _build_record(self, key: str, columns: list[bytes], place: str) -> Record:
         if len(columns) not in COLUMNS:
             raise ValueError(f"has {len(columns)} columns; expected 6 ({', '.join(COLUMNS[6])}), or LXMERT's 10")
         values = dict(zip(COLUMNS[len(columns)], columns, strict=True))
@@ -87,6 +87,7 @@ class TsvFile(Extractor):
             names_of(classes, self.names),
             scores,
             single_classes(classes, scores, self.names),
+            place,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mmgen.commands import model_argument, quiet
-from mmgen.errors import MmgenError
+from mmgen.errors import MmgenError, install_extra
 from mmgen.progress import tell
 
 NEEDED = ("starlette", "uvicorn", "python_multipart")
@@ -65,9 +65,7 @@ def serve(where: str, token_file: Path | None, window: float, **options: Any) ->
     otherwise; put a proxy with TLS in front of it then. It ends on SIGTERM or Ctrl-C.
     """
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        raise MmgenError(
-            f"mmgen serve needs {', '.join(missing)}; install the extra: pip install 'mmgen-framework[serve]'"
-        )
+        raise MmgenError(f"mmgen serve needs {', '.join(missing)}; {install_extra('serve')}")
     token = read_token(token_file)
     quiet()
     from mmgen.inference.hub import check_folder

@@ -11,7 +11,7 @@ from typing import Any
 
 from PIL import Image
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, install_extra
 from mmgen.features.images import open_image
 from mmgen.parts import Picture
 
@@ -92,7 +92,7 @@ def _load_picture(archive: str, number: int, value: Any) -> Image.Image:
 
 def _open_archive(archive: str, file: Any) -> Any:
     if importlib.util.find_spec("pyarrow") is None:
-        raise DataError(f"{archive}: needs pyarrow; install the extra: pip install 'mmgen-framework[streams]'")
+        raise DataError(f"{archive}: needs pyarrow; {install_extra('streams')}")
     import pyarrow.parquet
 
     try:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError, install_extra, regular
 
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 MOST_FILES = 1_000_000  # of a range
@@ -55,7 +55,7 @@ def _matches(name: str) -> list[str]:
 def file_system(url: str) -> tuple[Any, str]:
     """fsspec's file system of a URL, and the path there. Raises DataError."""
     if importlib.util.find_spec("fsspec") is None:
-        raise DataError(f"{url}: needs fsspec; install the extra: pip install 'mmgen-framework[streams]'")
+        raise DataError(f"{url}: needs fsspec; {install_extra('streams')}")
     import fsspec
 
     with remote(url):

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 import mmgen
+from mmgen.errors import install_extra
 
 
 class Tracker(mmgen.CallbackConfig):
@@ -21,8 +22,7 @@ class Tracker(mmgen.CallbackConfig):
     def problem(self):
         if importlib.util.find_spec(self.package) is not None:
             return ""
-        extra = f"pip install 'mmgen-framework[{self.type}]'"
-        return f"the package '{self.package}' is not installed; install it with: {extra}"
+        return f"the package '{self.package}' is not installed; {install_extra(self.type)}"
 
     def build(self):
         from .tracker import TrackerCallback

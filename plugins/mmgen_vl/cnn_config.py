@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import Field
 
 from mmgen.configs import ExtractorConfig
+from mmgen.files import not_downloaded
 
 
 class FeatureSettings(NamedTuple):
@@ -47,6 +49,16 @@ class CnnConfig(ExtractorConfig):
 
     def is_random(self) -> bool:
         return self.weights == "random"
+
+    def without_effect(self) -> Mapping[str, str]:
+        return {} if self.is_random() else {"seed": "weights"}
+
+    def lacks(self) -> Mapping[str, str]:
+        if self.weights in ("random", "empty"):
+            return {}
+        hub_name = self.base_model() if self.weights == "pretrained" else self.weights
+        problem = hub_name and not_downloaded(hub_name, "model.safetensors")
+        return {"weights": problem} if problem else {}
 
     def base_model(self) -> str | None:
         if self.weights != "pretrained":

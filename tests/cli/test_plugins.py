@@ -1,9 +1,12 @@
 """The command `mmgen plugins`: parts and their keys in 80 columns."""
 
+from importlib.metadata import distribution, version
+
 from click.testing import CliRunner
 
 from mmgen import __version__ as VERSION
 from mmgen.cli import main
+from mmgen.storage.environment import _versions_with_requirements, environment
 
 
 def said(*arguments: str) -> str:
@@ -12,6 +15,21 @@ def said(*arguments: str) -> str:
 
 def terminal(monkeypatch, columns: int) -> None:
     monkeypatch.setattr("mmgen.cli.plugins.width", lambda stream: columns)
+
+
+def test_the_version_is_that_of_the_code_whatever_metadata_come_first(tmp_path, monkeypatch):
+    """As with an old egg-info in the folder, or an editable installation beside another one."""
+    other, ours = tmp_path / "mmgen_framework-9.9.dist-info", distribution("mmgen-framework")
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: mmgen-framework\nVersion: 9.9\n")
+    (other / "entry_points.txt").write_text(ours.read_text("entry_points.txt"))
+    monkeypatch.syspath_prepend(tmp_path)
+    _versions_with_requirements.cache_clear()
+    assert version("mmgen-framework") == "9.9"  # what importlib finds
+    assert said("--version") == f"mmgen, version {VERSION}\n"
+    assert f"From mmgen-framework {VERSION}." in said("plugins", "bert")
+    assert environment()["versions"]["mmgen-framework"] == VERSION
+    _versions_with_requirements.cache_clear()
 
 
 def test_plugins_fit_80_columns(monkeypatch):

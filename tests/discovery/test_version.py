@@ -11,7 +11,7 @@ from mmgen.discovery.version import declared_version, version_problem
     [
         (API_VERSION, ""),
         (API_VERSION - 1, f"requires version {API_VERSION - 1} of the plugin contract, but this mmgen has version "),
-        (API_VERSION + 1, "upgrade mmgen (pip install -U mmgen-framework)"),
+        (API_VERSION + 1, "update mmgen (git pull in its checkout, then pip install .)"),
         ("3", "MMGEN_API is '3', but must be a whole number"),
         (True, "MMGEN_API is True, but must be a whole number"),
         (0, "MMGEN_API is 0, but must be a whole number"),

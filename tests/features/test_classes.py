@@ -71,23 +71,9 @@ def test_a_finished_store_without_classes_gets_some(tmp_path):
     ("change", "why"),
     [
         ({"names": NAMES[::-1]}, "class names differ from those of earlier images"),
-        ({"names": (*NAMES, "car")}, "2 of 5 classes per region, but earlier images have 2 of 4"),
-        ({"ids": np.array([[0, 4]] * 3)}, "class id 4 is out of range for 4 classes"),
         ({"ids": np.array([[0, -2]] * 3)}, "class id -2 is out of range for 4 classes"),
-        ({"ids": np.full((3, 2), 1 << 32)}, "class id 4294967296 is out of range for 4 classes"),
-        ({"ids": np.full((3, 2), -1 << 63)}, "class id -9223372036854775808 is out of range for 4 classes"),
-        (
-            {"ids": np.zeros((2, 2), int)},
-            "class ids and probabilities must have one shape, (3, 1 to 4), but got (2, 2) and (3, 2)",
-        ),
-        ({"ids": np.zeros((3, 2))}, "class ids must be integers and probabilities floats, but got float64 and float32"),
-        ({"names": ()}, "got 0 class names; expected 1 to 65536"),
         (
             {"probabilities": np.full((3, 2), np.nan)},
-            "class probabilities of a region must be numbers of at least 0 with a sum of at most 1",
-        ),
-        (
-            {"probabilities": np.full((3, 2), 0.6)},
             "class probabilities of a region must be numbers of at least 0 with a sum of at most 1",
         ),
     ],
@@ -98,14 +84,6 @@ def test_what_cannot_be_kept_is_refused(tmp_path, change, why):
         with pytest.raises(DataError) as error:
             writer.add(record("b", classes=replace(classes(), **change)))
     assert str(error.value) == f"image 'b': {why}"
-
-
-def test_long_names_are_refused(tmp_path):
-    with (
-        StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer,
-        pytest.raises(DataError, match="is longer than 1024 bytes"),
-    ):
-        writer.add(record("a", classes=classes(names=("dog", "x" * 2000))))
 
 
 def test_several_files_have_the_same_classes(tmp_path):

@@ -69,7 +69,7 @@ class RecordedProgress(Progress):
 def test_a_folder_in_and_a_store_out(folder, tmp_path):
     progress = RecordedProgress()
     summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=progress)
-    assert summary == Summary(tmp_path / "s.h5", 5, 0, (), 0, 0)
+    assert summary == Summary(tmp_path / "s.h5", 5, 0, (), (), 0)
     store = FeatureStore(tmp_path / "s.h5")
     assert sorted(store) == ["0", "1", "2", "3", "grey"]
     assert store.read("2").features.tolist() == [[20, 0, 0]] and store.read("grey").features.tolist() == [[7, 7, 7]]
@@ -103,6 +103,24 @@ def test_pictures_of_several_frames_are_mentioned_once(folder, tmp_path):
     extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=Saying())
     assert lines == ["features: more: 2 frames; the first was read, as of 1 more images with several frames"]
     assert FeatureStore(tmp_path / "s.h5").read("moving").features.tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.slow
+def test_more_broken_pictures_than_others_are_an_error(folder, tmp_path):
+    """Counted over the pictures of the source, whatever else is in the store."""
+    arguments = ["--type", "timm_grid", "--set", 'weights="random"', "--set", 'model="test_resnet"', "--set"]
+    command = ["features", "extract", str(folder), str(tmp_path / "s.h5"), *arguments, "image_size=64"]
+    for name in "abcde":
+        (folder / f"{name}.jpg").write_text("no picture")
+    assert CliRunner().invoke(main, command).exit_code == 0  # 5 of 10
+    more = tmp_path / "more"
+    more.mkdir()
+    Image.new("RGB", (8, 6)).save(more / "sound.png")
+    for name in "ab":
+        (more / f"{name}.jpg").write_text("no picture")
+    done = CliRunner().invoke(main, [*command[:2], str(more), *command[3:]])
+    assert done.exit_code == 1
+    assert f"\nerror: {tmp_path}/s.h5: 2 of 3 images failed; the others are stored. Correct the source" in done.output
 
 
 def test_stopped_and_resumed(folder, tmp_path):

@@ -88,19 +88,6 @@ def test_files_of_unlike_features_are_refused(folder):
         open_store(folder)
 
 
-def test_what_is_no_store_is_named(folder, tmp_path):
-    with pytest.raises(DataError, match=r"none/\*.h5: no file matches this pattern; create features with"):
-        open_store(tmp_path / "none" / "*.h5")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        DataError, match=r"empty: a folder without feature stores \(\*.h5, \*.hdf5\); create features with"
-    ):
-        open_store(tmp_path / "empty")
-    (folder / "part9.h5").write_text("no HDF5")
-    with pytest.raises(DataError, match=r"part9.h5: not a feature store, or damaged"):
-        open_store(folder)
-
-
 def test_a_missing_image_is_reported(folder):
     with pytest.raises(DataError) as error:
         open_store(folder).read("x")

@@ -14,6 +14,9 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizerFast,
+    CLIPConfig,
+    CLIPImageProcessor,
+    CLIPModel,
     Idefics3ImageProcessor,
     ModernBertConfig,
     ModernBertForMaskedLM,
@@ -22,6 +25,9 @@ from transformers import (
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaTokenizer,
+    YolosConfig,
+    YolosForObjectDetection,
+    YolosImageProcessor,
 )
 
 from mmgen.cli import main
@@ -89,6 +95,26 @@ def modernvbert(folder: Path) -> Path:
     )
     ModernVBertForMaskedLM(config).save_pretrained(folder)
     Idefics3ImageProcessor(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}).save_pretrained(folder)
+    return folder
+
+
+def yolos(folder: Path) -> Path:
+    """A detector of three classes."""
+    sizes = {name: size for name, size in SIZES.items() if name != "max_position_embeddings"}
+    config = YolosConfig(**sizes, image_size=[64, 64], num_detection_tokens=4, num_labels=3)
+    for part in (YolosForObjectDetection(config), YolosImageProcessor(size={"shortest_edge": 64, "longest_edge": 64})):
+        part.save_pretrained(folder)
+    return folder
+
+
+def clip(folder: Path) -> Path:
+    bert(folder)
+    tower = {name: SIZES[name] for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")}
+    text = tower | {"vocab_size": 120, "max_position_embeddings": 16, "intermediate_size": 16}
+    CLIPModel(
+        CLIPConfig(text_config=text, vision_config=tower | {"image_size": 32, "patch_size": 16}, projection_dim=8)
+    ).save_pretrained(folder)
+    CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
     return folder
 
 

@@ -19,7 +19,7 @@ SCHEMA = schema(installed())
 
 def check(table: dict) -> list[str]:
     """The places where a table does not fit the schema."""
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed; it is in mmgen-framework[test]")
+    jsonschema = pytest.importorskip("jsonschema", reason='jsonschema is not installed; it is in ".[test]"')
     return sorted(
         ".".join(map(str, error.absolute_path)) for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(table)
     )

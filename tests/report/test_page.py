@@ -4,7 +4,6 @@ one is installed."""
 import json
 import re
 import shutil
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from kit import toys
 from kit.browsers import CHROMIUM, browse
 
 from mmgen import DataError, RunError, plotting, report
+from mmgen import __version__ as VERSION
 from mmgen.data.datasets import Datasets
 from mmgen.decoding import Decoding
 from mmgen.inference.load import load_run
@@ -61,7 +61,7 @@ def test_the_page_is_complete(page):
     assert re.findall(r"<th scope=\"row\">(?:<i[^>]*></i>)?(\w+)", table) == ["words", "both", "people", "chance"]
     assert page.count('<article class="card"') == 6 and page.count("data:image/jpeg;base64,") == 6
     for text in (
-        f"mmgen-framework {version('mmgen-framework')}",
+        f"mmgen-framework {VERSION}",
         "test-00003",
         "reads image and caption",
         "[steps.both]",

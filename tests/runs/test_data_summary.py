@@ -110,7 +110,10 @@ def test_an_input_that_no_step_reads_stops_no_run(recipe):
 
 def test_without_the_encoder_all_but_the_lengths_is_reported(recipe):
     done = check(recipe, "--set", "backbone.weights=nobody/nothing")
-    assert done.exit_code == 0
+    assert done.exit_code == 1  # it would stop a run
+    assert "\nerror: missing data would stop a run:\n  --set backbone.weights=nobody/nothing: backbone.weights: " in (
+        done.output
+    )
     assert "train and test share 2 images" in done.output and "train-1\n  image: 1\n" in done.output
     assert "lengths in tokens need the encoder: backbone.weights: 'nobody/nothing'" in done.output
 

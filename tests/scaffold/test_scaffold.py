@@ -224,8 +224,8 @@ def test_a_plugin_of_this_contract_is_welcome():
 
 def test_a_plugin_that_asks_for_a_newer_contract_is_reported():
     newer = (
-        f"requires version 7 of the plugin contract, but this mmgen has version {API_VERSION}; upgrade mmgen (pip "
-        "install -U mmgen-framework)"
+        f"requires version 7 of the plugin contract, but this mmgen has version {API_VERSION}; update mmgen (git "
+        "pull in its checkout, then pip install .)"
     )
     assert reason("7") == newer
     with pytest.raises(
@@ -264,5 +264,5 @@ def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path
     assert done.stderr == (
         f"error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: requires version {API_VERSION + 1} of the "
         "plugin contract, but this mmgen "
-        f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
+        f"has version {API_VERSION}; update mmgen (git pull in its checkout, then pip install .)\n"
     )

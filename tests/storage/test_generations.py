@@ -26,21 +26,6 @@ def test_texts_come_back_as_they_were_written(tmp_path):
     assert "score_kind" not in generations.as_line(TEXTS[0]) and "confidence" in generations.as_line(TEXTS[1])
 
 
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ((), "generations.jsonl: damaged: the file is empty"),
-        (("[]",), "generations.jsonl:1: damaged: the line has no text"),
-        (('[{"id": "1", "text": 3, "tokens": [], "score": 0}]',), "generations.jsonl:1: damaged: 0.text: "),
-    ],
-)
-def test_damaged_files(tmp_path, lines, problem):
-    write(tmp_path, *lines)
-    with pytest.raises(RunError) as error:
-        generations.read(tmp_path)
-    assert problem in str(error.value) and str(error.value).endswith("; delete the file and run again")
-
-
 def test_a_step_that_has_not_run(tmp_path):
     assert not generations.is_complete(tmp_path)
     with pytest.raises(RunError, match=r"generations.jsonl: missing; has this step been run\?"):

@@ -172,34 +172,8 @@ def test_a_captioners_bare_results(tmp_path):
     "text, error",
     [
         (
-            '{"questions": [{"image_id": 1, "question": "What',
-            ":1: not valid JSON: Unterminated string starting at (column 44); the file may be cut short: get it again",
-        ),
-        (
-            '{\n"questions": [\n{"image_id": 1,',
-            ":3: not valid JSON: Expecting property name enclosed in double quotes (column 16); the file may be cut "
-            "short: get it again",
-        ),
-        ("", ":1: not valid JSON: Expecting value (column 1); the file may be cut short: get it again"),
-        (
             '{"annotations": []}',
             ": not a file of VQA questions: the file has no list 'questions' (its keys are: annotations)",
-        ),
-        ("[]", ": not a file of VQA questions: the file has no list 'questions' (the file is a list)"),
-        (
-            '{"questions": [{"image_id": 1, "question": "a"}, {"image_id": 1}]}',
-            ": questions[1]: has no 'question'; its keys are: image_id",
-        ),
-        ('{"questions": [{"image_id": 1, "question": ["a"]}]}', ": questions[0]: question must be a text, not a list"),
-        (
-            '{"questions": [{"image_id": 1.5, "question": "a"}]}',
-            ": questions[0]: image_id must be a number or a text, not a number with a point",
-        ),
-        ('{"questions": [{"image_id": "", "question": "a"}]}', ": questions[0]: image_id is empty"),
-        ('{"questions": []}', ": no examples remain for the split 'train': the file is empty"),
-        (
-            '{"questions": [{"image_id": 1, "question": " "}]}',
-            ": no examples remain for the split 'train': 1 image without a question, 1 empty question",
         ),
         (
             '{"questions": [{"image_id": 1, "question": "a", "question_id": 7}, {"image_id": 1, "question": "b", '

@@ -18,7 +18,7 @@ from PIL import Image
 
 from mmgen.features.store import FeatureStore
 
-ray = pytest.importorskip("ray", reason="needs ray (pip install 'mmgen-framework[ray]')")
+ray = pytest.importorskip("ray", reason='needs ray (pip install ".[ray]")')
 pytestmark = pytest.mark.slow
 
 EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")

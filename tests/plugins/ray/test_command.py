@@ -28,7 +28,7 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, argume
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     done = mmgen(tmp_path, "ray", *arguments)
     assert done.returncode == 1 and done.stderr == (
-        "error: mmgen ray needs ray; install the extra: pip install 'mmgen-framework[ray]'\n"
+        'error: mmgen ray needs ray; in a checkout of mmgen, run: pip install ".[ray]"\n'
     )
 
 

@@ -14,7 +14,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name))
     done = mmgen(tmp_path, "serve", "run")
     assert done.returncode == 1 and done.stderr == (
-        "error: mmgen serve needs uvicorn; install the extra: pip install 'mmgen-framework[serve]'\n"
+        'error: mmgen serve needs uvicorn; in a checkout of mmgen, run: pip install ".[serve]"\n'
     )
 
 

@@ -74,8 +74,8 @@ def held():
     predictor.go.set()
 
 
-def started(predictor, window: float = 0.0, on_crash=lambda: None, readers: int = 1, **limits) -> Engine:
-    engine = Engine(predictor, Limits(**limits), window, readers=readers, on_crash=on_crash)
+def started(predictor, window: float = 0.0, readers: int = 1, **limits) -> Engine:
+    engine = Engine(predictor, Limits(**limits), window, readers=readers)
     engine.start()
     return engine
 
@@ -175,46 +175,6 @@ def test_a_client_that_has_gone_costs_nothing(held):
     assert gone.cancel()
     held.go.set()
     assert text(first) and text(stays) and held.batches == [["first"], ["stays"]]
-    engine.stop(SECONDS)
-
-
-def test_the_end_answers_what_was_accepted(held):
-    engine = started(held)
-    replies = [hold_one(engine, held), submit(engine, "a"), submit(engine, "b")]
-    ending = threading.Thread(target=engine.stop, args=(SECONDS,))
-    ending.start()
-    while engine.alive:
-        pass
-    with pytest.raises(Refusal, match="the service is stopping; try again later"):
-        submit(engine, "c")
-    held.go.set()
-    ending.join(SECONDS)
-    assert [text(reply) for reply in replies] == ["about first", "about a", "about b"]
-    assert not any(thread.is_alive() for thread in engine._threads)
-
-
-def test_a_dead_thread_fails_everything_and_is_reported(held):
-    crashed = threading.Event()
-    engine = started(held, on_crash=crashed.set)
-    first, dies = hold_one(engine, held), submit(engine, "dies")
-    until_read(engine, 1)
-    held.go.set()
-    assert text(first) and crashed.wait(SECONDS) and not engine.alive
-    assert refusal_of(dies.exception(SECONDS)).status >= 500
-    with pytest.raises(Refusal):
-        submit(engine, "after")
-
-
-def test_pictures_of_jobs_that_wait_are_read_together(held):
-    engine = started(held)
-    replies = [submit(engine, "slow")]
-    while not held.together:
-        time.sleep(0.001)
-    replies += [submit(engine, name) for name in "abcdef"]
-    held.read.set()
-    held.go.set()
-    assert [text(reply) for reply in replies] == [f"about {name}" for name in ("slow", *"abcdef")]
-    assert held.together == [["slow"], [*"abcd"], [*"ef"]]
     engine.stop(SECONDS)
 
 

@@ -15,7 +15,7 @@ COLORS = ("red", "green", "blue", "white", "pink")
 
 @pytest.fixture
 def parquet():
-    pytest.importorskip("pyarrow", reason="needs pyarrow (pip install 'mmgen-framework[streams]')")
+    pytest.importorskip("pyarrow", reason='needs pyarrow (pip install ".[streams]")')
     import pyarrow
     import pyarrow.parquet
 
@@ -122,4 +122,4 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
     for place, name in ((str(tmp_path / "a.parquet"), "pyarrow"), ("s3://bucket/photos", "fsspec")):
         with pytest.raises(DataError) as error:
             list(pictures(Archives(train="x"), place))
-        assert str(error.value) == f"{place}: needs {name}; install the extra: pip install 'mmgen-framework[streams]'"
+        assert str(error.value) == f'{place}: needs {name}; in a checkout of mmgen, run: pip install ".[streams]"'

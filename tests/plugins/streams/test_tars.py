@@ -86,24 +86,6 @@ def test_hostile_members_are_reported_and_stop_nothing(write_tar, tmp_path, monk
     }
 
 
-def test_damaged_archives(write_tar, tmp_path):
-    place = write_tar(tmp_path / "a.tar", {"a.png": served.picture(), "b.png": served.picture()})
-    content = (tmp_path / "a.tar").read_bytes()
-    (tmp_path / "cut.tar").write_bytes(content[:700])
-    (tmp_path / "text.tar").write_text("no archive" * 100)
-    for name in ("cut.tar", "text.tar"):
-        with pytest.raises(DataError) as error:
-            list(tars.pictures(str(tmp_path / name)))
-        assert str(error.value) == (
-            f"{tmp_path}/{name}: not a tar file, or damaged; compressed archives must be unpacked"
-        )
-    first, second = tars.pictures(place)
-    assert (first.key, second.key) == ("a", "b")
-    (tmp_path / "a.tar").write_bytes(content[:600])
-    with pytest.raises(DataError, match="'a.png' is cut off; the archive is damaged"):
-        first.load()
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -151,8 +133,6 @@ def header(name, kind, size):
     "content",
     [
         header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1 << 60),  # more than fits into memory
-        header("p", tarfile.XHDTYPE, 1 << 60),
-        (header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 4) + b"abc".ljust(512, b"\0")) * 3000,  # nested
         header("a.png", tarfile.REGTYPE, 0) + header("b.png", tarfile.REGTYPE, -512),  # ends where it begins
     ],
 )

@@ -14,7 +14,7 @@ from mmgen_trackers import MLflow, TensorBoard, Trackio, WandB
 from PIL import Image
 
 from mmgen.cli.recipes import check
-from mmgen.errors import DataError
+from mmgen.errors import DataError, install_extra
 from mmgen.parts import Picture, RunInfo, ShownExample
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -179,7 +179,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DataError) as error:
         WandB().build()
-    message = "the package 'wandb' is not installed; install it with: pip install 'mmgen-framework[wandb]'"
+    message = f"the package 'wandb' is not installed; {install_extra('wandb')}"
     assert str(error.value) == message
 
 
@@ -193,8 +193,8 @@ def test_check_names_a_missing_package_with_its_place(monkeypatch, tmp_path, mis
     line = len(recipe.read_text().splitlines()) - 1
     result = CliRunner().invoke(check, [str(recipe)])
     expected = (
-        f"{recipe}:{line}: callbacks.mine: the package 'wandb' is not installed; install it with: pip install "
-        "'mmgen-framework[wandb]'; a run goes on without this callback\n"
+        f"{recipe}:{line}: callbacks.mine: the package 'wandb' is not installed; in a checkout of mmgen, run: pip "
+        'install ".[wandb]"; a run goes on without this callback\n'
     )
     assert result.exit_code == 0 and result.stderr == expected * missing and "no errors" in result.stdout
 

@@ -262,13 +262,6 @@ def test_recipes_may_add_splits_and_only_those_in_use_are_read():
     assert config.names() == ("train", "val", "test", "mini") and config.used() == ("train", "val", "mini")
 
 
-@pytest.mark.parametrize(("key", "split"), [("train_split", "dev"), ("test_split", "trian")])
-def test_a_split_that_is_not_there(key, split):
-    with pytest.raises(ValidationError) as error:
-        Rows(folder="f", **{key: split})
-    assert f"{key}: lines has no split '{split}'; choose from: train, val, test" in str(error.value)
-
-
 def test_a_split_must_be_a_word():
     with pytest.raises(ValidationError, match="pattern"):
         Rows(folder="f", files={"../x": "mini.jsonl"})
@@ -306,18 +299,6 @@ def test_a_document_type_is_refused(tmp_path, read):
         refusal(read, tmp_path)
         == f"{path}:1: declares a document type, which annotations do not have; remove the declaration"
     )
-
-
-@pytest.mark.parametrize("read", [read_by_probe, read_by_task])
-def test_latin_1_is_one_line_with_the_file(tmp_path, read):
-    folder = published.flickr30k(tmp_path)
-    path = folder / "Sentences/1000.txt"
-    path.write_bytes("A plain line .\n[/EN#1/people A señora] .\n".encode("latin-1"))
-    assert refusal(read, folder) == f"{path}:2: the encoding is not UTF-8; save the file as UTF-8"
-    published.flickr30k(tmp_path)
-    path = folder / "Annotations/1000.xml"
-    path.write_bytes(path.read_bytes().replace(b"1000.jpg", "señora.jpg".encode("latin-1")))
-    assert refusal(read, folder) == f"{path}:2: invalid XML: not well-formed (invalid token)"
 
 
 def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):

@@ -73,28 +73,12 @@ def test_files_that_are_missing(tmp_path):
     ("file", "text", "message"),
     [
         ("train.txt", "1000\n../../1", ":2: '../../1' is not an image name; use letters, digits, - and ."),
-        ("train.txt", "1000\n\n1000", ":3: duplicate image 1000, first on line 1"),
         ("Sentences/1000.txt", "a\n[/EN#1 men] b", ":2: '[/EN#1 men] b' is not a marked phrase"),
-        ("Sentences/1000.txt", "[/EN#1/people  ]", ":1: the phrase of '[/EN#1/people ]' has no words"),
-        ("Annotations/1000.xml", "<a>\n<b></a>", ":2: invalid XML: mismatched tag"),
-        ("Annotations/1000.xml", "<a/>", ":1: no picture size"),
-        ("Annotations/1000.xml", "", ":1: invalid XML: no element found"),
-        ("Annotations/1000.xml", "<?xml version='1.0' encoding='x'?><a/>", ":1: unknown encoding: x"),
         ("Annotations/1000.xml", "<a>" * 20, ":1: over 16 nested elements"),
         (
             "Annotations/1000.xml",
             published.FLICKR_BOXES.replace("<xmin>61</xmin>", ""),
             ":7: a box has no xmin",
-        ),
-        (
-            "Annotations/1000.xml",
-            published.FLICKR_BOXES.replace("<xmin>61</xmin>", "<xmin>nan</xmin>"),
-            ":7: xmin must be a number, not 'nan'",
-        ),
-        (
-            "Annotations/1000.xml",
-            published.FLICKR_BOXES.replace("<xmin>61</xmin>", "<xmin>6\n1</xmin>"),
-            ":8: xmin must be a number, not '6\\n1'",
         ),
     ],
 )

@@ -56,12 +56,8 @@ def test_subsets_have_separate_files(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"identifier": "dev-1-0", "sentence": "A"}, "identifier 'dev-1-0' must have the form split-set-pair-sentence"),
-        ({"identifier": "dev-1-0-0"}, "has no 'sentence'; its keys are: identifier"),
         ({"identifier": "dev-850-0-0", "sentence": "A"}, "duplicate identifier 'dev-850-0-0'"),
         ({"identifier": "dev-1-0-0", "sentence": "A", "label": "yes"}, 'label must be "True" or "False", not \'yes\''),
-        ({"identifier": "dev-1-0-0", "sentence": "A", "label": 1}, 'label must be "True" or "False", not a number'),
-        ([], "must be a table with identifier, sentence, not a list"),
     ],
 )
 def test_lines_that_cannot_be_used(tmp_path, row, message):
@@ -143,27 +139,13 @@ def test_references_of_a_file_equal_those_of_the_data_set(files, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("r_csv", "a-1-1-0,True\nb-1-1-0\n", "r.csv:2: a line must be IDENTIFIER,True or IDENTIFIER,False"),
         ("r_csv", "identifier,\u2028\x85\nb-1-1-0\n", "r.csv:2: a line must be IDENTIFIER,True or IDENTIFIER,False"),
-        ("r_csv", "a-1-1-0,True\n" + "b" * 140_000, "r.csv:2: a cell has more than 131,072 characters; is a quotation"),
         ("r_csv", "a-1-1-0,perhaps\n", "r.csv:1: the prediction must be True or False, not 'perhaps'"),
     ],
 )
 def test_results_that_cannot_be_used(files, name, text, words):
     (path,) = files(**{name: text})
     assert_refused(lambda: PairAccuracy.result_files().read(path, []), words)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (PAIRS.splitlines()[0] + "\n" + PAIRS, "r.json:2: duplicate id 'dev-0-0-0'"),
-        (PAIRS.replace("True", "yes", 1), 'r.json:1: label must be "True" or "False", not \'yes\''),
-    ],
-)
-def test_references_that_cannot_be_used(files, text, words):
-    (path,) = files(r_json=text)
-    assert_refused(lambda: PairAccuracy.result_files().read_references(path), words)
 
 
 def test_written_results_are_read_again(tmp_path):

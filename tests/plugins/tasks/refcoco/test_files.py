@@ -80,30 +80,16 @@ def test_files_that_are_missing(tmp_path):
 @pytest.mark.parametrize(
     ("change", "fragment"),
     [
-        (lambda table: table.pop("images"), ": not a file of COCO annotations: no list 'images'"),
         (
             lambda table: table["images"][1].update(width=0),
             ": images[1]: the picture's size is 0 x 80 pixels; width and height must be positive",
         ),
         (
-            lambda table: table["annotations"][2].update(bbox=[1, 2, 3]),
-            ": annotations[2]: bbox must be 4 numbers, not [1, 2, 3]",
-        ),
-        (
-            lambda table: table["annotations"][2].update(bbox=[1, 2, 3, 1e300]),
-            "bbox must be 4 numbers, not [1, 2, 3, 1e+300]",
-        ),
-        (
-            lambda table: table["annotations"][2].update(image_id=9),
-            ": annotations[2]: image_id 9 is not among the images",
-        ),
-        (lambda table: table["annotations"][2].update(id=100), ": annotations[2]: duplicate id 100"),
-        (
             lambda table: table["annotations"].clear(),
             "refs[0]: ann_id 100 is not among the annotations of instances.json",
         ),
     ],
-    ids=range(7),
+    ids=range(2),
 )
 def test_boxes_that_cannot_be_used(tmp_path, change, fragment):
     published.refcoco(tmp_path)

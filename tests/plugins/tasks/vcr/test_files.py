@@ -161,18 +161,8 @@ def test_files_that_are_missing(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"annot_id": "train-0"}, "duplicate annot_id 'train-0'"),
-        ({"objects": "person"}, "objects must be a list of at most 1,000 strings"),
-        ({"objects": ["person", ""]}, "objects[1] is empty"),
         ({"question": ["Is", [3], "?"]}, "question[1] mentions an object that is not among the 3 objects"),
-        ({"question": ["Is", [True], "?"]}, "question[1] mentions an object that is not among the 3 objects"),
-        ({"question": ["Is", 3]}, "question[1] must be a text, not a number"),
-        ({"question": [[]]}, "question has no words"),
-        ({"question": "Why?"}, "question must be a list of words, not a text"),
-        ({"answer_choices": [["a"]] * 3}, "answer_choices must be a list of 4 lists of words"),
         ({"answer_label": 4}, "answer_label must be a number from 0 to 3"),
-        ({"rationale_label": True}, "rationale_label must be a number from 0 to 3"),
-        ({"img_fn": "/"}, "img_fn is empty"),
     ],
 )
 def test_lines_that_cannot_be_used(tmp_path, change, message):
@@ -188,9 +178,7 @@ def test_lines_that_cannot_be_used(tmp_path, change, message):
     ("change", "message"),
     [
         ({"boxes": [[0, 0, 1, 1]]}, "boxes and names must be lists of the same length"),
-        ({"boxes": [[0, 0, 1, "1", 1]] * 3}, "boxes[0] must be 4 numbers, not [0, 0, 1, '1']"),
         ({"boxes": [[5, 5, 5, 9, 1]] * 3}, "boxes[0] is outside of the picture, or empty"),
-        ({"width": 0}, "the picture's size is 0 x 80 pixels; width and height must be positive"),
     ],
 )
 def test_metadata_that_cannot_be_used(tmp_path, change, message):
@@ -246,28 +234,13 @@ def test_references_of_a_file_equal_those_of_the_data_set(files, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("r_csv", "annot_id,answer_0\n", "r.csv:1: no column 'answer_1'; VCR's file has annot_id and 20"),
-        ("r_csv", VCR.replace("0.7", "high", 1), "r.csv:2: answer_0 must be a number, not 'high'"),
         ("r_csv", VCR.replace("0.7", "nan", 1), "r.csv:2: answer_0 must be a number, not 'nan'"),
         ("r_csv", VCR + "val-9,1\n", "r.csv:5: 2 cells, but the header has 21 columns"),
-        ("r_csv", VCR + VCR.splitlines()[1], "r.csv:5: duplicate id 'val-0'"),
     ],
 )
 def test_results_that_cannot_be_used(files, name, text, words):
     (path,) = files(**{name: text})
     assert_refused(lambda: ChoiceAccuracy.result_files().read(path, []), words)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (json.dumps({**ITEMS[0], "answer_label": 4}), "r.json:1: answer_label must be a number from 0"),
-        ('{"annot_id": "v"}', "r.json:1: has no 'img_fn'; its keys are: annot_id"),
-    ],
-)
-def test_references_that_cannot_be_used(files, text, words):
-    (path,) = files(r_json=text)
-    assert_refused(lambda: ChoiceAccuracy.result_files().read_references(path), words)
 
 
 def test_rationales_need_examples_with_the_right_answer(files):

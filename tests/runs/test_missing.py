@@ -1,0 +1,86 @@
+"""Everything that a run lacks is listed at once: data, encoder, features, extractors, initial weights."""
+
+import pytest
+from kit import toys
+
+pytestmark = pytest.mark.slow
+IMAGE = {"type": "regions", "features": "nowhere.h5"}
+STEPS = {
+    "words": {"inputs": ["caption"], "train": ["backbone"]},
+    "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "weights:gone.bin"},
+}
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+def lines(folder, recipe: str, *arguments: str, command: tuple[str, ...] = ("run",)) -> list[str]:
+    """What is wrong, by the keys that the lines are about."""
+    (folder / "toy.toml").write_text(recipe)
+    done = toys.mmgen_here(folder, *command, "toy.toml", *arguments)
+    assert done.returncode == 1
+    return [line.strip() for line in done.stderr.partition("error: ")[2].splitlines()]
+
+
+def place(recipe: str, text: str) -> str:
+    return f"toy.toml:{recipe[: recipe.index(text)].count(chr(10)) + 1}"
+
+
+@pytest.mark.parametrize("command", [("run",), ("data", "check")])
+def test_one_list_has_data_encoder_features_and_weights(tmp_path, offline, command):
+    data = {"type": "vqa", "folder": "none", "train_size": None, "val_size": None, "test_size": None}
+    recipe = toys.recipe(
+        backbone={"weights": "nobody/nothing"},
+        inputs={"image": IMAGE, "caption": {"type": "text"}},
+        steps={**STEPS, "more": {**STEPS["words"], "data": {"type": "jsonl", "folder": "other"}}},
+        data=data,
+    )
+    found = lines(tmp_path, recipe, command=command)
+    assert found[0] == "VQA 1.0: 6 files are missing:"
+    assert "none/captions_val2014.json  <- annotations_trainval2014.zip (241 MB) of cocodataset.org/#download" in found
+    assert any(line.startswith("steps.more.data: ") and "missing" in line for line in found)
+    weights = next(line for line in found if "backbone.weights" in line)
+    assert weights.startswith(f"{place(recipe, 'weights = ')}: backbone.weights: 'nobody/nothing' cannot be loaded (")
+    assert weights.endswith("; it is at https://huggingface.co/nobody/nothing")
+    assert (
+        f"{place(recipe, 'features = ')}: inputs.image.features: nowhere.h5: no such file; create features with `mm"
+        in ("\n".join(found))
+    )
+    assert found[-1].startswith(f"{place(recipe, 'start = ')}: steps.both.start: 'gone.bin': no such file or folder")
+
+
+def test_without_missing_data_the_rest_is_one_list_too(tmp_path, offline):
+    networks = {"type": "regions", "extractor": {"type": "roi", "weights": "pretrained", "model": "resnet18.a1_in1k"}}
+    detected = {"type": "regions", "extractor": {"type": "detector", "model": "nobody/detector"}}
+    frcnn = {"type": "regions", "extractor": {"type": "visual_genome", "weights": "vg"}, "fields": ["image"]}
+    recipe = toys.recipe(
+        backbone={"weights": "../none"},
+        inputs={"image": networks, "detected": {**detected, "fields": ["image"]}, "frcnn": frcnn},
+        steps={"all": {"inputs": ["image", "detected", "frcnn"], "train": ["backbone"]}},
+    )
+    found = lines(tmp_path, recipe)
+    assert [line.split(": ")[1] for line in found] == [
+        "backbone.weights",
+        "inputs.image.extractor.weights",
+        "inputs.detected.extractor.model",
+        "inputs.frcnn.extractor.weights",
+    ]
+    assert found[0].partition(": backbone.weights: ")[2].startswith("'../none': no such folder")
+    assert "it is at https://huggingface.co/timm/resnet18.a1_in1k" in found[1]
+    assert found[3].endswith(
+        "vg/pytorch_model.bin: no such file; it is at https://huggingface.co/unc-nlp/frcnn-vg-finetuned"
+    )
+
+
+def test_what_the_steps_of_a_run_do_not_need_is_not_missed(tmp_path):
+    (tmp_path / "toy.toml").write_text(
+        toys.recipe(inputs={"image": IMAGE, "caption": {"type": "text"}}, steps=STEPS, metrics={})
+    )
+    done = toys.mmgen_here(tmp_path, "run", "toy.toml", "--step", "words")
+    assert done.returncode == 0, done.stderr
+    assert [line.split(": ")[1] for line in lines(tmp_path, (tmp_path / "toy.toml").read_text())] == [
+        "inputs.image.features",
+        "steps.both.start",
+    ]
