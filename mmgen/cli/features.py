@@ -1,4 +1,4 @@
-"""The commands `mmgen features`: import, extract, index, info; the extractor that --type and --set name."""
+"""The commands `mmgen features`: import, extract, info; the extractor that --type and --set name."""
 
 from __future__ import annotations
 
@@ -79,19 +79,6 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
         if error.broken or not chosen:
             raise
     tell(f"{store}: none of the images of {source} is in shard {chosen}; use fewer shards", err=True)
-
-
-@features.command()
-@click.argument("store", type=click.Path(path_type=Path))
-def index(store: Path) -> None:
-    """Write an index of STORE that all processes share.
-
-    STORE is a folder or a pattern such as "regions/*.h5". Without an index, every process that reads STORE has all keys
-    in its memory, and all files open. Write it again when a file has changed."""
-    from ..features.index import index_path, write_index
-
-    count = write_index(store)
-    tell(f"{index_path(store)}: {count} images, {index_path(store).stat().st_size:,} bytes")
 
 
 @features.command()

@@ -1,10 +1,9 @@
-"""Open a feature store: one file, several files read as one, or several files under an index."""
+"""Open a feature store: one file, or several files read as one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .index import IndexedStore, has_index
 from .multi_file import MultiFileStore, files_of
 from .store import FeatureStore
 
@@ -13,7 +12,5 @@ def open_store(path: str | Path) -> FeatureStore | MultiFileStore:
     """Open the feature stores under a path: a file, a folder or a pattern. Raises DataError if there are none, or if
     they do not match."""
     path = Path(path)
-    if has_index(path):
-        return IndexedStore(path)
     files = files_of(path)
     return FeatureStore(path) if files is None else MultiFileStore(path, files)
