@@ -26,6 +26,7 @@ from . import Csv, Table
 from .columns import Columns, columns_of
 from .formats import with_fields
 
+MOST_DIGITS = 9  # of the number of a choice
 USUAL = {  # field -> default names of its column
     "id": ("id",),
     "image": ("image", "image_id"),
@@ -282,7 +283,8 @@ def _place_of(choice: int | str, choices: Sequence[str]) -> int:
     """The number of the right choice, from 0."""
     if isinstance(choice, str) and choice in choices:
         return choices.index(choice)
-    number = int(choice) if isinstance(choice, int) or (choice.isascii() and choice.isdigit()) else -1
+    is_number = isinstance(choice, int) or (choice.isascii() and choice.isdigit() and len(choice) <= MOST_DIGITS)
+    number = int(choice) if is_number else -1
     if not 0 <= number < len(choices):
         raise DataError(
             f"choice is {choice!r:.60}; give one of the choices, or its number from 0 to {len(choices) - 1}"

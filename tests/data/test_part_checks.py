@@ -32,6 +32,7 @@ from mmgen.testing import TEXTS, Tiny, Toy, ToyDataset, Words
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
 EXAMPLES = [resolve(example) for example in Toy().build().split("train")[:3]]
+LONGER = [*EXAMPLES[:2], replace(EXAMPLES[2], inputs={"caption": "the cat near the water and the ball"})]
 WIDTH = Tiny().embedding
 
 
