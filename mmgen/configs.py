@@ -74,7 +74,7 @@ class PartConfig(Config):
         `mmgen run` name those that a recipe sets."""
         return {}
 
-    def lacks(self) -> Mapping[str, str]:
+    def missing_here(self) -> Mapping[str, str]:
         """What it needs and this machine lacks: the key that names it -> what is wrong, and where to get it, with its
         size if known. `mmgen run` lists it with all else that is missing before it builds anything. A data set raises
         DataError when it is built instead, and files of features are looked at for all inputs."""

@@ -7,6 +7,7 @@ Tables are merged key by key. A table whose `type` changes starts empty, since t
 
 from __future__ import annotations
 
+import copy
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -25,33 +26,27 @@ DATE = "is a date or a time, which no key takes; put a text in quotes"
 LARGE_NUMBER = "the number is too large; whole numbers in TOML have at most 64 bits (19 digits)"
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A table as it was laid, with the places of its keys; of a profile, or of a file or --set."""
-
-    values: dict[str, Any]
-    origins: dict[Key, str]
-    profile: str | None = None
-
-
 @dataclass
 class Layered:
     """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1").
 
-    base     the folder of relative paths that have no place
-    layers   the tables, in the order in which they were laid
-    remarks  a line for every key that is set without effect
+    base      the folder of relative paths that have no place
+    files     the recipe's files, each after the one that it extends
+    chain     the profiles that are applied, in order
+    defaults  the tables without profiles and settings
+    remarks   a line for every key that is set without effect
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Key, str] = field(default_factory=dict)
     base: Path = Path()
-    layers: list[Layer] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    chain: list[str] = field(default_factory=list)
+    defaults: Layered | None = None
     remarks: list[str] = field(default_factory=list)
 
-    def lay(self, table: dict[str, Any], origins: dict[Key, str], profile: str | None = None) -> None:
+    def lay(self, table: dict[str, Any], origins: dict[Key, str]) -> None:
         """Merge a table over the present values."""
-        self.layers.append(Layer(table, origins, profile))
         self._merge(self.values, table, origins, (), ())
 
     def _merge(self, below: dict, above: dict, origins: dict[Key, str], source: Key, target: Key) -> None:
@@ -68,7 +63,7 @@ class Layered:
             else:
                 self._drop_origins(target_path, name in below)
                 below[name] = value
-                self.origins[target_path] = origins.get(source_path, "")
+                self.origins[target_path] = Layered(origins=origins).place(source_path)  # of an inline table, its line
                 inside = (
                     {key: place for key, place in origins.items() if key[: len(source_path)] == source_path}
                     if _is_table_array(value)
@@ -102,6 +97,11 @@ class Layered:
             path = path[:-1]
         return self.origins.get(path, "") if path else ""
 
+    def depth(self, path: Key) -> int:
+        """How many recipes are extended by the file that sets a value; those of --set are deepest."""
+        file = self.place(path).rpartition(":")[0]
+        return self.files.index(file) if file in self.files else len(self.files)
+
     def opening(self, path: Key) -> str:
         """The beginning of an error about a value: "my.toml:9: steps.first.start: "."""
         return "".join(f"{word}: " for word in (self.place(path), ".".join(path)) if word)
@@ -112,17 +112,21 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
     merged = Layered()
     for table, origins in _read_with_parents(path):
         merged.lay(table, origins)
+        merged.files += [place.rpartition(":")[0] for place in origins.values()][:1]
     profiles = merged.values.pop("profiles", {})
     default = merged.values.pop("profile", None)
+    merged.defaults = Layered(copy.deepcopy(merged.values), {**merged.origins})
     chosen = profile or default
     if profile:  # errors about its name are about its table
         merged.origins[("profile",)] = merged.place(("profiles", profile))
     if chosen is not None:
         if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
             raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
-        for name in _profile_chain(merged, profiles, chosen, "--profile" if profile else merged.place(("profile",))):
+        place = "--profile" if profile else merged.place(("profile",))
+        for name in _profile_chain(merged, profiles, chosen, place):
+            merged.chain.append(name)
             origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", name)}
-            merged.lay({key: value for key, value in profiles[name].items() if key != "extends"}, origins, name)
+            merged.lay({key: value for key, value in profiles[name].items() if key != "extends"}, origins)
     for setting in sets:
         table, origins = setting_table(setting)
         if "profile" in table or "profiles" in table:

@@ -22,7 +22,7 @@ class ClipScore(mmgen.MetricConfig):
     prompt: str = Field("A photo depicts ", description="stands before every text; the paper's")
     batch_size: int = Field(32, ge=1, description="pictures and texts at a time")
 
-    def lacks(self):
+    def missing_here(self):
         return {"model": problem} if (problem := not_downloaded(self.model)) else {}
 
     def build(self):

@@ -99,7 +99,7 @@ class Encoder(mmgen.BackboneConfig):
     def without_effect(self):
         return dict.fromkeys(self.only_without_weights, "weights") if self.weights is not None else {}
 
-    def lacks(self):
+    def missing_here(self):
         if self.weights is None or published_config(self.weights) is not None:
             return {}
         from .loading import check_weights

@@ -24,7 +24,7 @@ class VisualGenome(mmgen.ExtractorConfig):
     def base_model(self):
         return PUBLISHED_AT
 
-    def lacks(self):
+    def missing_here(self):
         if (self.weights / PUBLISHED).is_file():
             return {}
         return {"weights": f"{self.weights / PUBLISHED}: no such file; it is at https://huggingface.co/{PUBLISHED_AT}"}

@@ -89,7 +89,7 @@ class Detector(Detections):
         "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
     )
 
-    def lacks(self):
+    def missing_here(self):
         return {"model": problem} if (problem := not_downloaded(self.model)) else {}
 
     def base_model(self):

@@ -53,7 +53,7 @@ class CnnConfig(ExtractorConfig):
     def without_effect(self) -> Mapping[str, str]:
         return {} if self.is_random() else {"seed": "weights"}
 
-    def lacks(self) -> Mapping[str, str]:
+    def missing_here(self) -> Mapping[str, str]:
         if self.weights in ("random", "empty"):
             return {}
         hub_name = self.base_model() if self.weights == "pretrained" else self.weights

@@ -676,7 +676,7 @@ def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
     from mmgen.parts import Record
 
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
-    with StoreWriter(tmp_path / "holes.h5", {"extractor": "x"}) as writer:
+    with StoreWriter(tmp_path / "holes.h5", FeatureStore(store).fingerprint) as writer:
         for record in FeatureStore(store).records():
             empty = Record(record.key, record.features[:0], np.zeros((0, 4), np.float32))
             writer.add(empty if record.key == "train-00003" else record)

@@ -82,7 +82,6 @@ TYPE, WEIGHTS = place('extractor = { type = "roi"'), place('weights = "../encode
             "[profiles.mine]\nextends = 'sample'\n[profiles.mine.training]\nepochs = 8",
             [],
         ),
-        ("[profiles.sample.training]\nupdates = 8\n[profiles.sample.backbone]\nhidden_size = 64", [LONG]),
         ("[profiles.new.training]\nepochs = 8", []),
         ('[profiles.sample.backbone]\nweights = "encoder"', []),  # the parent's sizes are not the child's
         (
