@@ -95,7 +95,8 @@ def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(mo
         environment, "_versions_with_requirements", environment._versions_with_requirements.__wrapped__
     )  # nothing is remembered
     assert environment.environment(["mmgen-boxes"])["versions"] == {
-        name: f"1 of {name}" for name in ("mmgen-framework", "click", "mmgen-boxes", "torch-boxes")
+        "mmgen-framework": mmgen.__version__,
+        **{name: f"1 of {name}" for name in ("click", "mmgen-boxes", "torch-boxes")},
     }
 
 

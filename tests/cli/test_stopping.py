@@ -9,6 +9,7 @@ import textwrap
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -47,9 +48,6 @@ class Stops(Extractor):
     def __init__(self, number=None):
         self.number = number
 
-    def build(self):
-        return self
-
     def records(self, source, skip=frozenset()):
         for count, picture in enumerate(image for image in source if image.key not in skip):
             if count == 2 and self.number:
@@ -57,18 +55,28 @@ class Stops(Extractor):
             yield Record(picture.key, np.asarray(picture.load(), np.float32).mean((0, 1))[None])
 
 
+class StopsConfig(mmgen.ExtractorConfig):
+    """The mean colour of every picture."""
+
+    type: Literal["means"] = "means"
+    number: int | None = None
+
+    def build(self):
+        return Stops(self.number)
+
+
 def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
     (tmp_path / "photos").mkdir()
     for name in "abcd":
         Image.new("RGB", (8, 6)).save(tmp_path / "photos" / f"{name}.png")
     command = ["features", "extract", str(tmp_path / "photos"), str(tmp_path / "x.h5"), "--type", "means"]
-    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: Stops(number))
+    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: StopsConfig(number=number))
     before = signal.getsignal(number)
     stopped = CliRunner().invoke(main, command)
     assert signal.getsignal(number) is before
     message = "error: stopped; the images so far are kept; run the same command again to continue"
     assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, message)
-    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: Stops())
+    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: StopsConfig())
     assert "2 images written, 2 already in the store" in CliRunner().invoke(main, command).output
     assert sorted(FeatureStore(tmp_path / "x.h5")) == ["a", "b", "c", "d"]
 

@@ -1,5 +1,6 @@
 """The names by which a query gives values to a step: a picture and its sound, with both inputs reading one field."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -179,9 +180,9 @@ def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
     monkeypatch.setattr(load_module.RunFolder, "finished", lambda *_: True)
     monkeypatch.setattr(StepNames, "bind", lambda self, query: bound.append(query.id) or bind(self, query))
     queries = [Query(str(number), {"caption": "a dog"}, place=f"q.jsonl:{number}") for number in range(1000)]
-    assert load_module.choose_step("run", queries, True) == "caption"
+    assert load_module.choose_step(Path("run"), queries, True).name == "caption"
     assert bound == ["0", "0", "0"]  # one of each step
-    check = load_module.check_query("run")
+    check = load_module.check_query(Path("run"))
     for query in queries:
         check(query)
     assert len(bound) == 6

@@ -310,7 +310,7 @@ class CannotTravel(WordsEmbedder):
 
 class ReadsAnything(WordsReader):
     def read(self, example):
-        return torch.tensor(self.tokenizer(example.inputs[self.field])["input_ids"])
+        return torch.tensor(self.encode([example.inputs[self.field]])[0])
 
 
 class RaisesKeyErrors(WordsEmbedder):

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 import mmgen
 from mmgen.cli import main
+from mmgen.parts import Metric
 from mmgen.tensors import Example, Scores
 
 FAST = ["--metric", "captioneval", "--set", "captioneval.meteor=false", "--set", "captioneval.tokenizer=own"]
@@ -36,7 +37,7 @@ class Words(mmgen.MetricConfig):
     type: str = "words"
 
     def build(self):
-        class Metric:
+        class Share(Metric):
             def score(self, generations, examples):
                 values = [100.0 * (g.text in e.targets) for g, e in zip(generations, examples, strict=True)]
                 return Scores(
@@ -44,7 +45,7 @@ class Words(mmgen.MetricConfig):
                     {"right": values},
                 )
 
-        return Metric()
+        return Share()
 
 
 def examples(count: int) -> list[Example]:

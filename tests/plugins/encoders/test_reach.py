@@ -57,7 +57,7 @@ def checked(tmp_path, backbone) -> str:
     (tmp_path / "toy.toml").write_text(toys.recipe(backbone=backbone))
     done = toys.mmgen_here(tmp_path, "check", "toy.toml")
     assert done.returncode == 1
-    return done.stderr
+    return "".join(line for line in done.stderr.splitlines(True) if "has no effect" not in line)
 
 
 def test_check_reads_the_config_alone(tmp_path):
