@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.metadata
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +82,8 @@ def _entries(group: str, path: tuple[tuple[Path, int], ...]) -> list[tuple[impor
         assert entry.dist is not None  # only entry points built by hand have none
         if id(entry.dist) not in owners:
             about = entry.dist.metadata
-            owners[id(entry.dist)] = (about["Name"], __version__ if about["Name"] == OURS else about["Version"])
+            is_ours = re.sub(r"[-_.]+", "-", about["Name"]).lower() == OURS  # names may be spelled in several ways
+            owners[id(entry.dist)] = (OURS, __version__) if is_ours else (about["Name"], about["Version"])
         entries.append((entry, Source(entry.name, *owners[id(entry.dist)])))
     return entries
 

@@ -65,19 +65,6 @@ def with_real_paths(config: Some) -> Some:
     return _with_paths(config, _real_path_or_name)
 
 
-def paths_in(config: Config) -> list[Path]:
-    """The paths of a config and of the configs in it; of those that may also be names, the ones that exist."""
-    paths: list[Path] = []
-
-    def note(path: Any, either: bool) -> Any:
-        if not either or _exists(Path(path)):
-            paths.append(Path(path))
-        return path
-
-    _with_paths(config, note)
-    return paths
-
-
 def _with_paths(config: Some, change: Callable[..., Any]) -> Some:
     """The config with `change(path, either=...)` in place of every path; `either`: whether it may also be a name."""
     keys = path_keys(type(config))

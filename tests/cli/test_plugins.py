@@ -2,6 +2,7 @@
 
 from importlib.metadata import distribution, version
 
+import pytest
 from click.testing import CliRunner
 
 from mmgen import __version__ as VERSION
@@ -17,11 +18,12 @@ def terminal(monkeypatch, columns: int) -> None:
     monkeypatch.setattr("mmgen.cli.plugins.width", lambda stream: columns)
 
 
-def test_the_version_is_that_of_the_code_whatever_metadata_come_first(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["mmgen-framework", "MMGen_Framework"])
+def test_the_version_is_that_of_the_code_whatever_metadata_come_first(name, tmp_path, monkeypatch):
     """As with an old egg-info in the folder, or an editable installation beside another one."""
     other, ours = tmp_path / "mmgen_framework-9.9.dist-info", distribution("mmgen-framework")
     other.mkdir()
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: mmgen-framework\nVersion: 9.9\n")
+    (other / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
     (other / "entry_points.txt").write_text(ours.read_text("entry_points.txt"))
     monkeypatch.syspath_prepend(tmp_path)
     _versions_with_requirements.cache_clear()

@@ -9,12 +9,10 @@ import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
 from mmgen_encoders import Bert
-from mmgen_pictures import Pictures
 from mmgen_questions import Jsonl
-from mmgen_regions import Detector, Regions, Roi
 
 from mmgen.recipe.load import load
-from mmgen.recipe.paths import from_folder, path_keys, paths_in
+from mmgen.recipe.paths import from_folder, path_keys
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
 
@@ -139,12 +137,3 @@ def test_features_are_found_again_from_another_folder(project):
     (project / PLACE / "steps/first/scores.json").unlink()
     assert mmgen_here(project.parent, "run", "project/recipes/toy.toml", "--set", output).returncode == 0
     assert [*(project / "runs/toy/default/features").glob("*.h5")] == [features]
-
-
-def test_the_paths_of_a_config_are_also_those_of_configs_in_it(tmp_path):
-    pictures = Pictures(embedder=Regions(), extractor=Roi(), boxes=tmp_path / "boxes.h5")
-    assert paths_in(pictures) == [tmp_path / "boxes.h5"]
-    shown = Regions(features=tmp_path / "regions" / "*.h5", extractor=Roi(detector=Detector(model=str(tmp_path))))
-    assert paths_in(shown) == [tmp_path / "regions" / "*.h5", tmp_path]
-    assert paths_in(Bert(weights="a-name-of-the-hub")) == []
-    assert paths_in(Bert(weights=str(tmp_path))) == [tmp_path]
