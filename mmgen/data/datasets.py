@@ -54,7 +54,7 @@ class Datasets:
         self._splits: dict[tuple[int, str], Sequence[Example]] = {}
         self._copies: dict[int, Copy] = {}  # by the identity of a split's examples
         self._digest: str | None = None
-        self.trusted = False  # whether examples are those of an earlier start, and are not checked again
+        self.trusted = False  # whether another process has checked the examples
         self._sources: dict[str, dict[str, Source]] = {}
 
     def sources(self, step: str) -> dict[str, Source]:
@@ -220,7 +220,7 @@ class Datasets:
         return self._digest is not None
 
     def trust(self, fingerprint: str) -> None:
-        """Take the examples for those that had this fingerprint and were checked then."""
+        """Take the examples for those with this fingerprint, which another process has checked."""
         self._digest, self.trusted = fingerprint, True
 
     def _checked_split(

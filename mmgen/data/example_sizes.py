@@ -1,4 +1,4 @@
-"""The sizes of a source's training examples (pairs, slots, files) as arrays, from which a step's plan follows."""
+"""The sizes of a source's training examples (pairs, slots) as arrays, from which a step's plan follows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .collate import Collator
 
 MOST_COMBINATIONS = 64  # of an example's alternatives that are measured; an example with more is resolved every epoch
-COLUMNS = {"pairs": "i4", "slots": "f8", "starts": "i8", "shapes": "i4", "ends": "i8", "ids": "u1"}  # numpy's names
 CHUNK = 4096  # examples in memory at a time
 
 
@@ -32,7 +31,7 @@ class Measures:
     ids     the ids, one after the other, as UTF-8; they end at `ends`
     """
 
-    def __init__(self, collate: Collator | None = None, sized: bool = True) -> None:
+    def __init__(self, collate: Collator, sized: bool = True) -> None:
         """`sized`: whether slots are measured; else every row counts as 1 slot."""
         self.collate, self.sized = collate, sized
         self.pairs, self.slots = array("i"), array("d")
@@ -50,7 +49,6 @@ class Measures:
 
     def add(self, examples: Sequence[Example]) -> None:
         """Measure further examples."""
-        assert self.collate is not None
         self.pairs.extend(map(self.collate.pairs, examples))
         if not self.sized:
             self.slots.extend([1.0] * len(examples))

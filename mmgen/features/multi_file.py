@@ -36,24 +36,6 @@ def files_of(path: Path) -> list[Path] | None:
     return files
 
 
-def check_match(store: FeatureStore, first: FeatureStore, class_names: Sequence[str]) -> None:
-    """Raises DataError for a store that was not made as the first one. `class_names`: those of earlier files."""
-    if store.fingerprint != first.fingerprint:
-        raise DataError(
-            f"{store.path}: features differ from those of {first.path} "
-            f"({difference(store.fingerprint, first.fingerprint)}); use the same extractor and settings for all files"
-        )
-    if store.width != first.width:
-        raise DataError(
-            f"{store.path}: features have width {store.width}, but those of {first.path} have width {first.width}"
-        )
-    if store.class_names and class_names and store.class_names != class_names:
-        raise DataError(
-            f"{store.path}: class names differ from those of earlier files; use the same extractor and settings for "
-            "all files"
-        )
-
-
 class MultiFileStore:
     """Several stores with the interface of one `FeatureStore`; images are in the order of the files."""
 
@@ -99,15 +81,12 @@ class MultiFileStore:
         """The record of an image, as `FeatureStore.read`."""
         store = self._store_of(key)
         if store is None:
-            raise self._unknown(key, len(self.stores))
+            example = next((f" (for example '{first_key}')" for first_key in self), "")
+            raise DataError(
+                f"{self.path}: no features for image '{key}'; the {len(self.stores)} files have {len(self)} "
+                f"images{example}; extract or import the missing features, or leave the image out"
+            )
         return store.read(key, limit)
-
-    def _unknown(self, key: str, files: int) -> DataError:
-        example = next((f" (for example '{first_key}')" for first_key in self), "")
-        return DataError(
-            f"{self.path}: no features for image '{key}'; the {files} files have {len(self)} images{example}; extract "
-            "or import the missing features, or leave the image out"
-        )
 
     def count(self, key: str) -> int:
         store = self._store_of(key)
@@ -150,8 +129,25 @@ class MultiFileStore:
         }
 
     def _check_match(self) -> None:
+        """Raises DataError for a store that was not made as the first one."""
+        first = self.stores[0]
         for store in self.stores[1:]:
-            check_match(store, self.stores[0], self.class_names)
+            if store.fingerprint != first.fingerprint:
+                raise DataError(
+                    f"{store.path}: features differ from those of {first.path} "
+                    f"({difference(store.fingerprint, first.fingerprint)}); use the same extractor and settings for "
+                    "all files"
+                )
+            if store.width != first.width:
+                raise DataError(
+                    f"{store.path}: features have width {store.width}, but those of {first.path} have width "
+                    f"{first.width}"
+                )
+            if store.class_names and store.class_names != self.class_names:
+                raise DataError(
+                    f"{store.path}: class names differ from those of earlier files; use the same extractor and "
+                    "settings for all files"
+                )
 
     def _index_keys(self) -> None:
         """Sort all keys, and remember the file of each key."""
