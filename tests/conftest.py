@@ -24,7 +24,8 @@ from kit.beside import shared
 # on a busy machine, to make examples may take long
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 for profile, count in {"fast": 25, "ci": 60, "nightly": 3_000}.items():  # --hypothesis-profile; see test_damaged.py
-    settings.register_profile(profile, PATIENT, max_examples=count)
+    # only the night looks for new examples, so that a commit's suite never fails for another reason than the commit
+    settings.register_profile(profile, PATIENT, max_examples=count, derandomize=profile != "nightly")
 settings.load_profile("ci")
 
 sys.dont_write_bytecode = False  # where the environment says so, every process would compile all sources again
