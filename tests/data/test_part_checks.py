@@ -22,7 +22,7 @@ from mmgen.data.datasets import Datasets
 from mmgen.data.part_checks import check_reads, example_problem, references_of, score_with
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError, PluginError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import Model, compose
 from mmgen.parts import Metric, Record
 from mmgen.registry import installed
