@@ -130,7 +130,10 @@ def _as_its_start(table: dict[str, Any], steps: Mapping[str, Any], inputs: Mappi
     while start.get("train") == [] and start not in passed and isinstance(start.get("start"), str):
         passed.append(start)
         start = steps.get(start["start"]) or {}
-        table = {key: start[key] for key in FROM_START if key in start} | table
+        inherited = {key: start[key] for key in FROM_START if key in start}
+        if isinstance(inherited.get("training"), dict) and isinstance(table.get("training"), dict):
+            table = {**table, "training": inherited["training"] | table["training"]}
+        table = inherited | table
     return {"inputs": [*(inputs or {})]} | table  # without a start, only `train` or `start` is the mistake
 
 
