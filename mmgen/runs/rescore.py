@@ -1,4 +1,4 @@
-"""Scores of a run's or an export's texts and predictions, with the recipe's metrics or others; the run is not changed."""
+"""Scores of a run's or an export's texts and predictions, by the recipe's metrics or others; nothing is written."""
 
 from __future__ import annotations
 

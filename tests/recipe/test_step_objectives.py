@@ -151,11 +151,8 @@ train = []
 
 
 def test_a_step_that_trains_nothing_is_as_the_step_that_it_starts_from(recipe):
-    text = (
-        GOOD
-        + UNTRAINED
-        + "decoding = { num_beams = 4 }\n[steps.fourth]\nstart = 'third'\ntrain = []\n[decoding]\nnum_beams = 2\nnum_return_sequences = 2"
-    )
+    fourth = "[steps.fourth]\nstart = 'third'\ntrain = []\n[decoding]\nnum_beams = 2\nnum_return_sequences = 2"
+    text = f"{GOOD}{UNTRAINED}decoding = {{ num_beams = 4 }}\n{fourth}"
     loaded, _ = load(recipe(text), REGISTRY)
     second, third, fourth = (loaded.steps[name] for name in ("second", "third", "fourth"))
     assert (third.inputs, third.objectives, third.training) == (second.inputs, second.objectives, second.training)
