@@ -90,9 +90,8 @@ def same_data(recipe: Recipe, folder: RunFolder) -> Datasets:
 def _score(
     recipe: Recipe, answers: Answers, datasets: ScoredOn, folder: RunFolder | None, progress: Progress
 ) -> Rescored:
-    data, device = score.datasets_of(recipe, datasets), torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    judging = {name: config for step in answers for name, config in recipe.judging(step).items()}
-    metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    metrics = score.build_metrics(recipe, [*answers], datasets, device)
     rows, ids = {}, {}
     for step, predicted in answers.items():
         examples, used = datasets.scored_by(step), {name: metrics[name] for name in recipe.judging(step)}
