@@ -1,4 +1,4 @@
-"""Before a run's first step: announce it, trust checked data, build metrics and model, fill stores, start heads."""
+"""Before a run's first step: announce it, build metrics and model, fill stores, start heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
-from ..data.part_checks import references_of
+from ..data.seeds import seeded
+from ..evaluation.references import reference_scores
 from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
 from ..features.random_features import random_features
@@ -25,7 +26,6 @@ from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
-from ..tensors import Example
 from .named_extractors import without_extractor
 
 
@@ -34,18 +34,9 @@ def title(recipe: Recipe) -> str:
     return f"{recipe.name}{f', profile {recipe.profile}' if recipe.profile else ''}, seed {recipe.seed}"
 
 
-def trust_checked(datasets: Datasets, folder: RunFolder) -> None:
-    """Trust the examples in a process that has not checked them, once the run's first process has (`claim`)."""
-    if not datasets.checked and (fingerprint := folder.fingerprint()) is not None:
-        datasets.trust(fingerprint)
-
-
 def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
-    counts = ", ".join(
-        f"{split} " + ("a stream" if dataset.stream(split) else str(len(dataset.split(split))))
-        for split in dataset.splits()
-    )
+    counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
     for name, remark in random_features(recipe.inputs).items():
         progress.say(f"{name}: {remark}")
@@ -53,18 +44,14 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
         progress.say(remark)
 
 
-def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:
-    """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
-    these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and
-    PluginError."""
+def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
+    """Build the metrics of a run, once: some start a program. Each metric scores the references now, for the folder;
+    the table needs these scores only after training, but an error should stop the run earlier. Raises the metrics'
+    errors, and PluginError."""
     data = datasets_of(recipe, datasets)
     metrics = {name: build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
-    references: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
-    for step in (step for step, settings in recipe.steps.items() if settings.evaluate):
-        examples = datasets.scored_by(step)
-        references |= {(name, id(datasets.dataset_of(step))): (name, examples) for name in recipe.judging(step)}
-    for name, examples in references.values():
-        references_of(name, metrics[name], examples)
+    scored = [step for step, settings in recipe.steps.items() if settings.evaluate]
+    reference_scores(recipe, scored, datasets, folder.path, metrics)
     return metrics
 
 
@@ -76,29 +63,11 @@ def model_of_steps(
     accelerator: Accelerator,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """The initial model of these steps, and the recipe with the paths of extracted features.
-
-    Inputs that none of these steps reads are left out, and need no features. All inputs are built if the random numbers
-    of a later part depend on them, so that a step trains identically alone and with other steps."""
-    input_names = inputs_of(recipe, list(steps))
-    reduced = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in input_names}})
-    if len(input_names) < len(recipe.inputs):
-        extracted = fill_stores(reduced, datasets, folder, accelerator, progress)
-        model = build_model(extracted, datasets)
-        if not _draws_behind_a_gap(recipe, model):
-            return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
-    extracted = fill_stores(recipe, datasets, folder, accelerator, progress)
-    return build_model(extracted, datasets), extracted
-
-
-def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
-    """Whether a part with parameters is built after an input that the model leaves out. (Objectives have separate
-    seeds.)"""
-    names = list(recipe.inputs)
-    gap = min(place for place, name in enumerate(names) if name not in model.inputs)
-    later_embedders = [model.embedders[name] for name in names[gap:] if name in model.inputs]
-    generators = [model.generator] if model.has_generator else []
-    return any(True for part in [*later_embedders, *generators] for _ in part.parameters())
+    """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
+    steps reads are left out, and need no features."""
+    inputs = {name: recipe.inputs[name] for name in inputs_of(recipe, steps)}
+    extracted = fill_stores(recipe.model_copy(update={"inputs": inputs}), datasets, folder, accelerator, progress)
+    return build_model(extracted, datasets), recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
 
 
 def fill_stores(
@@ -153,5 +122,5 @@ def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Co
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with torch.random.fork_rng(), torch.no_grad():
+            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
                 model.objective(name).init_from_model(model)
