@@ -46,7 +46,7 @@ def model_of(generator=Masked, backbone=Bert):
     model = compose(backbone(**sizes), {"caption": Text()}, generator(max_tokens=9), texts=words)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+            parameter.add_(torch.randn_like(parameter) * 0.2)
     return model.eval()
 
 

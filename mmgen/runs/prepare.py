@@ -11,6 +11,7 @@ from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
+from ..data.seeds import seeded
 from ..evaluation import score
 from ..evaluation.references import reference_scores
 from ..features import extract
@@ -60,29 +61,11 @@ def model_of_steps(
     accelerator: Accelerator,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """The initial model of these steps, and the recipe with the paths of extracted features.
-
-    Inputs that none of these steps reads are left out, and need no features. All inputs are built if the random numbers
-    of a later part depend on them, so that a step trains identically alone and with other steps."""
-    input_names = inputs_of(recipe, list(steps))
-    reduced = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in input_names}})
-    if len(input_names) < len(recipe.inputs):
-        extracted = fill_stores(reduced, datasets, folder, accelerator, progress)
-        model = build_model(extracted, datasets)
-        if not _draws_behind_a_gap(recipe, model):
-            return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
-    extracted = fill_stores(recipe, datasets, folder, accelerator, progress)
-    return build_model(extracted, datasets), extracted
-
-
-def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
-    """Whether a part with parameters is built after an input that the model leaves out. (Objectives have separate
-    seeds.)"""
-    names = list(recipe.inputs)
-    gap = min(place for place, name in enumerate(names) if name not in model.inputs)
-    later_embedders = [model.embedders[name] for name in names[gap:] if name in model.inputs]
-    generators = [model.generator] if model.has_generator else []
-    return any(True for part in [*later_embedders, *generators] for _ in part.parameters())
+    """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
+    steps reads are left out, and need no features."""
+    inputs = {name: recipe.inputs[name] for name in inputs_of(recipe, steps)}
+    extracted = fill_stores(recipe.model_copy(update={"inputs": inputs}), datasets, folder, accelerator, progress)
+    return build_model(extracted, datasets), recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
 
 
 def fill_stores(
@@ -137,5 +120,5 @@ def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Co
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with torch.random.fork_rng(), torch.no_grad():
+            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
                 model.objective(name).init_from_model(model)

@@ -5,7 +5,7 @@ A run of a single step builds only the inputs that the step reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
@@ -46,7 +46,7 @@ def load_step(
     load_state(model, tensors, path)
 
 
-def inputs_of(recipe: Recipe, steps: list[str]) -> list[str]:
+def inputs_of(recipe: Recipe, steps: Iterable[str]) -> list[str]:
     """The inputs that these steps and their ancestors read, in the recipe's order."""
     read = {name for step in steps for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].inputs}
     return [name for name in recipe.inputs if name in read]

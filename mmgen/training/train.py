@@ -16,7 +16,7 @@ import torch
 from ..data.collate import Collator
 from ..data.loader import lost_workers_explained, time_batches, updates
 from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
-from ..data.seeds import RngKey
+from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
 from ..model import Model
@@ -46,7 +46,8 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
     ):
         model.to(accelerator.device)
         for name in context.step.objectives:
-            model.objective(name).on_train_begin(model)
+            with seeded(context.seed, f"objectives.{name}", "on_train_begin"):
+                model.objective(name).on_train_begin(model)
         learner = Learner(model, context, material, scores)
         context.events.send("on_step_begin", context.name, learner.cursor.done, len(learner.plan))
         spent = _train_updates(learner, stop.is_set)
