@@ -40,7 +40,7 @@ from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
-from .start_from_weights import save_starts
+from .start_from_weights import check_starts
 from .step import score_step, train_step
 
 log = logging.getLogger("mmgen")
@@ -117,7 +117,7 @@ def run(
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _save_model_files(recipe, model, datasets, folder)
-                save_starts(recipe, todo, model, folder, progress, layers)
+                check_starts(recipe, todo, model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and accelerator.is_main_process and (message := folder.retire(recipe)):
             progress.say(message)
