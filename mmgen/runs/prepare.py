@@ -14,7 +14,6 @@ from ..data.datasets import Datasets
 from ..data.part_checks import references_of
 from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
-from ..features.random_features import random_features
 from ..features.store import FeatureStore
 from ..features.writer import remove_leftovers
 from ..model import Model
@@ -26,7 +25,6 @@ from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..tensors import Example
-from .named_extractors import without_extractor
 
 
 def title(recipe: Recipe) -> str:
@@ -47,10 +45,6 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
         for split in dataset.splits()
     )
     progress.say(f"data: {recipe.data.type} ({counts})")
-    for name, remark in random_features(recipe.inputs).items():
-        progress.say(f"{name}: {remark}")
-    for remark in without_extractor(recipe.inputs):
-        progress.say(remark)
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets, ScoredOn
-from ..data.unread_text import warn_of_unread_text
 from ..errors import DataError
 from ..inference.load import load_run
 from ..model import Model
@@ -35,7 +34,7 @@ from ..training import distributed
 from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
-from .data_pass import DataPass
+from .data_check import check_data
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
@@ -160,18 +159,13 @@ def _check_and_build_model(
     accelerator: Accelerator,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """See `model_of_steps`. Also checks and measures the data of the steps to do: the first process walks through all
-    examples, and the others read what it has written."""
+    """See `model_of_steps`. Also checks the data of the steps to do, in the first process."""
     if accelerator.is_main_process:
         recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
-    data_pass = DataPass(recipe, model, datasets, progress)
     if accelerator.is_main_process:
-        data_pass.run(todo)
-        warn_of_unread_text(recipe, model, datasets, todo, progress)
+        check_data(recipe, todo, datasets, model, progress)
     accelerator.wait_for_everyone()
-    if not accelerator.is_main_process:
-        data_pass.run(todo)
     datasets.drop_copies()
     return model, recipe
 
