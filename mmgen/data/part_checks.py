@@ -5,109 +5,21 @@ A mistake raises PluginError, whose one line names the part. The rest of a part'
 
 from __future__ import annotations
 
-import contextlib
 import math
-from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..configs import DatasetConfig
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..parts import Metric
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
 from ..registry import Qualified, part_calls
-from ..tensors import All, Batch, Example, Generation, Prediction, Scores
+from ..tensors import Batch, Example, Generation, Prediction, Scores
 from .different_texts import choose_different
-from .example_sizes import chunks
 
 if TYPE_CHECKING:
     from ..model import Model
-
-
-class Examples:
-    """Checks the splits of one data set when they are first read: types of targets and inputs, and unique ids."""
-
-    def __init__(self, config: DatasetConfig) -> None:
-        self.place = Qualified("data", "dataset", type(config))
-        self.checked: dict[str, Sequence[Example]] = {}
-        self.hashes: dict[str, array[int]] = {}  # of the ids of a split
-
-    def check(
-        self, split: str, examples: Sequence[Example], visit: Callable[[Sequence[Example]], object] | None = None
-    ) -> Sequence[Example]:
-        """The same examples; `visit` is called with some at a time, when they are checked. Raises PluginError with the
-        data set and the example."""
-        if not (hasattr(examples, "__len__") and hasattr(examples, "__getitem__")):
-            kind = type(examples).__name__
-            raise PluginError(f"{self.place}: split '{split}' is a {kind}; a split must be a list of examples")
-        if split in self.checked:
-            return examples
-        hashes = array("q")
-        for chunk in chunks(examples):
-            for example in chunk:
-                if problem := example_problem(example):
-                    raise self._example_error(split, example, problem)
-            hashes.extend([hash(example.id) for example in chunk])
-            if visit:
-                visit(chunk)
-        if has_duplicate_hash([*self.hashes.values(), hashes]):
-            self._check_ids(split, examples)
-        self.checked[split], self.hashes[split] = examples, hashes
-        return examples
-
-    def _check_ids(self, split: str, examples: Sequence[Example]) -> None:
-        """Raises PluginError for the first example whose id another split has, or another example of this split."""
-        owners = {example.id: name for name, checked in self.checked.items() for example in checked}
-        for example in examples:
-            if owner := owners.get(example.id):
-                raise self._example_error(
-                    split, example, f"the same id is in '{owner}'; give every example of all splits its own id"
-                )
-        seen: set[str] = set()
-        for example in examples:
-            if example.id in seen:
-                raise self._example_error(
-                    split, example, "duplicate id; ids must be unique because output files use them"
-                )
-            seen.add(example.id)
-
-    def calls(self, split: str) -> contextlib.AbstractContextManager[None]:
-        """Wraps the reading of a split: any error names the data set."""
-        return part_calls(self.place, f"split('{split}')")
-
-    def _example_error(self, split: str, example: Example, problem: str) -> PluginError:
-        return PluginError(f"{self.place}: example '{getattr(example, 'id', example)}' of '{split}': {problem}")
-
-
-def has_duplicate_hash(hashes: Sequence[array[int]]) -> bool:
-    """Whether a number is in these arrays twice: then texts with these hashes may be equal."""
-    numbers = np.concatenate([np.frombuffer(column, np.int64) for column in hashes])
-    numbers.sort()
-    return bool((numbers[1:] == numbers[:-1]).any())
-
-
-def example_problem(example: Example) -> str:
-    """What is wrong with the types of an example; empty if they are right."""
-    if not isinstance(example, Example):
-        return "is not a mmgen.tensors.Example"
-    if not isinstance(example.id, str):
-        return f"the id is {example.id!r:.60}; ids must be texts"
-    if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):
-        return f"targets are {example.targets!r:.60}, not a tuple of texts; write (text,) with the comma"
-    if not isinstance(example.inputs, Mapping):
-        return f"inputs are {example.inputs!r:.60}; inputs must be a dict"
-    for field, value in example.inputs.items():
-        if isinstance(value, list):
-            return f"the alternatives of '{field}' are a list; write a tuple"
-        shown = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
-        kinds = (str, tuple) if isinstance(value, All) else str  # All may contain positions in a text, as tuples
-        if not isinstance(shown, tuple) or not all(isinstance(single, kinds) for single in shown):
-            return f"'{field}' is {value!r:.60}; inputs must be keys, texts, tuples of alternatives, or All"
-    return ""
 
 
 def write_texts(

@@ -98,8 +98,7 @@ def findings(
 def _all_findings(recipe: Recipe, datasets: Datasets, model: Model | None, steps: Sequence[str]) -> Iterator[Finding]:
     if model is None:
         yield from _of_data_sets(recipe, datasets)
-    for error in _errors_of_settings(recipe, datasets, steps, model):
-        yield Finding.of(error)
+    yield from map(Finding.of, _errors_of_settings(recipe, datasets, steps, model))
     for walk in _walks(recipe, datasets, steps):
         yield from _gaps(walk, recipe, datasets, model)
     lines = [f"{name}: {remark}" for name, remark in random_features(recipe.inputs).items()]
@@ -120,8 +119,7 @@ def _of_data_sets(recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
         datasets.fingerprint()
     except MmgenError as error:
         yield Finding.of(error)
-    for error in extractor_errors(recipe, datasets):
-        yield Finding.of(error)
+    yield from map(Finding.of, extractor_errors(recipe, datasets))
 
 
 def _errors_of_settings(

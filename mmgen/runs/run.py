@@ -37,7 +37,7 @@ from ..training.threads import choose_threads, use_threads
 from .data_check import check_data
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
-from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
+from .prepare import build_metrics, introduce, model_of_steps, title
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import check_starts
 from .step import score_step, train_step
@@ -100,7 +100,6 @@ def run(
             if accelerator.is_main_process:
                 folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
-        trust_checked(datasets, folder)
         outdated = folder.outdated(recipe)
         todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
@@ -166,7 +165,6 @@ def _check_and_build_model(
     if accelerator.is_main_process:
         check_data(recipe, todo, datasets, model, progress)
     accelerator.wait_for_everyone()
-    datasets.drop_copies()
     return model, recipe
 
 

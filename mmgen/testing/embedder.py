@@ -176,7 +176,9 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             reader = pickle.loads(pickle.dumps(embedder.reader))  # noqa: S301
         collated = reader.collate([reader.read(resolve(example)) for example in examples])
         for example, slots in zip(examples, embedder(**collated).mask.sum(1).tolist(), strict=True):
-            count = reader.slots(example)
+            count = sum(
+                reader.slots(value) for field in self.reading().fields for value in resolve(example).shown(field)
+            )
             assert isinstance(count, int | float) and 0 <= count <= 2 * slots + 8, (
                 f"Reader.slots returns {count} for an input of {slots} slots; return about as many, or remove it"
             )
