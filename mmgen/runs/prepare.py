@@ -15,7 +15,6 @@ from ..data.seeds import seeded
 from ..evaluation.references import reference_scores
 from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
-from ..features.random_features import random_features
 from ..features.store import FeatureStore
 from ..features.writer import remove_leftovers
 from ..model import Model
@@ -26,7 +25,6 @@ from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
-from .named_extractors import without_extractor
 
 
 def title(recipe: Recipe) -> str:
@@ -38,10 +36,6 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
-    for name, remark in random_features(recipe.inputs).items():
-        progress.say(f"{name}: {remark}")
-    for remark in without_extractor(recipe.inputs):
-        progress.say(remark)
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:

@@ -175,6 +175,9 @@ class Learner:
 
     def _trained_state(self) -> dict[str, Tensor]:
         step = self.context.step
-        parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in step.train]
+        saved = (
+            step.train if step.weights is None else ["backbone", *step.inputs]
+        )  # published weights are not read again
+        parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in saved]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
         return {name: tensor for name, tensor in state(self.model).items() if name.startswith((*parts, *heads))}
