@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
@@ -26,6 +25,7 @@ from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..tensors import Example
+from ..training.distributed import Processes
 from .named_extractors import without_extractor
 
 
@@ -73,7 +73,7 @@ def model_of_steps(
     steps: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
     """The initial model of these steps, and the recipe with the paths of extracted features.
@@ -102,7 +102,7 @@ def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
 
 
 def fill_stores(
-    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Processes, progress: Progress
 ) -> Recipe:
     """Extract features for every input with an extractor and without a features file; the recipe with these files.
 

@@ -169,7 +169,7 @@ class Accumulator:
                     loss = self.loss(batch)
                     mean = loss.over(whole_counts).to(self.accelerator.device)
                     if mean.requires_grad:  # a batch without any count has no gradient
-                        self.accelerator.backward(mean)
+                        mean.backward()
                     losses.append((batch, mean.detach()))
                     batch_source, zero = self.material.source(number, micro), torch.zeros_like(mean)
                     sums = [loss.sums.get(name, zero) if of == batch_source else zero for of, name in counts]

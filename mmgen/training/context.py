@@ -9,14 +9,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
-
 from ..model import Model
 from ..oom import OomRetry
 from ..parts import ShownExample
 from ..progress import Progress
 from ..recipe.tables import Step
 from .callbacks import Events
+from .distributed import Processes
 
 log = logging.getLogger("mmgen")
 
@@ -39,7 +38,7 @@ class StepContext:
     step: Step
     seed: int
     folder: Path
-    accelerator: Accelerator
+    accelerator: Processes
     progress: Progress
     events: Events = field(default_factory=Events)
     predict: Callable[[Model], list[ShownExample]] | None = None

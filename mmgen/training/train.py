@@ -24,7 +24,7 @@ from ..oom import ADVICE_SMALLER, as_run_error
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from .accumulate import Material
 from .context import StepContext
-from .distributed import any_rank, broadcast
+from .distributed import any_rank, broadcast, peer_failures
 from .learner import Learner, ScoreModel, set_checkpointing_and_compile
 from .signals import interruptions
 from .threads import default_workers
@@ -39,6 +39,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
     _warn_of_processes(context, material)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with (
+        peer_failures(accelerator, f"step '{context.name}': "),
         torch.random.fork_rng(devices),
         interruptions() as stop,
         as_run_error(f"step '{context.name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
@@ -55,7 +56,6 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         context.progress.say(f"{context.name}: {spent}")
     if stop.is_set():
         raise KeyboardInterrupt
-    accelerator.free_memory()
 
 
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
