@@ -45,8 +45,8 @@ def interruptions() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def stop_signals_as_ctrl_c() -> Iterator[None]:
-    """A signal to stop ends the block as Ctrl-C does, with `Stopped`, even if a library that is being imported turns the
-    stop into an error, or drops it."""
+    """A signal to stop ends the block as Ctrl-C does, with `Stopped`, even if a library makes an error of the stop (as
+    one that is being imported does) or drops it."""
     stop_requested = threading.Event()
 
     def stop() -> None:
