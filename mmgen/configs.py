@@ -325,7 +325,6 @@ class DatasetConfig(PartConfig):
 
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
-    streams: ClassVar[bool] = False  # whether the training examples are a stream (`parts.Dataset.stream`)
     only_about: ClassVar[str] = ""  # "drawn scenes", if a model of these examples knows nothing else; answers say so
 
     train_split: str = Field("train", description="the split for training")

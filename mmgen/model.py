@@ -101,6 +101,7 @@ class Model(nn.Module):
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.over_batch: frozenset[str] = frozenset()  # objectives whose losses compare the rows of a batch
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
+        self.fields: Mapping[str, tuple[str, ...]] = {}  # input -> the fields of an example that it reads
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
 
     def _repr_html_(self) -> str:
@@ -341,6 +342,7 @@ def compose(
     model = Model(encoder, embedders, writer, sequence, heads)
     if generator is not None:
         model.decoding = generator.decoding()
+    model.fields = {name: config.fields for name, config in named.items()}
     model.vocabularies = objectives.vocabularies if objectives else {}
     configs = objectives.configs if objectives else {}
     model.weights = {name: config.weight for name, config in configs.items() if config.weight != 1}

@@ -41,9 +41,9 @@ from .tensors import (
     Targets,
     describe_value,
 )
+from .tokens import estimate_tokens
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
-MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ class Rows:
     hidden    input name -> (B, N) or (B, N, C): the labels of what `Reader.hide` masked for this objective, else -100
     inputs    input name -> its collated input (`Batch.inputs`), for example the regions to choose from
     readers   input name -> its reader, for inputs of other examples
-    candidates  the step's training examples, for exemplars and neighbours; in validation too
+    candidates  the step's training examples, for exemplars and neighbours; in validation too. Only for readers that
+                say so (`TargetReader.reads_candidates`)
     """
 
     examples: Sequence[ResolvedExample]
@@ -145,12 +146,14 @@ class Sequencer(Protocol):
 class TargetReader(abc.ABC):
     """The half of an objective that runs in loader workers: it has no parameters and is picklable.
 
-    losses      names of the losses that it counts and that the objective sums up
-    makes_rows  whether it overrides `rows`; at most one objective of a step may
+    losses            names of the losses that it counts and that the objective sums up
+    makes_rows        whether it overrides `rows`; at most one objective of a step may
+    reads_candidates  whether `collate` reads `Rows.candidates`, which are empty otherwise
     """
 
     losses: ClassVar[tuple[str, ...]] = ("loss",)
     makes_rows: ClassVar[bool] = False
+    reads_candidates: ClassVar[bool] = False
 
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         """The rows that an example becomes, before one of each input's alternatives is chosen; by default itself.
@@ -178,9 +181,9 @@ class TargetReader(abc.ABC):
         """How much an example counts in `batch_size`: 1 by default."""
         return 1
 
-    def lengths(self, examples: Sequence[Example]) -> list[float]:
-        """How many slots behind the prefix each example takes. Examples of similar length share batches."""
-        return [0.0] * len(examples)
+    def length(self, example: Example) -> float:
+        """About how many slots behind the prefix an example takes. Examples of similar length share batches."""
+        return 0
 
 
 class TextTargets(TargetReader):
@@ -243,17 +246,9 @@ class TextTargets(TargetReader):
             )
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokenise(example.targets)]
 
-    def lengths(self, examples: Sequence[Example]) -> list[float]:
-        counts: list[float] = []
-        for first in range(0, len(examples), MEASURED):
-            some = examples[first : first + MEASURED]
-            tokens = iter(self._tokenise([text for example in some for text in example.targets]))
-            counts += [
-                sum(self.slots(min(len(next(tokens)) + 1, self.max_tokens)) for _ in example.targets)
-                + sum(map(len, self._tokenise(prompts_of(example))))
-                for example in some
-            ]
-        return counts
+    def length(self, example: Example) -> float:
+        tokens = [min(int(estimate_tokens(text)) + 1, self.max_tokens) for text in example.targets]
+        return sum(map(self.slots, tokens)) + sum(map(estimate_tokens, prompts_of(example)))
 
     def cut(self, examples: Sequence[Example]) -> int:
         """How many targets are longer than the limit."""

@@ -71,8 +71,9 @@ class Reader(abc.ABC):
         slots that are not to be predicted."""
         raise NotImplementedError(f"{type(self).__name__} cannot hide parts of its input")
 
-    def slots(self, example: ResolvedExample) -> float:
-        """About how many slots N the input takes, without reading features. Similar examples share batches."""
+    def slots(self, value: Any) -> float:
+        """About how many slots one value of the input takes (a key, a text), without reading features: similar examples
+        share batches. It is called for every value of the training data; see `mmgen.tokens.estimate_tokens`."""
         return 0
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
@@ -293,19 +294,6 @@ class Extractor(abc.ABC):
         raise NotImplementedError
 
 
-class Stream(abc.ABC):
-    """Examples that are read in order. Read-only after construction; every process and worker reads for itself."""
-
-    @abc.abstractmethod
-    def read(self, position: int) -> Iterator[Example]:
-        """The examples from a position on, the same in every process. Position 0 is the first example; after the last
-        one, the first comes again, and positions go on. Raises DataError for what cannot be read."""
-
-    @abc.abstractmethod
-    def fingerprint(self) -> str:
-        """A text that changes when the examples change, found without reading all of them."""
-
-
 class Dataset(abc.ABC):
     """Examples in named splits: the same every time, ids unique over all splits."""
 
@@ -315,13 +303,8 @@ class Dataset(abc.ABC):
 
     @abc.abstractmethod
     def split(self, name: str) -> Sequence[Example]:
-        """The examples of a split, which may be made when they are indexed: a run makes each once before the first
-        update, and then those of each batch. Raises DataError for an unknown name."""
-
-    def stream(self, name: str) -> Stream | None:
-        """The training examples of a split that has no length, or too many to walk through them; `split` then has some
-        of the first ones, which a run checks and measures. The config says `streams`. By default None."""
-        return None
+        """The examples of a split, which may be made when they are indexed: a run walks through all of them before the
+        first update, and then makes those of each batch. Raises DataError for an unknown name."""
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         """What objectives may choose from, by the name of a label: the 3,129 answers of VQA. A run saves it."""

@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 
+def estimate_tokens(text: str) -> float:
+    """About how many tokens a text has, without a tokenizer: its words and the mark at its end, or more if its words
+    are long or not separated."""
+    return max(text.count(" ") + 2, len(text) / 6)
+
+
 class TextEncoder:
     """Encodes people's texts with a tokenizer, without adding special tokens. Picklable, for readers.
 

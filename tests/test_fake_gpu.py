@@ -9,6 +9,7 @@ import pytest
 import torch
 from kit import toys
 from kit.fake_gpu import CUDA, FakeGpu, MixedDevices
+from kit.training import micro_batches
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_regions import Regions
@@ -17,7 +18,6 @@ from mmgen_text import Text
 from mmgen import Decoding
 from mmgen.attention_maps import all_layers, collate, token_attention
 from mmgen.data.collate import Collator
-from mmgen.data.loader import MicroBatches, updates
 from mmgen.data.seeds import resolve, seeded
 from mmgen.data.sources import Source
 from mmgen.errors import PluginError, RunError
@@ -148,7 +148,7 @@ def learner(model, examples, folder):
 def update(trained):
     """The learner's next update; returns its log record."""
     cursor, material = trained.cursor, trained.material
-    _, micros = next(updates(MicroBatches(material.streams, trained.plan, start=cursor.done)))
+    micros = micro_batches(material, cursor.done)
     cursor.records.append(trained.update(cursor.done, micros))
     cursor.done += 1
     return cursor.last, len(micros)

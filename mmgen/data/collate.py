@@ -19,7 +19,6 @@ from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .part_checks import check_targets, collate_items
 from .seeds import RngKey, resolve, share_a_picture
-from .streams import NoExamples
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -56,7 +55,8 @@ class Collator:
     inputs      names of the inputs a step reads, in the recipe's order
     objectives  names of the objectives; empty if a model only reads or writes
     place       the seed and the step for random draws
-    candidates  the examples among which an objective draws one of another picture; `Rows` has them. None for a stream
+    candidates  the examples among which an objective draws one of another picture; `Rows` has them. They are dropped if
+                no objective reads them, since loader workers may get copies
     predicting  whether the objectives predict: labels are ignored, and nothing is hidden
     """
 
@@ -66,12 +66,15 @@ class Collator:
         inputs: Sequence[str],
         objectives: Sequence[str] = (GENERATOR,),
         place: RngKey | None = None,
-        candidates: Sequence[Example] | None = (),
+        candidates: Sequence[Example] = (),
         predicting: bool = False,
     ) -> None:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
         self.targets = {name: model.objective(name).reader for name in objectives}
-        self.place, self.candidates, self.predicting = place or RngKey(), candidates, predicting
+        self.fields = {name: model.fields.get(name, (name,)) for name in self.readers}
+        self.place, self.predicting = place or RngKey(), predicting
+        needed = any(reader.makes_rows or reader.reads_candidates for reader in self.targets.values())
+        self.candidates = candidates if needed else ()
         readers = {} if predicting else self.targets
         hiding = [
             (name, input_name, how) for name, r in readers.items() for input_name, how in r.hides(self.readers).items()
@@ -129,8 +132,7 @@ class Collator:
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
             draw = partial(self._random_of, rows, name)
-            candidates = NoExamples(name) if self.candidates is None else self.candidates
-            objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, candidates)
+            objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, self.candidates)
             with part_calls(self._qualify_objective(name), "ask" if self.predicting else "collate"):
                 collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
             targets[name] = check_targets(collated, name, objective, self.predicting)
@@ -154,19 +156,12 @@ class Collator:
         return [example]
 
     def _draw_other_picture(self, example: Example, draw: random.Random) -> Example:
-        """An example of another picture. Raises DataError if all show the same picture, and for a stream."""
-        if self.candidates is None:
-            raise NoExamples(self._row_maker).error
+        """An example of another picture. Raises DataError if all show the same picture."""
         for _ in range(TRIES if self.candidates else 0):
             candidate = draw.choice(self.candidates)
             if not share_a_picture(example, candidate):
                 return candidate
         raise DataError(f"example '{example.id}': no other picture was found to take a text from")
-
-    @property
-    def _row_maker(self) -> str:
-        """The objective that makes rows."""
-        return next(name for name, reader in self.targets.items() if reader.makes_rows)
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -185,18 +180,33 @@ class Collator:
         return first.halves if not rest else lambda example: [example]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
-        """About how many slots each example's row takes outside training: its prefix and its tail."""
-        resolved = [resolve(example) for example in examples]
-        return [self.prefix(example) + tail for example, tail in zip(resolved, self.tails(resolved), strict=True)]
+        """About how many slots each example's row takes outside training."""
+        return [self.prefix(resolve(example)) + self.tail(example) for example in examples]
 
     def prefix(self, example: ResolvedExample) -> float:
         """About how many slots a resolved example's prefix takes."""
-        return sum(1 + reader.slots(example.seen_by(name)) for name, reader in self.readers.items())
+        return sum(
+            1 + sum(reader.slots(value) for field in self.fields[name] for value in example.seen_by(name).shown(field))
+            for name, reader in self.readers.items()
+        )
 
-    def tails(self, examples: Sequence[Example]) -> list[float]:
-        """How many slots follow each example's prefix."""
-        lengths = [reader.lengths(examples) for reader in self.targets.values()]
-        return [sum(row_lengths) for row_lengths in zip(*lengths, strict=True)] if lengths else [0.0] * len(examples)
+    def tail(self, example: Example) -> float:
+        """About how many slots follow the example's prefix."""
+        return sum(reader.length(example) for reader in self.targets.values())
+
+    def measures(self) -> dict[str, Callable[[Any], float]]:
+        """For every field that inputs read: about how many slots a value of it takes."""
+        readers: dict[str, list[Reader]] = {}
+        for name, reader in self.readers.items():
+            for field in self.fields[name]:
+                readers.setdefault(field, []).append(reader)
+        return {
+            field: several[0].slots if len(several) == 1 else _sum_of(several) for field, several in readers.items()
+        }
+
+
+def _sum_of(readers: Sequence[Reader]) -> Callable[[Any], float]:
+    return lambda value: sum(reader.slots(value) for reader in readers)
 
 
 def _hide_and_label(

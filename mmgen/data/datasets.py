@@ -1,25 +1,25 @@
-"""The data sets of a recipe, built and checked once: splits, sources, texts, vocabularies, pictures, fingerprint."""
+"""The data sets of a recipe, built once: splits, sources, texts, vocabularies, pictures; one walk for the fingerprint
+and unique ids."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+
 from ..configs import DatasetConfig
-from ..errors import DataError
-from ..parts import Dataset, Picture, Stream
+from ..errors import DataError, PluginError
+from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..registry import built
+from ..registry import Qualified, built, part_calls
 from ..tensors import Example
-from .example_copies import Copy
-from .example_sizes import CHUNK, Measures, chunks
-from .part_checks import Examples, has_duplicate_hash
-from .sources import Source, check_ids
+from .seeds import hash_ids
+from .sources import Source
+
+CHUNK = 4096  # examples whose ids are hashed at a time
 
 
 class ScoredOn(Protocol):
@@ -49,85 +49,39 @@ class Datasets:
         if errors:
             raise DataError("\n".join(map(str, errors.values())))
         self.main = self._built[_dataset_key(recipe.data)][1]
-        self._scored = [self.main, *(self._built[key][1] for key in scored)]
-        self._checks = {id(dataset): Examples(config) for config, dataset in self._built.values()}
-        self._splits: dict[tuple[int, str], Sequence[Example]] = {}
-        self._copies: dict[int, Copy] = {}  # by the identity of a split's examples
-        self._digest: str | None = None
-        self.trusted = False  # whether another process has checked the examples
-        self._sources: dict[str, dict[str, Source]] = {}
+        self._scored = {_dataset_key(recipe.data), *scored}
+        self._splits: dict[tuple[str, str], Sequence[Example]] = {}
+        self._digest = ""
 
     def sources(self, step: str) -> dict[str, Source]:
-        """The sources a step is trained on, by name. Raises DataError if two of them have an example with the same
-        id."""
-        if step not in self._sources:
-            recipe_sources = self.recipe.sources(step).items()
-            sources = {
-                name: Source(
-                    self._checked_split(self._built[_dataset_key(source.data)][1], source.data.train_split),
-                    self._validation_examples(source.data),
-                    source.share,
-                    source.inputs,
-                    source.objectives,
-                    name,
-                    stream=self._open_stream(source.data),
-                )
-                for name, source in recipe_sources
-            }
-            hashes = [self._id_hashes(source.data) for _, source in recipe_sources]
-            if len(sources) > 1 and not self.trusted and has_duplicate_hash(hashes):
-                check_ids(step, sources)
-            self._sources[step] = sources
-        return self._sources[step]
-
-    def _open_stream(self, config: DatasetConfig) -> Stream | None:
-        """The stream of a data set's training examples. Raises DataError if they are scored too."""
-        if (
-            stream := self._built[_dataset_key(config)][1].stream(config.train_split)
-        ) and config.test_split == config.train_split:
-            raise DataError(
-                f"data ({config.type}): split '{config.test_split}' is a stream and cannot be scored; name "
-                "another split as test_split"
+        """The sources a step is trained on, by name."""
+        return {
+            name: Source(
+                self._split(source.data, source.data.train_split),
+                self._validation_examples(source.data),
+                source.share,
+                source.inputs,
+                source.objectives,
+                name,
             )
-        return stream
+            for name, source in self.recipe.sources(step).items()
+        }
 
     def validation_by(self, step: str) -> Sequence[Example]:
         """The validation examples of the data that a step is scored on; empty if there are none."""
         return self._validation_examples(self.recipe.scored_data(step) or self.recipe.data)
 
-    def _id_hashes(self, config: DatasetConfig) -> array[int]:
-        """The hashes of the ids of a data set's training examples."""
-        return self._checks[id(self._built[_dataset_key(config)][1])].hashes.get(config.train_split, array("q"))
-
-    def set_measures(self, step: str, measures: Mapping[str, Measures]) -> None:
-        """Note the sizes of the training examples of a step's sources."""
-        sources = self.sources(step)
-        self._sources[step] = {name: replace(sources[name], measures=measures[name]) for name in sources}
-
-    def chunks(self, examples: Sequence[Example], size: int = CHUNK) -> Iterator[Sequence[Example]]:
-        """The examples of a split in chunks, from the copy if the data set would create them again."""
-        copy = self._copies.get(id(examples))
-        return copy.chunks() if copy and copy.complete else chunks(examples, size)
-
-    def head(self, examples: Sequence[Example], count: int) -> Sequence[Example]:
-        """The first examples of a split."""
-        return list(itertools.islice(itertools.chain.from_iterable(self.chunks(examples, count)), count))
-
-    def drop_copies(self) -> None:
-        """Delete the copies of examples, once nothing reads all examples again."""
-        self._copies.clear()
-
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
         dataset = self._built[_dataset_key(config)][1]
         has_split = config.validation_split in dataset.splits() and config.validation_split != config.train_split
-        return self._checked_split(dataset, config.validation_split) if has_split else ()
+        return self._split(config, config.validation_split) if has_split else ()
 
     @property
     def scored(self) -> Sequence[Example]:
         """The examples that every row of the table is scored on. Raises DataError if there are none."""
         config = self.recipe.data
-        if not (examples := self._checked_split(self.main, config.test_split)):
+        if not (examples := self._split(config, config.test_split)):
             raise DataError(f"data.test_split: split '{config.test_split}' has no examples, so nothing can be scored")
         return examples
 
@@ -136,7 +90,7 @@ class Datasets:
         there are none."""
         if (step_data := self.recipe.scored_data(step)) is None:
             return self.scored
-        if not (examples := self._checked_split(self.dataset_of(step), step_data.test_split)):
+        if not (examples := self._split(step_data, step_data.test_split)):
             raise DataError(
                 f"steps.{step}.data.test_split: split '{step_data.test_split}' has no examples, so nothing can be "
                 "scored"
@@ -151,8 +105,8 @@ class Datasets:
     def texts(self) -> Iterator[str]:
         """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
         first."""
-        for config, dataset in self._built.values():
-            for example in itertools.chain.from_iterable(self.chunks(self._checked_split(dataset, config.train_split))):
+        for config, _ in self._built.values():
+            for example in self._split(config, config.train_split):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
@@ -201,50 +155,79 @@ class Datasets:
         return read or [recipe.data]
 
     def fingerprint(self) -> str:
-        """A hash of every example that the run can see."""
-        if self._digest is None:
-            digest = hashlib.sha256()
-            for config, dataset in self._built.values():
-                is_scored = any(dataset is scored for scored in self._scored)
-                for split in (config.train_split, config.validation_split, *([config.test_split] if is_scored else [])):
-                    if split in dataset.splits():
-                        self._checked_split(dataset, split, partial(_add_to_digest, digest))
-                    if stream := dataset.stream(split):
-                        digest.update(stream.fingerprint().encode())
-            self._digest = digest.hexdigest()
+        """A hash of every example that the run can see. Raises PluginError for an id that a data set has twice, and
+        DataError for one that two sources of a step have: files of results name examples by their ids, and random draws
+        depend on them."""
+        if self._digest:
+            return self._digest
+        digest, hashes = hashlib.sha256(), dict[tuple[str, str], np.ndarray]()
+        for key, (config, dataset) in self._built.items():
+            names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
+            splits = [name for name in dict.fromkeys(names) if name in dataset.splits()]
+            for name in splits:
+                hashes[key, name] = _walk(self._split(config, name), digest)
+            if _has_duplicate([hashes[key, name] for name in splits]):
+                _check_ids(config, {name: self._split(config, name) for name in splits})
+        for step in self.recipe.steps:
+            trained = [(_dataset_key(s.data), s.data.train_split) for s in self.recipe.sources(step).values()]
+            if _has_duplicate([hashes[place] for place in trained if place in hashes]):
+                _check_sources(step, self.sources(step))
+        self._digest = digest.hexdigest()
         return self._digest
 
-    @property
-    def checked(self) -> bool:
-        """Whether `fingerprint` is known."""
-        return self._digest is not None
+    def _split(self, config: DatasetConfig, name: str) -> Sequence[Example]:
+        """A split of a data set, read on first use."""
+        key = _dataset_key(config)
+        if (key, name) not in self._splits:
+            with part_calls(_place(config), f"split('{name}')"):
+                self._splits[key, name] = self._built[key][1].split(name)
+        return self._splits[key, name]
 
-    def trust(self, fingerprint: str) -> None:
-        """Take the examples for those with this fingerprint, which another process has checked."""
-        self._digest, self.trusted = fingerprint, True
 
-    def _checked_split(
-        self, dataset: Dataset, name: str, visit: Callable[[Sequence[Example]], object] | None = None
-    ) -> Sequence[Example]:
-        """A split, read and checked on first use; `visit` is called with some examples at a time. Raises
-        PluginError."""
-        key = id(dataset), name
-        if key in self._splits:
-            if visit:
-                for chunk in self.chunks(self._splits[key]):
-                    visit(chunk)
-            return self._splits[key]
-        checks = self._checks[id(dataset)]
-        with checks.calls(name):
-            examples = dataset.split(name)
-        visits: list[Callable[[Sequence[Example]], object]] = [visit] if visit else []
-        if not self.trusted:
-            if not isinstance(examples, list | tuple):
-                visits.append((copy := Copy()).add)
-                self._copies[id(examples)] = copy
-            checks.check(name, examples, lambda chunk: [call(chunk) for call in visits])
-        self._splits[key] = examples
-        return examples
+def _walk(examples: Sequence[Example], digest: hashlib._Hash) -> np.ndarray:
+    """(n) the hashes of the examples' ids. Adds the examples to the digest."""
+    hashes, ids = [], list[str]()
+    for example in examples:
+        ids.append(example.id)
+        digest.update(repr((example.id, example.inputs, example.targets, example.labels)).encode())
+        if len(ids) == CHUNK:
+            hashes.append(hash_ids(ids))
+            ids.clear()
+    return np.concatenate([*hashes, hash_ids(ids)])
+
+
+def _has_duplicate(hashes: Sequence[np.ndarray]) -> bool:
+    numbers = np.sort(np.concatenate([*hashes, np.zeros(0, np.uint64)]))
+    return bool((numbers[1:] == numbers[:-1]).any())
+
+
+def _check_ids(config: DatasetConfig, splits: Mapping[str, Sequence[Example]]) -> None:
+    """Raises PluginError if two examples of a data set have the same id."""
+    owners: dict[str, str] = {}
+    for split, examples in splits.items():
+        for example in examples:
+            if (owner := owners.get(example.id)) is not None:
+                problem = "duplicate id; ids must be unique because output files use them"
+                if owner != split:
+                    problem = f"the same id is in '{owner}'; give every example of all splits its own id"
+                raise PluginError(f"{_place(config)}: example '{example.id}' of '{split}': {problem}")
+            owners[example.id] = split
+
+
+def _check_sources(step: str, sources: Mapping[str, Source]) -> None:
+    """Raises DataError if two sources of a step have an example with the same id."""
+    owners: dict[str, str] = {}
+    for name, source in sources.items():
+        for example in source.examples:
+            if (owner := owners.setdefault(example.id, name)) != name:
+                raise DataError(
+                    f"steps.{step}.data: '{owner}' and '{name}' both have an example with the id '{example.id}'; "
+                    "change the ids of one of them"
+                )
+
+
+def _place(config: DatasetConfig) -> Qualified:
+    return Qualified("data", "dataset", type(config))
 
 
 class PicturesByKey(Mapping[str, Picture]):
@@ -271,13 +254,6 @@ class PicturesByKey(Mapping[str, Picture]):
 
     def __deepcopy__(self, memo: object) -> PicturesByKey:
         return self
-
-
-def _add_to_digest(digest: hashlib._Hash, examples: Sequence[Example]) -> None:
-    for example in examples:
-        content = (example.id, sorted(example.inputs.items()), example.targets)
-        labels = sorted(example.labels.items())
-        digest.update(repr((*content, labels) if labels else content).encode())
 
 
 def _dataset_key(config: DatasetConfig) -> str:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 
@@ -15,8 +16,10 @@ import torch
 from torch.utils.data import DataLoader
 
 from ..errors import MmgenError, RunError
-from ..tensors import Batch
-from .plan import DataStream, Plan
+from ..tensors import Batch, Example
+from .collate import Collator
+from .plan import Plan
+from .sources import DataStream
 
 T = TypeVar("T")
 LOST_WORKER = re.compile(
@@ -24,62 +27,86 @@ LOST_WORKER = re.compile(
 )
 
 
-class MicroBatches(torch.utils.data.Dataset):
-    """The micro-batches of one process from the update `start` on; any worker may collate item i. A MmgenError is
-    returned, not raised, since torch would wrap a worker's error in pages of traceback."""
+@dataclass(frozen=True)
+class Task:
+    """A micro-batch to collate, with its examples: a worker has no data.
 
-    def __init__(
-        self,
-        streams: Sequence[DataStream],
-        plan: Plan,
-        start: int = 0,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        self.streams, self.plan, self.start = streams, plan, start
-        self.places = [
-            (update, micro)
-            for update in range(start, len(plan))
-            for micro in range(rank, plan.updates.micro_batches(update), world)
-        ]
+    update, micro  its place in the plan
+    epochs         of the examples, for random draws
+    """
 
-    def __len__(self) -> int:
-        return len(self.places)
+    update: int
+    micro: int
+    source: int
+    examples: Sequence[Example]
+    epochs: Sequence[int]
 
-    def __getitem__(self, place: int) -> tuple[int, int, Batch | MmgenError]:
-        update, micro = self.places[place]
-        samples = self.plan.updates[update][micro]
-        stream = self.streams[samples[0].source]
+
+class _Collators(torch.utils.data.Dataset):
+    """What a worker has: the collator of each source. A MmgenError is returned, not raised, since torch would wrap a
+    worker's error in pages of traceback."""
+
+    def __init__(self, collators: Sequence[Collator]) -> None:
+        self.collators = collators
+
+    def __getitem__(self, task: Task) -> tuple[int, int, int, Batch | MmgenError]:
+        place = task.update, task.micro, task.source
         try:
-            return update, micro, stream.batch([(stream.examples[sample.index], sample.epoch) for sample in samples])
+            return *place, self.collators[task.source](task.examples, task.epochs)
         except MmgenError as error:
-            return update, micro, error
+            return *place, error
+
+
+@dataclass(frozen=True)
+class _Tasks(torch.utils.data.Sampler):
+    """The tasks of one process from an update on, made as workers need them."""
+
+    streams: Sequence[DataStream]
+    plan: Plan
+    micro_batch_size: int
+    start: int
+    share: tuple[int, int]
+
+    def __iter__(self) -> Iterator[Task]:
+        rank, world = self.share
+        for update in range(self.start, len(self.plan)):
+            micro_batches = self.plan.update(update, self.micro_batch_size)
+            for micro in range(rank, len(micro_batches), world):
+                batch = micro_batches[micro]
+                examples = self.streams[batch.source].source.examples
+                chosen = [examples[index] for index in batch.indices.tolist()]
+                yield Task(update, micro, batch.source, chosen, batch.passes.tolist())
 
 
 def updates(
-    micro_batches: MicroBatches, *, workers: int = 0, pin: bool = False
-) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
-    """(update, its micro-batches with their numbers) for one process, to the end of the plan; a process has none of an
-    update with fewer micro-batches than processes. Raises the readers' MmgenError, with the same message for any number
-    of workers."""
+    streams: Sequence[DataStream],
+    plan: Plan,
+    micro_batch_size: int,
+    start: int = 0,
+    share: tuple[int, int] = (0, 1),
+    workers: int = 0,
+    pin: bool = False,
+) -> Iterator[tuple[int, list[tuple[int, int, Batch]]]]:
+    """(update, its micro-batches) for one process, to the end of the plan; a micro-batch follows its number in the
+    update and its source. `share`: the number of the process, and of how many. A process has none of an update with
+    fewer micro-batches than processes. Raises the readers' MmgenError, with the same message for any number of workers."""
     loader = DataLoader(
-        micro_batches,
+        _Collators([stream.collate for stream in streams]),
         batch_size=None,
+        sampler=_Tasks(streams, plan, micro_batch_size, start, share),
         num_workers=workers,
         pin_memory=pin,
-        persistent_workers=False,
         worker_init_fn=end_quietly,
     )
-    current = micro_batches.start
-    gathered: list[tuple[int, Batch]] = []
-    for update, micro, batch in loader:
+    current, gathered = start, list[tuple[int, int, Batch]]()
+    for update, micro, source, batch in loader:
         if isinstance(batch, MmgenError):
             raise batch
         while current < update:
             yield current, gathered
             current, gathered = current + 1, []
-        gathered.append((micro, batch))
-    for number in range(current, len(micro_batches.plan)):
+        gathered.append((micro, source, batch))
+    for number in range(current, len(plan)):
         yield number, gathered
         gathered = []
 

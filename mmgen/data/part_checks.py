@@ -5,20 +5,16 @@ checks. (Segments are checked in `mmgen.sequence`, losses in `mmgen.objectives`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from torch import Tensor
 
-from ..configs import DatasetConfig
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..objectives import Generator, Objective, TargetReader
@@ -29,72 +25,9 @@ from ..registry import Qualified, part_calls
 from ..sequence import segment_problem
 from ..tensors import LOG_PROBABILITY, All, Batch, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 from .different_texts import choose_different
-from .example_sizes import chunks
 
 if TYPE_CHECKING:
     from ..model import Model
-
-
-class Examples:
-    """Checks the splits of one data set when they are first read: types of targets and inputs, and unique ids."""
-
-    def __init__(self, config: DatasetConfig) -> None:
-        self.place = Qualified("data", "dataset", type(config))
-        self.checked: dict[str, Sequence[Example]] = {}
-        self.hashes: dict[str, array[int]] = {}  # of the ids of a split
-
-    def check(
-        self, split: str, examples: Sequence[Example], visit: Callable[[Sequence[Example]], object] | None = None
-    ) -> Sequence[Example]:
-        """The same examples; `visit` is called with some at a time, when they are checked. Raises PluginError with the
-        data set and the example."""
-        if not (hasattr(examples, "__len__") and hasattr(examples, "__getitem__")):
-            kind = type(examples).__name__
-            raise PluginError(f"{self.place}: split '{split}' is a {kind}; a split must be a list of examples")
-        if split in self.checked:
-            return examples
-        hashes = array("q")
-        for chunk in chunks(examples):
-            for example in chunk:
-                if problem := example_problem(example):
-                    raise self._example_error(split, example, problem)
-            hashes.extend([hash(example.id) for example in chunk])
-            if visit:
-                visit(chunk)
-        if has_duplicate_hash([*self.hashes.values(), hashes]):
-            self._check_ids(split, examples)
-        self.checked[split], self.hashes[split] = examples, hashes
-        return examples
-
-    def _check_ids(self, split: str, examples: Sequence[Example]) -> None:
-        """Raises PluginError for the first example whose id another split has, or another example of this split."""
-        owners = {example.id: name for name, checked in self.checked.items() for example in checked}
-        for example in examples:
-            if owner := owners.get(example.id):
-                raise self._example_error(
-                    split, example, f"the same id is in '{owner}'; give every example of all splits its own id"
-                )
-        seen: set[str] = set()
-        for example in examples:
-            if example.id in seen:
-                raise self._example_error(
-                    split, example, "duplicate id; ids must be unique because output files use them"
-                )
-            seen.add(example.id)
-
-    def calls(self, split: str) -> contextlib.AbstractContextManager[None]:
-        """Wraps the reading of a split: any error names the data set."""
-        return part_calls(self.place, f"split('{split}')")
-
-    def _example_error(self, split: str, example: Example, problem: str) -> PluginError:
-        return PluginError(f"{self.place}: example '{getattr(example, 'id', example)}' of '{split}': {problem}")
-
-
-def has_duplicate_hash(hashes: Sequence[array[int]]) -> bool:
-    """Whether a number is in these arrays twice: then texts with these hashes may be equal."""
-    numbers = np.concatenate([np.frombuffer(column, np.int64) for column in hashes])
-    numbers.sort()
-    return bool((numbers[1:] == numbers[:-1]).any())
 
 
 def example_problem(example: Example) -> str:

@@ -1,13 +1,16 @@
-"""Random draws, each a function of a seed and a place: generators, torch's seeds, one of each input's alternatives."""
+"""Random draws, each a function of a seed and a place: hashes, generators, torch's seeds, one of an input's
+alternatives."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
 
 from ..tensors import Example, ResolvedExample
@@ -22,17 +25,33 @@ class RngKey:
 
     def draw(self, example: Example, epoch: object, *more: str) -> random.Random:
         """A generator for an example in one epoch (None: outside training)."""
-        return self.generator(example.id, epoch, *more)
-
-    def generator(self, id_: str, epoch: object, *more: str) -> random.Random:
-        """A generator for the example with this id."""
         epoch_name = "still" if epoch is None else epoch
-        return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, id_, *more))))
+        return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, example.id, *more))))
+
+    def choose(self, ids: np.ndarray, counts: np.ndarray | int, epoch: object, field: str) -> np.ndarray:
+        """(n) which of its `counts` alternatives of an input every example shows in an epoch. `ids`: of `hash_ids`."""
+        return (scramble(ids, self.seed, self.step, epoch, field) % np.asarray(counts, np.uint64)).astype(np.int64)
 
     def resolve(self, example: Example, epoch: object) -> ResolvedExample:
         """The example with one of each input's alternatives: drawn in training, else the first."""
-        has_alternatives = epoch is not None and any(isinstance(value, tuple) for value in example.inputs.values())
-        return resolve(example, self.draw(example, epoch) if has_alternatives else None)
+        return resolve(example, None if epoch is None else partial(self._choose_one, example.id, epoch))
+
+    def _choose_one(self, id_: str, epoch: object, field: str, count: int) -> int:
+        return int(self.choose(hash_ids([id_]), count, epoch, field)[0]) if count > 1 else 0
+
+
+def hash_ids(ids: Iterable[str]) -> np.ndarray:
+    """(n) uint64, equal for equal ids in every process."""
+    digests = [hashlib.blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=8).digest() for id_ in ids]
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def scramble(numbers: np.ndarray, *place: object) -> np.ndarray:
+    """(n) uint64: a random number for each of these numbers at a place (SplitMix64)."""
+    mixed = numbers ^ np.uint64(seed_from(*place))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def share_a_picture(first: Example, second: Example) -> bool:
@@ -41,9 +60,9 @@ def share_a_picture(first: Example, second: Example) -> bool:
     return first.id == second.id or any(value in second.shown(name) for name in fields for value in first.shown(name))
 
 
-def resolve(example: Example, draw: random.Random | None = None) -> ResolvedExample:
-    """The example with one of each input's alternatives: drawn with `draw`, else the first. An input without
-    alternatives is left out."""
+def resolve(example: Example, choose: Callable[[str, int], int] | None = None) -> ResolvedExample:
+    """The example with one of each input's alternatives: the first, or the one that `choose(field, count)` numbers. An
+    input without alternatives is left out."""
     if isinstance(example, ResolvedExample):
         return example
     inputs = {}
@@ -51,7 +70,7 @@ def resolve(example: Example, draw: random.Random | None = None) -> ResolvedExam
         if isinstance(value, tuple):
             if not value:
                 continue
-            value = draw.choice(value) if draw else value[0]
+            value = value[choose(name, len(value)) if choose else 0]
         inputs[name] = value
     return ResolvedExample(example.id, inputs, example.targets, example.facts, example.labels)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from ..configs import EmbedderConfig
 from ..model import Model
@@ -40,7 +41,7 @@ def warn_of_unread_text(
     """Logs how many input texts of the first examples of every source are cut or have unknown words."""
     lines: dict[str, None] = {}
     for source in (source for step in steps for source in datasets.sources(step).values()):
-        examples = [resolve(example) for example in datasets.head(source.examples, MAX_EXAMPLES)]
+        examples = [resolve(example) for example in islice(source.examples, MAX_EXAMPLES)]
         for name in recipe.required_inputs(source.inputs, source.objectives):
             config = recipe.inputs[name]
             texts = texts_read(config, examples)

@@ -150,16 +150,13 @@ class StoreReader(Reader):
             labels.append(predicted)
         return tuple(masked), torch.cat(labels)
 
-    def slots(self, example: ResolvedExample) -> int:
-        """The number of the example's regions, from the index of the store."""
-        return sum(map(self._count, example.shown(self.field)))
-
     def count(self, value: Any) -> int:
         """The number of regions of a picture, also beyond `limit`."""
         known = isinstance(value, str)
         return len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
 
-    def _count(self, value: Any) -> int:
+    def slots(self, value: Any) -> int:
+        """The number of the picture's regions that are read, from the index of the store."""
         regions = self.count(value)
         return regions if self.limit is None else min(regions, self.limit)
 

@@ -16,7 +16,7 @@ from ..registry import Registry, did_you_mean
 from .layers import Layered
 from .messages import describe_mistake
 from .paths import resolve_paths
-from .step_objectives import objective_errors, stream_errors, unscored_metrics, unsupported_training
+from .step_objectives import objective_errors, unscored_metrics, unsupported_training
 from .tables import EXPORT, GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training
@@ -183,7 +183,7 @@ class _Check:
                 ("generator",),
                 f"is missing, and step '{step}' trains it: add a table [generator], or name the step's objectives",
             )
-        for place, wrong in [*unscored_metrics(built), *unsupported_training(built), *stream_errors(built)]:
+        for place, wrong in [*unscored_metrics(built), *unsupported_training(built)]:
             self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         default = self.layers.values.get("default_step")

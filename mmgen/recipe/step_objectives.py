@@ -168,24 +168,5 @@ def unsupported_training(built: Mapping[str, Any]) -> Iterator[Wrong]:
                 yield ("steps", name, "training", key), wrong
 
 
-def stream_errors(built: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Settings that need examples with a length, of steps that are trained on a stream."""
-    for name, step in (built["steps"] or {}).items():
-        data = (step.data_sets or [built.get("data")]) if step is not None else []
-        if not any(getattr(config, "streams", False) for config in data):
-            continue
-        training, key = step.training, ("steps", name, "training")
-        why = f"the data of step '{name}' are a stream, which has no epochs"
-        if len(data) > 1:
-            yield ("steps", name, "data"), "a stream cannot be mixed with other data sets; use two steps"
-        if training.updates is None:
-            yield (*key, "updates"), f"{why}; set training.updates to the number of optimiser updates"
-        if training.lr_milestones:
-            yield (*key, "lr_milestones"), f'{why}; set lr_scheduler = "linear" or "none"'
-        for setting in ("early_stopping_patience", "metric_for_best_model"):
-            if getattr(training, setting) is not None:
-                yield (*key, setting), f"{why}; remove this key, and set training.updates to a smaller number"
-
-
 def _name_labels(labels: tuple[str, ...]) -> str:
     return " and ".join(f"the label '{label}'" for label in labels)

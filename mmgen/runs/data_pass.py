@@ -1,27 +1,26 @@
-"""The one walk through the data before training: which of `step_checks` examples need, their sizes, targets cut."""
+"""The one walk through the data before training: which of `step_checks` examples need, targets cut."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
-from ..data.collate import Collator
 from ..data.datasets import Datasets
-from ..data.example_sizes import Measures
-from ..data.sources import Source
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
 from ..tensors import Example
 from .step_checks import check_examples, check_targets, check_training_patterns, check_validation, try_inputs
 
+CHUNK = 4096  # examples in memory at a time
 Visit = Callable[[Sequence[Example]], object]
 
 
 @dataclass
 class DataPass:
-    """Checks and measures the data of steps before the first is trained."""
+    """Checks the data of steps before the first is trained."""
 
     recipe: Recipe
     model: Model
@@ -29,7 +28,6 @@ class DataPass:
     progress: Progress
     _visits: dict[int, dict[object, Visit]] = field(default_factory=dict)  # examples' identity -> what visits them
     _examples: dict[int, Sequence[Example]] = field(default_factory=dict)
-    _measures: dict[object, Measures] = field(default_factory=dict)
     _cut: dict[int, list[int]] = field(default_factory=dict)  # examples' identity -> targets that are cut, and all
 
     def run(self, steps: Sequence[str]) -> None:
@@ -42,13 +40,12 @@ class DataPass:
             check_validation(step, self.recipe, self.datasets)
             self._plan_visits(step)
         for key, visits in self._visits.items():
-            for chunk in self.datasets.chunks(self._examples[key]):
+            examples = iter(self._examples[key])
+            while chunk := list(islice(examples, CHUNK)):
                 for visit in visits.values():
                     visit(chunk)
         for step in steps:
             sources = self.datasets.sources(step)
-            measures = {name: self._measures[_measures_key(source)] for name, source in sources.items()}
-            self.datasets.set_measures(step, measures)
             by_name = {name: id(source.examples) for name, source in sources.items()}
             counts = {name: self._cut[key] for name, key in by_name.items() if key in self._cut}
             cut |= {by_name[name]: (count, total) for name, (count, total) in counts.items()}
@@ -69,10 +66,6 @@ class DataPass:
                 if GENERATOR in source.objectives:
                     remedy = f"'{GENERATOR}' from {owner} objectives"
                     self._add_visit(examples, GENERATOR, partial(check_targets, place, remedy, examples))
-            key = _measures_key(source)
-            if key not in self._measures:
-                measures = self._measures[key] = Measures(self._collator(source))
-                self._add_visit(source.examples, key, measures.add)
             if GENERATOR in source.objectives:
                 counts = self._cut.setdefault(id(source.examples), [0, 0])
                 self._add_visit(source.examples, "cut", partial(self._count_cut, counts))
@@ -93,9 +86,6 @@ class DataPass:
         counts[0] += self.model.generator.reader.cut(examples)
         counts[1] += sum(len(example.targets) for example in examples)
 
-    def _collator(self, source: Source) -> Collator:
-        return Collator(self.model, source.inputs, source.objectives)
-
     def _say_cut(self, cut: Mapping[int, tuple[int, int]]) -> None:
         for count, total in cut.values():
             if count:
@@ -103,8 +93,3 @@ class DataPass:
                     f"{count} of {total} targets are longer than max_tokens = {self.model.generator.max_tokens} (with "
                     "the end token) and are cut"
                 )
-
-
-def _measures_key(source: Source) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-    """The examples, inputs and objectives, on which sizes depend."""
-    return id(source.examples), source.inputs, source.objectives

@@ -1,4 +1,4 @@
-"""Before a run's first step: announce it, trust checked data, build metrics and model, fill stores, start heads."""
+"""Before a run's first step: announce it, build metrics and model, fill stores, start heads."""
 
 from __future__ import annotations
 
@@ -34,18 +34,9 @@ def title(recipe: Recipe) -> str:
     return f"{recipe.name}{f', profile {recipe.profile}' if recipe.profile else ''}, seed {recipe.seed}"
 
 
-def trust_checked(datasets: Datasets, folder: RunFolder) -> None:
-    """Trust the examples in a process that has not checked them, once the run's first process has (`claim`)."""
-    if not datasets.checked and (fingerprint := folder.fingerprint()) is not None:
-        datasets.trust(fingerprint)
-
-
 def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
-    counts = ", ".join(
-        f"{split} " + ("a stream" if dataset.stream(split) else str(len(dataset.split(split))))
-        for split in dataset.splits()
-    )
+    counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
     for name, remark in random_features(recipe.inputs).items():
         progress.say(f"{name}: {remark}")

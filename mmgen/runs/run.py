@@ -38,7 +38,7 @@ from ..training.threads import choose_threads, use_threads
 from .data_pass import DataPass
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
-from .prepare import build_metrics, introduce, model_of_steps, title, trust_checked
+from .prepare import build_metrics, introduce, model_of_steps, title
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import save_starts
 from .step import score_step, train_step
@@ -101,7 +101,6 @@ def run(
             if accelerator.is_main_process:
                 folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
-        trust_checked(datasets, folder)
         outdated = folder.outdated(recipe)
         todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
@@ -160,8 +159,7 @@ def _check_and_build_model(
     accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """See `model_of_steps`. Also checks and measures the data of the steps to do: the first process walks through all
-    examples, and the others read what it has written."""
+    """See `model_of_steps`. Also checks the data of the steps to do, in the first process."""
     if accelerator.is_main_process:
         recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
@@ -170,9 +168,6 @@ def _check_and_build_model(
         data_pass.run(todo)
         warn_of_unread_text(recipe, model, datasets, todo, progress)
     accelerator.wait_for_everyone()
-    if not accelerator.is_main_process:
-        data_pass.run(todo)
-    datasets.drop_copies()
     return model, recipe
 
 

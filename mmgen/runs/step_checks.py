@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import torch
 
@@ -93,7 +94,7 @@ def try_inputs(recipe: Recipe, step: str, model: Model, datasets: Datasets) -> N
     """Raises PluginError for an input of a step that reads differently twice, or depends on padding."""
     for source in datasets.sources(step).values():
         for name in recipe.required_inputs(source.inputs, source.objectives):
-            _try_input(name, model, datasets.head(source.examples, TRIED_EXAMPLES))
+            _try_input(name, model, list(islice(source.examples, TRIED_EXAMPLES)))
 
 
 def _try_input(name: str, model: Model, examples: Sequence[Example]) -> None:

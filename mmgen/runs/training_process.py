@@ -25,7 +25,7 @@ from ..training.callbacks import Events, Forwarded
 from ..training.context import StepContext
 from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
-from .prepare import model_of_steps, trust_checked
+from .prepare import model_of_steps
 from .step import train_step
 
 TRAINED = None  # the message of a process after a trained step
@@ -99,7 +99,6 @@ def train_ordered(order: Order, steps: Iterable[str], send: Callable[[object], N
     recipe = from_json(order.recipe, installed(), "the run's recipe")
     accelerator, folder = distributed.start(), RunFolder(order.folder)
     datasets = Datasets(recipe)
-    trust_checked(datasets, folder)
     model, recipe = model_of_steps(recipe, recipe.ordered(order.only), datasets, folder, accelerator, Progress())
     choose_threads(order.threads, model, order.jobs)
     initial = {name: tensor.clone() for name, tensor in state(model).items()}

@@ -173,7 +173,9 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         tensors = isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values())
         assert tensors, "collate must return a dict of tensors"
         for example, slots in zip(examples, embedder(**collated).mask.sum(1).tolist(), strict=True):
-            count = reader.slots(example)
+            count = sum(
+                reader.slots(value) for field in self.reading().fields for value in resolve(example).shown(field)
+            )
             assert isinstance(count, int | float) and 0 <= count <= 2 * slots + 8, (
                 f"Reader.slots returns {count} for an input of {slots} slots; return about as many, or remove it"
             )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from accelerate.utils.memory import clear_device_cache
@@ -31,7 +32,7 @@ from .checkpoint import Cursor
 from .context import StepContext
 from .distributed import all_reduce_sum, any_rank
 
-Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
+Micros = Sequence[tuple[int, int, Batch]]  # micro-batches of one process: number in the update, source, batch
 Cell = tuple[int, str]  # (number of a source, name of one of its losses)
 Piece = tuple[tuple[int, ...], Batch]  # (place in the update, batch)
 Losses = list[tuple[Batch, Tensor]]  # batches of this process, each with its share of the loss
@@ -50,12 +51,14 @@ class Means:
 class Material:
     """The training data of a step.
 
-    plan        which of the streams' examples an update takes
-    over_batch  the objective whose loss compares all rows of an update, if there is one
+    plan              which of the streams' examples an update takes
+    micro_batch_size  in pairs
+    over_batch        the objective whose loss compares all rows of an update, if there is one
     """
 
     plan: Plan
     streams: Sequence[DataStream]
+    micro_batch_size: int
     over_batch: str = ""
 
     @property
@@ -68,27 +71,30 @@ class Material:
         """Names of all losses."""
         return tuple(dict.fromkeys(name for _, name in self.cells))
 
-    def source(self, number: int, micro: int) -> int:
-        """The number of the source of an update's micro-batch."""
-        return self.plan.updates[number][micro][0].source
-
     def cut(self, number: int, micro: int, times: int) -> list[list[tuple[Example, int]]]:
         """The examples of an update's micro-batch, each with its epoch, halved `times` times. A single example is split
         by its questions; a single pair is not split."""
-        stream = self.streams[self.source(number, micro)]
-        pieces = [[(stream.examples[sample.index], sample.epoch) for sample in self.plan.updates[number][micro]]]
+        batch = self.plan.update(number, self.micro_batch_size)[micro]
+        stream = self.streams[batch.source]
+        rows = zip(batch.indices.tolist(), batch.passes.tolist(), strict=True)
+        pieces = [[(stream.source.examples[index], epoch) for index, epoch in rows]]
         for _ in range(times):
-            pieces = [half for piece in pieces for half in halves(piece, stream.cut_in_two)]
+            pieces = [half for piece in pieces for half in halves(piece, partial(_cut_in_two, stream))]
         return pieces
 
-    def pieces(self, number: int, micro: int, full_batch: Batch, times: int) -> Iterator[Piece]:
+    def pieces(self, number: int, micro: int, source: int, full_batch: Batch, times: int) -> Iterator[Piece]:
         """A micro-batch, or the pieces that it is cut into."""
         if not times:
             yield (micro,), full_batch
             return
-        stream = self.streams[self.source(number, micro)]
-        for piece, examples in enumerate(self.cut(number, micro, times)):
-            yield (micro, piece, times), stream.batch(examples)
+        for piece, pairs in enumerate(self.cut(number, micro, times)):
+            examples, epochs = zip(*pairs, strict=True)
+            yield (micro, piece, times), self.streams[source].collate(examples, epochs)
+
+
+def _cut_in_two(stream: DataStream, pair: tuple[Example, int]) -> list[tuple[Example, int]]:
+    """A single example, with its epoch, cut in two, or as one if the example cannot be cut."""
+    return [(half, pair[1]) for half in stream.collate.halves(pair[0])]
 
 
 class Accumulator:
@@ -116,7 +122,7 @@ class Accumulator:
         """Compute the gradients of an update's loss over all processes, in `parameter.grad`. Returns this process's
         losses, the means over all processes, and whether `stop()` was true in any process. Raises RunError if the
         smallest micro-batch does not fit into memory."""
-        counts = self._counts_of_update(number, micros)
+        counts = self._counts_of_update(micros)
         while True:
             result = self._backward_pass(number, micros, counts)
             mine = [parameter.grad is not None for parameter in self.learning.values()]
@@ -146,10 +152,10 @@ class Accumulator:
             loss, {name: total / counts_by_loss[name] for name, total in _by_name(sums_by_cell).items()}, by_source
         )
 
-    def _counts_of_update(self, number: int, micros: Micros) -> dict[Cell, float]:
+    def _counts_of_update(self, micros: Micros) -> dict[Cell, float]:
         """The counts that an update's summed losses are divided by, over all processes; zero counts are left out."""
         names = self.material.cells
-        sources = [(self.material.source(number, micro), batch.counts) for micro, batch in micros]
+        sources = [(source, batch.counts) for _, source, batch in micros]
         local_counts = [sum(counts.get(name, 0) for source, counts in sources if source == of) for of, name in names]
         if self.accelerator.num_processes > 1:
             together = torch.tensor(local_counts, dtype=torch.float64, device=self.accelerator.device)
@@ -164,15 +170,15 @@ class Accumulator:
         totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=self.accelerator.device)
         slots, whole_counts = self.slots.clone(), _by_name(counts)
         try:
-            for micro, full_batch in micros:
-                for batch in self._pieces_on_device(number, micro, full_batch):
+            for micro, source, full_batch in micros:
+                for batch in self._pieces_on_device(number, micro, source, full_batch):
                     loss = self.loss(batch)
                     mean = loss.over(whole_counts).to(self.accelerator.device)
                     if mean.requires_grad:  # a batch without any count has no gradient
                         mean.backward()
                     losses.append((batch, mean.detach()))
-                    batch_source, zero = self.material.source(number, micro), torch.zeros_like(mean)
-                    sums = [loss.sums.get(name, zero) if of == batch_source else zero for of, name in counts]
+                    zero = torch.zeros_like(mean)
+                    sums = [loss.sums.get(name, zero) if of == source else zero for of, name in counts]
                     totals += torch.stack([value.detach().double() for value in (mean, *sums)])
                     slots += 0 if loss.slots is None else loss.slots
         except Exception as error:
@@ -182,9 +188,9 @@ class Accumulator:
         self.slots = slots
         return losses, totals
 
-    def _pieces_on_device(self, number: int, micro: int, full_batch: Batch) -> Iterator[Batch]:
+    def _pieces_on_device(self, number: int, micro: int, source: int, full_batch: Batch) -> Iterator[Batch]:
         """A micro-batch or its pieces on this process's device. Random draws are those of the piece."""
-        for place, batch in self.material.pieces(number, micro, full_batch, self.cursor.halved):
+        for place, batch in self.material.pieces(number, micro, source, full_batch, self.cursor.halved):
             draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
             yield batch.to(self.accelerator.device)
 
@@ -200,8 +206,8 @@ class Accumulator:
                 "training.batch_size"
             )
         halved = self.cursor.halved
-        smaller = [self.material.cut(number, micro, halved + 1) for micro, _ in micros]
-        pieces = [self.material.cut(number, micro, halved) for micro, _ in micros]
+        smaller = [self.material.cut(number, micro, halved + 1) for micro, *_ in micros]
+        pieces = [self.material.cut(number, micro, halved) for micro, *_ in micros]
         if failed and [*map(len, smaller)] == [*map(len, pieces)]:
             raise RunError(
                 f"{where} with a single pair (example '{pieces[0][0][0][0].id}'); {ADVICE_SMALLER}; the last "

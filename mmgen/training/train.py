@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from ..data.collate import Collator
-from ..data.loader import MicroBatches, lost_workers_explained, time_batches, updates
+from ..data.loader import lost_workers_explained, time_batches, updates
 from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
 from ..data.seeds import RngKey
+from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
-from ..data.stream_plan import stream_plan
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..storage.weights import load_state, read_tensors, save_weights, state
@@ -70,14 +70,11 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
                 source.inputs or step.inputs,
                 source.objectives or step.objectives,
                 place,
-                None if source.stream else source.examples,
+                source.examples,
             ),
         )
         for source in sources
     ]
-    for stream in streams:
-        if stream.source.stream:  # so that an objective that cannot train on a stream says so now
-            stream.batch([(example, 0) for example in stream.source.examples[:16]])
     over_batch = next((name for name in step.objectives if name in model.over_batch), "")
     options = PlanOptions(
         seed=context.seed,
@@ -85,12 +82,12 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         epochs=training.epochs,
         updates=training.updates,
         batch_size=training.batch_size,
-        micro_batch_size=ONE_MICRO_BATCH if over_batch else training.micro_batch_size or training.batch_size,
         length_bucket=training.length_bucket,
     )
-    endless = any(stream.source.stream for stream in streams)
-    plan = stream_plan(options) if endless else Plan.make(streams, options)
-    return Material(plan, streams, over_batch)
+    sizes = [Sizes(stream.source.examples, stream.collate) for stream in streams]
+    plan = Plan(sizes, options, [source.share for source in sources])
+    micro_batch_size = training.micro_batch_size or training.batch_size
+    return Material(plan, streams, ONE_MICRO_BATCH if over_batch else micro_batch_size, over_batch)
 
 
 def _warn_of_processes(context: StepContext, material: Material) -> None:
@@ -101,7 +98,7 @@ def _warn_of_processes(context: StepContext, material: Material) -> None:
             f"{context.name}: '{material.over_batch}' compares all pairs of an update, so one of {processes} processes "
             "trains and the rest are idle"
         )
-    elif processes > (most := max(map(plan.updates.micro_batches, range(len(plan))))):
+    elif processes > (most := len(plan.update(0, material.micro_batch_size))):
         context.progress.say(
             f"{context.name}: an update has {most} micro-batches for {processes} processes, so some are idle; lower "
             "training.micro_batch_size"
@@ -117,7 +114,7 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
     with learner.context.progress.task(f"{name}: training", plan.pairs(), "pairs", before) as advance:
         waits: list[float] = []
         began = time.perf_counter()
-        if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # stopped before
+        if plan.ends_epoch(cursor.done) and validation and "validation_loss" not in cursor.last:  # stopped before
             _end_epoch(learner, stop)
             _save_checkpoint(learner)
         if _stops_early(learner):  # a run that was killed before it wrote the step's weights
@@ -126,7 +123,7 @@ def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
             cursor.records.append(learner.update(number, micros, stop=stop))
             learner.context.events.send("on_update", name, cursor.last)
             cursor.done = number + 1
-            if cursor.done in plan.epochs:
+            if plan.ends_epoch(cursor.done):
                 _end_epoch(learner, stop)
             _save_checkpoint(learner)  # before any message, which fails if the terminal is gone
             advance(plan.pairs(number, number + 1), _summarise_losses(cursor.records))
@@ -144,17 +141,18 @@ def _waste_summary(learner: Learner, waiting: float) -> str:
 
 def _load_updates(learner: Learner) -> Iterator[Any]:
     accelerator, material = learner.accelerator, learner.material
-    micro_batches = MicroBatches(
-        material.streams,
-        material.plan,
-        start=learner.cursor.done,
-        rank=accelerator.process_index,
-        world=accelerator.num_processes,
-    )
     workers = learner.training.num_workers
     if workers is None:
         workers = default_workers(accelerator.device, accelerator.num_processes)
-    return updates(micro_batches, workers=workers, pin=accelerator.device.type == "cuda")
+    return updates(
+        material.streams,
+        material.plan,
+        material.micro_batch_size,
+        start=learner.cursor.done,
+        share=(accelerator.process_index, accelerator.num_processes),
+        workers=workers,
+        pin=accelerator.device.type == "cuda",
+    )
 
 
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
@@ -179,7 +177,7 @@ def _save_checkpoint(learner: Learner) -> None:
     `keep = "best"`."""
     cursor = learner.cursor
     value = learner.monitored(cursor.last)
-    due = cursor.done in learner.plan.epochs or cursor.done % learner.training.checkpoint_every == 0
+    due = learner.plan.ends_epoch(cursor.done) or cursor.done % learner.training.checkpoint_every == 0
     better = value < cursor.best
     cursor.best = min(cursor.best, value)
     unfinished = cursor.done < len(learner.plan)
@@ -195,7 +193,7 @@ def _stops_early(learner: Learner) -> bool:
     """Whether the last `early_stopping_patience` epochs were not better than those before them. Follows from the log,
     which a checkpoint includes."""
     patience, cursor = learner.training.early_stopping_patience, learner.cursor
-    if patience is None or cursor.done not in learner.plan.epochs or cursor.done == len(learner.plan):
+    if patience is None or not learner.plan.ends_epoch(cursor.done) or cursor.done == len(learner.plan):
         return False
     values = [learner.monitored(record) for record in cursor.records if "validation_loss" in record]
     if len(values) - values.index(min(values)) <= patience:

@@ -114,8 +114,8 @@ class PictureReader(PictureSource):
         hidden, labels = self.inner.hide(regions, draw, hiding)
         return (hidden, seen), labels
 
-    def slots(self, example: ResolvedExample) -> float:
-        return self.inner.slots(self.described(example))
+    def slots(self, value: Any) -> float:
+        return self.inner.slots(self.regions_of(value))
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError for a picture that the data lack, or that has no boxes. Opens no picture."""

@@ -71,9 +71,9 @@ class TokenReader(PictureSource):
         ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
-    def slots(self, example: ResolvedExample) -> int:
-        """Those of pictures that are one tile: how many tiles a picture has is known once it is opened."""
-        return len(example.shown(self.field)) * (self.tokens + 3)
+    def slots(self, value: Any) -> int:
+        """Those of a picture that is one tile: how many tiles a picture has is known once it is opened."""
+        return self.tokens + 3
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError for a picture that the data lack. Opens no picture."""

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mmgen.errors import MissingInput
 from mmgen.parts import Backbone, Embedder, Reader
 from mmgen.tensors import Hiding, ResolvedExample, Segment
+from mmgen.tokens import estimate_tokens
 
 from . import Text
 
@@ -104,11 +105,8 @@ class TextReader(Reader):
         """Ids of all tokens except special tokens."""
         return sorted(set(self.tokenizer.get_vocab().values()) - set(self.encode.special_ids))
 
-    def slots(self, example: ResolvedExample) -> int:
-        """Estimated slots: one token per word."""
-        texts = (example.inputs.get(field) for field in self.fields)
-        count = sum(text.count(" ") + 1 for text in texts if isinstance(text, str))
-        return min(count, self.max_tokens) + len(self.suffix)
+    def slots(self, value: Any) -> float:
+        return min(estimate_tokens(value), self.max_tokens) + len(self.suffix) if isinstance(value, str) else 0
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(item) for item in items])

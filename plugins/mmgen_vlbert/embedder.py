@@ -66,9 +66,9 @@ class RegionReader(MentionedReader):
             labels.append(predicted)
         return (tuple(masked_pictures), pairs), torch.cat([*labels, torch.full_like(labels[0][:1], -100)])
 
-    def slots(self, example: ResolvedExample) -> int:
-        """The number of slots: the regions, the whole picture of each picture, and the end slot."""
-        return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
+    def slots(self, value: Any) -> int:
+        """The number of the picture's regions, and the whole picture."""
+        return super().slots(value) + self.adds_whole
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """As in `MentionedReader`, plus hidden (B, N) bool and whole_picture (B, N) bool, slots of whole pictures."""

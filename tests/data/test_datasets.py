@@ -1,12 +1,16 @@
 """The data sets of a recipe together: one name means one picture, and vocabularies are those of all."""
 
+from dataclasses import replace
+
 import pytest
 from kit import toys
+from kit.broken import RepeatsIds
 
 from mmgen.data.datasets import Datasets
-from mmgen.errors import DataError
+from mmgen.errors import DataError, PluginError
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.testing import Toy, ToyDataset, Words
 
 
 @pytest.mark.slow
@@ -40,3 +44,87 @@ def test_a_vocabulary_contains_the_choices(tmp_path):
     data_sets = Datasets(load(tmp_path / "r.toml", installed())[0])
     example = data_sets.main.split("train")[0]
     assert set(example.labels["choices"]) <= set(data_sets.texts())
+
+
+class RepeatsOne(ToyDataset):
+    def split(self, name):
+        return [*super().split(name), super().split(name)[1]]
+
+
+@pytest.mark.parametrize(
+    "dataset, words",
+    [
+        (RepeatsIds, "example '0' of 'val': the same id is in 'train'; give every example of all splits its own id"),
+        (
+            RepeatsOne,
+            "example 'green-cat' of 'train': duplicate id; ids must be unique because output files use them",
+        ),
+    ],
+)
+def test_ids_are_unique(dataset, words):
+    with pytest.raises(PluginError) as error:
+        toy_datasets(dataset).fingerprint()
+    assert str(error.value) == f"data (Mine): {words}"
+
+
+def toy_datasets(dataset):
+    class Mine(Toy):
+        """A data set."""
+
+        def build(self):
+            return dataset()
+
+    recipe = type("Recipe", (), {"data": Mine(), "steps": {}, "inputs": {"caption": Words(fields=("caption",))}})
+    return Datasets(recipe)
+
+
+def test_a_split_that_raises():
+    class Raises(ToyDataset):
+        def split(self, name):
+            raise IndexError("out of range")
+
+    with pytest.raises(PluginError) as error:
+        toy_datasets(Raises).fingerprint()
+    assert str(error.value) == "data (Mine): split('train') raises IndexError: out of range"
+
+
+def test_a_split_to_score_without_examples():
+    class Empty(ToyDataset):
+        def split(self, name):
+            return super().split(name) if name == "train" else []
+
+    with pytest.raises(DataError) as error:
+        _ = toy_datasets(Empty).scored
+    assert str(error.value) == "data.test_split: split 'test' has no examples, so nothing can be scored"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": "new"}, {"inputs": {"caption": "a cat"}}, {"targets": ("why ?",)}, {"labels": {"answer": "red"}}],
+)
+def test_a_changed_example_changes_the_fingerprint_wherever_it_is(change):
+    class Changed(ToyDataset):
+        def split(self, name):
+            *rest, last = super().split(name)
+            return [*rest, replace(last, **change) if name == "test" else last]
+
+    assert toy_datasets(ToyDataset).fingerprint() == toy_datasets(ToyDataset).fingerprint()
+    assert toy_datasets(Changed).fingerprint() != toy_datasets(ToyDataset).fingerprint()
+
+
+def test_examples_that_are_made_one_by_one_are_made_once_for_ids_and_fingerprint():
+    made = []
+
+    class Lazy(list):
+        def __iter__(self):
+            for example in super().__iter__():
+                made.append(example)
+                yield example
+
+    class Makes(ToyDataset):
+        def split(self, name):
+            return Lazy(super().split(name))
+
+    data_sets = toy_datasets(Makes)
+    assert data_sets.fingerprint() == data_sets.fingerprint() == toy_datasets(ToyDataset).fingerprint()
+    assert len(made) == sum(len(ToyDataset().split(name)) for name in ToyDataset().splits())

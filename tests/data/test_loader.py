@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import sys
@@ -14,55 +15,98 @@ from kit import toys
 
 from mmgen.data import loader
 from mmgen.data.collate import Collator
-from mmgen.data.loader import MicroBatches, lost_workers_explained, updates
+from mmgen.data.loader import lost_workers_explained, updates
 from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.sizes import Sizes
 from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError, RunError
 
 
-def plan(examples):
-    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=8, micro_batch_size=3)
-    return Plan.make(streams(toys.model(), examples), options)
+def stream(examples=None):
+    examples = examples or toys.examples(20)
+    return DataStream(Source(examples), Collator(toys.model(), ["caption"]))
 
 
-def streams(model, examples):
-    return [DataStream(Source(examples), Collator(model, ["caption"]))]
+def plan():
+    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=8)
+    return Plan([Sizes(stream().source.examples, stream().collate)], options)
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_loader_workers_change_nothing(workers):
-    model, examples = toys.model(), toys.examples(20)
-    loaded = list(updates(MicroBatches(streams(model, examples), plan(examples)), workers=workers))
-    expected = list(updates(MicroBatches(streams(model, examples), plan(examples))))
-    assert [number for number, _ in loaded] == list(range(len(plan(examples))))
+def load(data=None, **changes):
+    return updates([data or stream()], plan(), 3, **changes)
+
+
+@pytest.fixture(params=["fork", pytest.param("forkserver", marks=pytest.mark.slow)])
+def start_method(request):
+    """How Python starts workers: 3.14 and later do not fork, so that all that a worker needs is pickled."""
+    before = multiprocessing.get_start_method()
+    multiprocessing.set_start_method(request.param, force=True)
+    yield request.param
+    multiprocessing.set_start_method(before, force=True)
+
+
+@pytest.mark.slow
+def test_loader_workers_change_nothing(start_method):
+    loaded, expected = list(load(workers=2)), list(load())
+    assert [number for number, _ in loaded] == list(range(len(plan())))
     for (_, micros), (_, expected_micros) in zip(loaded, expected, strict=True):
-        for (place, batch), (expected_place, expected_batch) in zip(micros, expected_micros, strict=True):
+        for (*place, batch), (*expected_place, expected_batch) in zip(micros, expected_micros, strict=True):
             assert (
                 place == expected_place
                 and batch.ids == expected_batch.ids
                 and torch.equal(batch.tail.ids, expected_batch.tail.ids)
+                and torch.equal(batch.inputs["caption"]["ids"], expected_batch.inputs["caption"]["ids"])
             )
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_an_error_of_a_worker_is_the_readers_own_line(workers):
-    model, examples = toys.model(), toys.examples(20)
-    worker_streams = streams(model, [replace(examples[0], inputs={}), *examples[1:]])
+def test_an_error_of_a_worker_is_the_readers_own_line(workers, start_method):
+    examples = toys.examples(20)
     with pytest.raises(DataError) as error:
-        list(updates(MicroBatches(worker_streams, plan(examples)), workers=workers))
+        list(load(stream([replace(examples[0], inputs={}), *examples[1:]]), workers=workers))
     assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
 
 
-class Killed(MicroBatches):
-    def __getitem__(self, place):
+def test_a_worker_gets_no_examples_but_those_of_a_micro_batch():
+    """The data stay in the process that trains: workers get a micro-batch's examples with the order to collate it."""
+
+    class Data(list):
+        def __reduce__(self):
+            raise TypeError("pickled")
+
+    data = stream(Data(toys.examples(20)))
+    assert pickle.loads(pickle.dumps(loader._Collators([data.collate]))).collators[0].candidates == ()
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(data.source)
+
+
+class Unbounded(list):
+    """Counts which examples have been made."""
+
+    def __init__(self, examples):
+        super().__init__(examples)
+        self.made = 0
+
+    def __getitem__(self, index):
+        self.made += 1
+        return super().__getitem__(index)
+
+
+def test_tasks_are_made_as_they_are_needed():
+    data = Unbounded(toys.examples(20))
+    next(load(stream(data)))
+    assert 0 < data.made <= 12
+
+
+class Killed(Collator):
+    def __call__(self, examples, epochs=None):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_worker_is_one_line():
-    model, examples = toys.model(), toys.examples(20)
-    micro_batches = Killed(streams(model, examples), plan(examples))
+def test_a_killed_worker_is_one_line(start_method):
+    data = DataStream(stream().source, Killed(toys.model(), ["caption"]))
     with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
-        list(updates(micro_batches, workers=1))
+        list(load(data, workers=1))
     assert re.fullmatch(
         r"step 's': a loader worker \(process \d+\) was killed \((Killed|no signal known)\), perhaps because memory "
         r"or shared memory \(/dev/shm\) ran out; run the same command again, with a lower training\.num_workers "
@@ -94,27 +138,18 @@ def test_other_errors_keep_their_traceback():
 
 def test_processes_share_every_update_out_completely():
     """A process has nothing of an update with fewer micro-batches than processes."""
-    model, examples = toys.model(), toys.examples(20)
-    sizes = [len(update) for update in plan(examples).updates]
+    sizes = [len(plan().update(number, 3)) for number in range(len(plan()))]
     for world in range(1, max(sizes) + 2):
-        loaded = [
-            [
-                [micro for micro, _ in micros]
-                for _, micros in updates(MicroBatches(streams(model, examples), plan(examples), rank=rank, world=world))
-            ]
-            for rank in range(world)
-        ]
+        loaded = [[[micro for micro, *_ in micros] for _, micros in load(share=(rank, world))] for rank in range(world)]
         shared = [sorted(sum(by_rank, [])) for by_rank in zip(*loaded, strict=True)]
         assert shared == [[*range(size)] for size in sizes]
     assert loaded[-1] == [[] for _ in sizes]
 
 
 def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
-    model, examples = toys.model(), toys.examples(20)
-    all_updates = list(updates(MicroBatches(streams(model, examples), plan(examples))))
-    late = list(updates(MicroBatches(streams(model, examples), plan(examples), start=3)))
-    assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
-        (n, [b.ids for _, b in micros]) for n, micros in all_updates[3:]
+    all_updates, late = list(load()), list(load(start=3))
+    assert [(n, [b.ids for *_, b in micros]) for n, micros in late] == [
+        (n, [b.ids for *_, b in micros]) for n, micros in all_updates[3:]
     ]
 
 
@@ -142,5 +177,4 @@ def test_workers_have_it(monkeypatch):
         called.value += 1
 
     monkeypatch.setattr(loader, "end_quietly", init)
-    model, examples = toys.model(), toys.examples(6)
-    assert list(updates(MicroBatches(streams(model, examples), plan(examples)), workers=1)) and called.value == 1
+    assert list(load(workers=1)) and called.value == 1

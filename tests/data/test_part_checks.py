@@ -8,17 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kit.broken import (
-    AsksATextNotATuple,
-    OwnsTheBackbone,
-    RepeatsIds,
-)
+from kit.broken import OwnsTheBackbone
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
 from mmgen.configs import MetricConfig
 from mmgen.data.collate import Collator
-from mmgen.data.datasets import Datasets
 from mmgen.data.part_checks import check_reads, example_problem, references_of, score_with
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError, PluginError
@@ -28,7 +23,7 @@ from mmgen.parts import Metric, Record
 from mmgen.registry import installed
 from mmgen.scoring.compare import System, compare
 from mmgen.tensors import All, Example, Loss, Scores, Segment, Targets
-from mmgen.testing import TEXTS, Tiny, Toy, ToyDataset, Words
+from mmgen.testing import TEXTS, Tiny, Toy, Words
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
 EXAMPLES = [resolve(example) for example in Toy().build().split("train")[:3]]
@@ -328,69 +323,6 @@ def test_a_comparison_names_the_metric_too():
 def test_good_scores_pass():
     good = Scores({"hits": 1, "others": None}, {"hits": [1.0, 0, True]}, ("others: none",))
     assert score_with("mine", FixedScores(good), [], EXAMPLES) is good
-
-
-class RepeatsOne(ToyDataset):
-    def split(self, name):
-        return [*super().split(name), super().split(name)[1]]
-
-
-@pytest.mark.parametrize(
-    "dataset, words",
-    [
-        (
-            AsksATextNotATuple,
-            "example 'red-cat' of 'train': targets are 'what color is the cat ?', not a tuple of texts; write "
-            "(text,) with the comma",
-        ),
-        (RepeatsIds, "example '0' of 'val': the same id is in 'train'; give every example of all splits its own id"),
-        (
-            RepeatsOne,
-            "example 'green-cat' of 'train': duplicate id; ids must be unique because output files use them",
-        ),
-    ],
-)
-def test_wrong_examples(dataset, words):
-    assert plugin_error(datasets(dataset).fingerprint) == f"data (Mine): {words}"
-
-
-def datasets(dataset):
-    class Mine(Toy):
-        """A data set."""
-
-        def build(self):
-            return dataset()
-
-    recipe = type("Recipe", (), {"data": Mine(), "steps": {}, "inputs": {"caption": Words(fields=("caption",))}})
-    return Datasets(recipe)
-
-
-def test_a_split_that_is_not_a_list():
-    class Yields(ToyDataset):
-        def split(self, name):
-            return iter(super().split(name))
-
-    assert plugin_error(datasets(Yields).fingerprint) == (
-        "data (Mine): split 'train' is a list_iterator; a split must be a list of examples"
-    )
-
-
-def test_a_split_that_raises():
-    class Raises(ToyDataset):
-        def split(self, name):
-            raise IndexError("out of range")
-
-    assert plugin_error(datasets(Raises).fingerprint) == "data (Mine): split('train') raises IndexError: out of range"
-
-
-def test_a_split_to_score_without_examples():
-    class Empty(ToyDataset):
-        def split(self, name):
-            return super().split(name) if name == "train" else []
-
-    with pytest.raises(DataError) as error:
-        _ = datasets(Empty).scored
-    assert str(error.value) == "data.test_split: split 'test' has no examples, so nothing can be scored"
 
 
 @pytest.mark.parametrize(

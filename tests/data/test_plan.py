@@ -1,23 +1,27 @@
-"""Plans and loaders: functions of (seed, step, epoch, update), independent of workers and processes."""
+"""Plans: functions of (seed, step, epoch, update); every example once an epoch, updates of equal pairs, like lengths
+together."""
 
-import itertools
+import math
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from kit import toys
 
 from mmgen.data.collate import Collator
 from mmgen.data.loader import time_batches
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import ONE_MICRO_BATCH, Plan, PlanOptions, cut
 from mmgen.data.seeds import draw_from, resolve, seed_from
-from mmgen.data.sources import DataStream, Source
+from mmgen.data.sizes import Sizes
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 
 
-class Alike(Collator):
-    """All rows have the same length."""
+class Lengths(Collator):
+    """Rows whose length is that of their targets and their caption, in characters."""
 
     def __init__(self):
         self.readers, self.targets = {}, {}
@@ -25,78 +29,238 @@ class Alike(Collator):
     def pairs(self, example):
         return len(example.targets)
 
-    def tails(self, examples):
-        return [1.0] * len(examples)
+    def tail(self, example):
+        return sum(map(len, example.targets))
+
+    def measures(self):
+        return {"caption": len}
 
 
-def plan(examples, lengths=None, **changes):
-    return mixed([Source(examples)], lengths, **changes)
-
-
-def mixed(sources, lengths=None, **changes):
-    shape = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch_size": 3, **changes}
-    return Plan.make([DataStream(source, lengths or Alike()) for source in sources], PlanOptions(**shape))
-
-
-def streams(model, examples):
-    return [DataStream(Source(examples), Collator(model, ["caption"]))]
-
-
-def samples(plan):
-    return [[sample for micro in update for sample in micro] for update in plan.updates]
-
-
-def test_every_example_is_visited_once_an_epoch():
-    examples = toys.examples(30)
-    new_plan = plan(examples)
-    assert Counter((v.index, v.epoch) for update in samples(new_plan) for v in update) == Counter(
-        {(i, e): 1 for i in range(30) for e in range(2)}
+def plan(*sources, shares=None, **changes):
+    options = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, **changes}
+    return Plan(
+        [Sizes(source, Lengths()) for source in sources], PlanOptions(**options), shares or [1.0] * len(sources)
     )
-    assert len(new_plan) == new_plan.epochs[-1]
 
 
-def test_an_update_takes_examples_until_its_pairs_are_reached():
-    examples = toys.examples(40)
-    for update in samples(plan(examples))[:-1]:
-        pairs = [len(examples[sample.index].targets) for sample in update]
-        assert sum(pairs) - max(pairs) < 8
+def visits(plan, update, micro_batch_size=3):
+    """(source, pass, example) of an update, micro-batch by micro-batch."""
+    return [
+        [(micro.source, *pair) for pair in zip(micro.passes.tolist(), micro.indices.tolist(), strict=True)]
+        for micro in plan.update(update, micro_batch_size)
+    ]
 
 
-def test_the_order_depends_on_seed_step_and_epoch_only():
+def flat(plan, first=0, end=None, micro_batch_size=3):
+    """The visits of updates, update by update."""
+    numbers = range(first, len(plan) if end is None else end)
+    return [sorted(sum(visits(plan, number, micro_batch_size), [])) for number in numbers]
+
+
+@st.composite
+def sources(draw, least=1):
+    """Examples with up to 9 targets, at least one of them in all, of any length."""
+    counts = draw(st.lists(st.integers(0, 9), min_size=least, max_size=60).filter(any))
+    letter = draw(st.sampled_from("ab"))
+    return [
+        Example(f"{letter}{number}", {"caption": "w" * draw(st.integers(1, 60))}, ("q",) * count)
+        for number, count in enumerate(counts)
+    ]
+
+
+SHAPES = {
+    "batch_size": st.integers(1, 40),
+    "length_bucket": st.integers(1, 5),
+    "seed": st.integers(0, 3),
+}
+
+
+@given(sources(), st.integers(1, 40), st.fixed_dictionaries(SHAPES))
+def test_every_example_is_visited_once_an_epoch_in_updates_of_equal_pairs(examples, micro_batch_size, shape):
+    new_plan = plan(examples, **shape)
+    count, pairs = new_plan.updates_per_epoch, [len(example.targets) for example in examples]
+    assert count == min(len(examples), math.ceil(sum(pairs) / shape["batch_size"])) and len(new_plan) == 2 * count
+    for epoch in range(2):
+        updates = flat(new_plan, epoch * count, (epoch + 1) * count, micro_batch_size)
+        assert sorted(sum(updates, [])) == [(0, epoch, number) for number in range(len(examples))]
+        assert all(updates)
+        sums = [sum(pairs[number] for *_, number in update) for update in updates]
+        if shape["length_bucket"] == 1 and count <= sum(map(bool, pairs)) // 9:
+            assert all(abs(total - sum(pairs) / count) < max(pairs) for total in sums)
+
+
+@given(sources(), st.integers(1, 40), st.fixed_dictionaries(SHAPES))
+def test_a_plan_is_a_function_of_its_place(examples, micro_batch_size, shape):
+    """However it is walked through."""
+    first, second = plan(examples, **shape), plan(examples, **shape)
+    forwards = [visits(first, number, micro_batch_size) for number in range(len(first))]
+    backwards = [visits(second, number, micro_batch_size) for number in reversed(range(len(second)))]
+    assert forwards == backwards[::-1]
+
+
+@given(sources(), st.integers(1, 9), st.fixed_dictionaries(SHAPES))
+def test_micro_batches_end_once_their_pairs_are_reached_and_have_their_updates_examples(examples, size, shape):
+    new_plan, pairs = plan(examples, **shape), [len(example.targets) for example in examples]
+    for number in range(len(new_plan)):
+        micro_batches = visits(new_plan, number, size)
+        assert sorted(sum(micro_batches, [])) == sorted(sum(visits(new_plan, number, ONE_MICRO_BATCH), []))
+        assert len(visits(new_plan, number, ONE_MICRO_BATCH)) == 1
+        if size < shape["batch_size"]:
+            assert all(sum(pairs[index] for *_, index in micro[:-1]) < size for micro in micro_batches)
+        lengths = [len(examples[i].inputs["caption"]) + pairs[i] for *_, i in sum(micro_batches, [])]
+        assert lengths == sorted(lengths)
+
+
+@given(st.data(), st.integers(1, 30), st.fixed_dictionaries(SHAPES), st.sampled_from([(1, 1), (2, 1), (1, 5)]))
+def test_sources_have_their_shares_of_every_epoch_and_the_others_go_round(data, micro_batch_size, shape, shares):
+    """An example of the other source is visited once a pass; the passes follow each other over epochs."""
+    examples = [data.draw(sources()), data.draw(sources())]
+    new_plan, pairs = plan(*examples, shares=shares, **shape), [[len(e.targets) for e in some] for some in examples]
+    count = new_plan.updates_per_epoch
+    order = [visit for update in flat(new_plan, micro_batch_size=micro_batch_size) for visit in update]
+    assert sorted(visit for visit in order if not visit[0]) == [
+        (0, epoch, number) for epoch in range(2) for number in range(len(examples[0]))
+    ]
+    repeated = Counter(visit[1:] for visit in order if visit[0])
+    assert set(repeated.values()) <= {1}
+    complete = max((number for number, _ in repeated), default=0)
+    assert all((number, index) in repeated for number in range(complete) for index in range(len(examples[1])))
+    required = max(1, round(sum(pairs[0]) * shares[1] / shares[0]))
+    for epoch in range(2):
+        visited = [v for update in flat(new_plan, epoch * count, (epoch + 1) * count) for v in update if v[0]]
+        assert abs(sum(pairs[1][index] for *_, index in visited) - required) < 2 * max(pairs[1])
+    sizes = [
+        len({source for source, *_ in micro}) for number in range(len(new_plan)) for micro in visits(new_plan, number)
+    ]
+    assert set(sizes) == {1}
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=50), st.integers(1, 60))
+def test_groups_end_where_their_share_of_the_pairs_is_reached(pairs, count):
+    ends = cut(np.array(pairs, np.int32), count)
+    assert len(ends) == count and ends[-1] == len(pairs)
+    starts = [0, *ends[:-1]]
+    assert all(start <= end for start, end in zip(starts, ends, strict=True))
+    if len(pairs) >= count:
+        assert all(start < end for start, end in zip(starts, ends, strict=True))
+
+
+def singles(name, count):
+    return [Example(f"{name}{i}", {"caption": "w" * (1 + i % 7)}, ("q",)) for i in range(count)]
+
+
+@pytest.mark.parametrize("length_bucket", [1, 3])
+def test_sources_are_in_every_update_as_their_shares_say(length_bucket):
+    """Two thirds and one third of 8 pairs are not whole numbers; over an epoch the ratio is exact."""
+    new_plan = plan(singles("a", 50), singles("b", 30), shares=[2, 1], epochs=3, length_bucket=length_bucket)
+    counts = [Counter(source for source, *_ in update) for update in flat(new_plan)]
+    assert {count[0] for count in counts} == {5} and {count[1] for count in counts} == {2, 3}
+    assert sum(count[1] for count in counts) == 3 * 25
+
+
+def test_half_pictures_and_half_text():
+    """As VL-BERT is pretrained: half of every update is of each source, of which one is far smaller."""
+    new_plan = plan(singles("a", 64), singles("b", 5), batch_size=16)
+    for update in flat(new_plan):
+        assert Counter(source for source, *_ in update) == {0: 8, 1: 8}
+    assert Counter(visit[1] for update in flat(new_plan) for visit in update if visit[0]) == {
+        **dict.fromkeys(range(25), 5),
+        25: 3,
+    }
+
+
+def test_one_more_source_changes_nothing_of_the_first():
+    examples = toys.examples(60)
+    alone, both = plan(examples, length_bucket=3), plan(examples, singles("b", 9), batch_size=16, length_bucket=3)
+    assert [[visit for visit in update if not visit[0]] for update in flat(both)] == flat(alone)
+
+
+def test_the_order_depends_on_seed_step_and_epoch():
     examples = toys.examples(30)
-    assert plan(examples) == plan(examples)
-    assert plan(examples).updates != plan(examples, seed=1).updates
-    assert plan(examples).updates != plan(examples, step="t").updates
-    first, second = samples(plan(examples))[0], samples(plan(examples))[plan(examples).epochs[0]]
-    assert [v.index for v in first] != [v.index for v in second]
-
-
-def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length():
-    examples = [Example(str(i), {}, ("q",) * (1 + i % 8)) for i in range(200)]
-    new_plan = plan(examples, epochs=5, batch_size=16)
-    assert len(set(b - a for a, b in zip((0, *new_plan.epochs), new_plan.epochs, strict=False))) > 1
-    for epoch, (first, last) in enumerate(zip((0, *new_plan.epochs), new_plan.epochs, strict=False)):
-        assert {sample.epoch for update in samples(new_plan)[first:last] for sample in update} == {epoch}
-        assert new_plan.epoch(first) == epoch and epoch < new_plan.epoch(last - 1) < epoch + 1
+    first = flat(plan(examples))
+    assert first == flat(plan(examples)) != flat(plan(examples, seed=1)) and first != flat(plan(examples, step="t"))
+    epochs = [[[number for *_, number in update] for update in first[half]] for half in (slice(0, 10), slice(10, 20))]
+    assert epochs[0] != epochs[1]
 
 
 @pytest.mark.parametrize("number", [1, 5, 11, 12, 13, 30])
 def test_a_plan_of_updates_begins_like_one_of_epochs(number):
-    """With several sources, the first one; the last epoch ends with the plan."""
-    for sources in ([Source(toys.examples(30))], [Source(toys.examples(30)), Source(toys.examples(7, seed=1))]):
-        epochs = mixed(sources, epochs=4, length_bucket=3)
-        chosen = mixed(sources, epochs=None, updates=number, length_bucket=3)
-        assert len(chosen) == number and chosen.epochs[-1] == number
-        firsts = [[[m for m in p.updates[u] if not m[0].source] for u in range(number)] for p in (chosen, epochs)]
-        assert firsts[0] == firsts[1] and {m[0].source for m in chosen.updates[number - 1]} == set(range(len(sources)))
-        assert chosen.epochs[:-1] == epochs.epochs[: len(chosen.epochs) - 1]
+    """The last epoch ends with the plan."""
+    for examples in ([toys.examples(30)], [toys.examples(30), singles("b", 7)]):
+        epochs = plan(*examples, epochs=4, length_bucket=3)
+        chosen = plan(*examples, epochs=None, updates=number, length_bucket=3)
+        assert len(chosen) == number and flat(chosen) == flat(epochs, end=number)
         assert [chosen.epoch(u) for u in range(number)] == [epochs.epoch(u) for u in range(number)]
+        ends = [done for done in range(number + 1) if chosen.ends_epoch(done)]
+        assert ends == sorted({number, *range(chosen.updates_per_epoch, number, chosen.updates_per_epoch)})
+
+
+def test_progress_counts_the_pairs_of_all_epochs():
+    examples = toys.examples(30)
+    total, new_plan = sum(len(example.targets) for example in examples), plan(examples)
+    assert new_plan.pairs() == 2 * total
+    assert sum(new_plan.pairs(number, number + 1) for number in range(len(new_plan))) == 2 * total
+    assert plan(examples, singles("b", 5)).pairs() == 4 * total
+
+
+def test_an_empty_split_is_an_error():
+    with pytest.raises(DataError, match="the split has no examples"):
+        plan([])
+    with pytest.raises(DataError, match="example 'e' has no target to train on"):
+        Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
+
+
+@pytest.mark.parametrize("before", [(), (toys.examples(5),)])
+def test_a_source_without_pairs_is_an_error(before):
+    with pytest.raises(DataError, match="the examples have no target to train on"):
+        plan(*before, [Example("b", {})])
+
+
+def test_long_examples_are_fewer_in_a_micro_batch():
+    """Complete rows count, prefix and questions; only the inputs that a step reads."""
+    examples = [
+        Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
+    ]
+
+    def parts(*inputs):
+        sizes = Sizes(examples, Collator(toys.model(max_tokens=30), inputs))
+        chosen = Plan([sizes], PlanOptions(seed=0, step="s", epochs=1, batch_size=32))
+        return [[index % 2 for *_, index in micro] for micro in visits(chosen, 0, 8)]
+
+    assert parts("caption") == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
+    assert [len(micro) for micro in parts()] == [4] * 4
+
+
+def test_buckets_redistribute_by_length():
+    examples = toys.examples(150)
+    plain, bucketed = (plan(examples, epochs=3, batch_size=16, length_bucket=bucket) for bucket in (1, 4))
+    sizes = Sizes(examples, Lengths())
+
+    def padding(new_plan):
+        rows = [[sizes.slots(new_plan.key, epoch)[index] for _, epoch, index in update] for update in flat(new_plan)]
+        return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
+
+    assert padding(bucketed) < 0.5 * padding(plain)
+    counts = [len(update) for update in flat(bucketed)]
+    assert counts != sorted(counts) and counts != sorted(counts, reverse=True), "in an order that is drawn"
+    count = bucketed.updates_per_epoch
+    epochs = [
+        {frozenset(i for *_, i in update) for update in flat(bucketed, n * count, n * count + count)} for n in (0, 1)
+    ]
+    assert len(epochs[0] & epochs[1]) < 3, "every epoch redistributes"
+
+
+def test_rows_of_one_length_stay_as_they_are_drawn():
+    """Not in the order of the data, where neighbours are often similar, or of one image."""
+    examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
+    updates = flat(plan(examples, epochs=1, batch_size=16, length_bucket=10))
+    assert min(update[-1][2] - update[0][2] for update in updates) > 200
 
 
 def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
     example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
     new_plan = plan([example], epochs=30)
-    drawn = [new_plan.place.resolve(example, update[0].epoch).inputs["caption"] for update in samples(new_plan)]
+    drawn = [new_plan.key.resolve(example, epoch).inputs["caption"] for ((_, epoch, _),) in flat(new_plan)]
     assert set(drawn) == {"one", "two", "three"}
     assert resolve(example).inputs == {"caption": "one", "image": "key"}
 
@@ -107,86 +271,6 @@ def test_draws_on_the_processor_follow_from_the_place_and_note_nothing_for_gpus(
     monkeypatch.setattr(torch.cuda, "manual_seed_all", None)  # it is not called
     draw_from(torch.device("cpu"), 0, "step", 7, 1)
     assert torch.equal(torch.rand(5), expected)
-
-
-def test_an_empty_split_is_an_error():
-    with pytest.raises(DataError, match="the split has no examples"):
-        plan([])
-    with pytest.raises(DataError, match="example 'e' has no target to train on"):
-        Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
-
-
-def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
-    """Complete rows count, prefix and questions; only the inputs that a step reads."""
-    examples = [
-        Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
-    ]
-    sizes = {"epochs": 1, "batch_size": 32, "micro_batch_size": 8}
-
-    def slots(*inputs):
-        return Collator(toys.model(max_tokens=30), inputs)
-
-    (update,) = plan(examples, **sizes, lengths=slots("caption")).updates
-    assert [[sample.index % 2 for sample in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
-    (unread,) = plan(examples, **sizes, lengths=slots()).updates
-    assert [len(micro) for micro in unread] == [4] * 4
-
-
-def test_buckets_redistribute_by_length_and_keep_every_example():
-    examples = toys.examples(150)
-    collator = Collator(toys.model(), ["caption"])
-    plain, bucketed = (
-        plan(examples, epochs=3, batch_size=16, micro_batch_size=16, length_bucket=length_bucket, lengths=collator)
-        for length_bucket in (1, 4)
-    )
-    assert Counter((v.index, v.epoch) for update in samples(bucketed) for v in update) == Counter(
-        {(i, e): 1 for i in range(150) for e in range(3)}
-    )
-    pairs = [sum(len(examples[v.index].targets) for v in update) for update in samples(bucketed)]
-    assert sum(count < 16 for count in pairs) <= 3 and max(pairs) < 16 + 4, "whole updates, but for one an epoch"
-
-    def padding(new_plan):
-        rows = [
-            collator.slots([new_plan.place.resolve(examples[v.index], v.epoch) for v in update])
-            for update in samples(new_plan)
-        ]
-        return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
-
-    assert padding(bucketed) < 0.5 * padding(plain)
-    sizes = [len(update) for update in samples(bucketed)]
-    assert sizes != sorted(sizes) and sizes != sorted(sizes, reverse=True), "in an order that is drawn"
-    epochs = [
-        {frozenset(v.index for v in update) for update in samples(bucketed)[first:last]}
-        for first, last in itertools.pairwise([0, *bucketed.epochs])
-    ]
-    assert len(epochs[0] & epochs[1]) < 3, "every epoch redistributes"
-    assert plan(examples, length_bucket=4, lengths=collator) == plan(examples, length_bucket=4, lengths=collator)
-
-
-def test_rows_of_one_length_stay_as_they_are_drawn():
-    """Not in the order of the data, where neighbours are often similar, or of one image."""
-    examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
-    new_plan = plan(
-        examples,
-        epochs=1,
-        batch_size=16,
-        micro_batch_size=16,
-        length_bucket=10,
-        lengths=Collator(toys.model(), ["caption"]),
-    )
-    spread = [max(v.index for v in update) - min(v.index for v in update) for update in samples(new_plan)]
-    assert min(spread) > 200
-
-
-def test_buckets_keep_every_example_of_any_length():
-    examples = [
-        Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)
-    ]
-    new_plan = plan(examples, epochs=2, length_bucket=5, lengths=Collator(toys.model(), ["caption"]))
-    assert Counter((v.index, v.epoch) for update in samples(new_plan) for v in update) == Counter(
-        {(i, e): 1 for i in range(200) for e in range(2)}
-    )
-    assert all(samples(new_plan))
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
@@ -214,43 +298,3 @@ def test_waiting_is_timed_and_changes_nothing():
     waits = []
     assert list(time_batches(iter("abc"), waits)) == list("abc")
     assert len(waits) == 3 and all(wait >= 0 for wait in waits)
-
-
-def singles(name, count):
-    return [Example(f"{name}{i}", {"caption": "w " * (1 + i % 7)}, ("q",)) for i in range(count)]
-
-
-@pytest.mark.parametrize("length_bucket", [1, 3])
-@pytest.mark.parametrize("micro_batch_size", [3, 16])
-def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_batch_size):
-    """Two thirds and one third of 8 pairs are not whole numbers; over all updates the ratio is exact."""
-    sources = [Source(singles("a", 50), share=2), Source(singles("b", 30), share=1)]
-    lengths = Collator(toys.model(), ["caption"])
-    new_plan = mixed(sources, lengths, epochs=3, length_bucket=length_bucket, micro_batch_size=micro_batch_size)
-    assert all(len({sample.source for sample in micro}) == 1 for update in new_plan.updates for micro in update)
-    counts = [Counter(sample.source for sample in update) for update in samples(new_plan)]
-    assert Counter(count[0] for count in counts) == {6: 24, 2: 3}  # one update an epoch has what is left of the first
-    assert all(abs(count[1] - count[0] / 2) <= 1 for count in counts)
-    assert abs(sum(count[1] for count in counts) - 3 * 50 / 2) <= 1
-
-
-def test_an_epoch_is_one_pass_over_the_first_source_and_the_others_go_round():
-    sources = [Source(singles("a", 40)), Source(singles("b", 7))]
-    new_plan = mixed(sources, epochs=2, batch_size=20)
-    order = [sample for update in samples(new_plan) for sample in update]
-    assert Counter((v.index, v.epoch) for v in order if not v.source) == {(i, e): 1 for i in range(40) for e in (0, 1)}
-    passes = [sample.epoch for sample in order if sample.source]
-    assert Counter(passes) == {**dict.fromkeys(range(11), 7), 11: 3} and sorted(passes) == passes
-    assert new_plan.epochs == (4, 8) and new_plan.epoch(2) == 0.5
-    assert new_plan == mixed(sources, epochs=2, batch_size=20) != mixed(sources, epochs=2, batch_size=20, seed=1)
-
-
-def test_one_more_source_changes_nothing_of_the_first():
-    examples = toys.examples(60)
-    alone, both = plan(examples, batch_size=8), mixed([Source(examples), Source(singles("b", 9))], batch_size=16)
-    assert [[v for v in update if not v.source] for update in samples(both)] == samples(alone)
-
-
-def test_a_source_without_pairs_is_an_error():
-    with pytest.raises(DataError, match="the examples have no target to train on"):
-        mixed([Source(toys.examples(5)), Source([Example("b", {})])])

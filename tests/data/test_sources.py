@@ -46,7 +46,7 @@ def test_sources_have_names_shares_and_examples(tmp_path):
 def test_duplicate_ids_are_an_error(tmp_path):
     first, second = write_jsonl(tmp_path, "one", [LINE]), write_jsonl(tmp_path, "two", [{**LINE, "id": "2"}, LINE])
     with pytest.raises(DataError) as error:
-        datasets(tmp_path, first, second).sources("mixed")
+        datasets(tmp_path, first, second).fingerprint()
     assert str(error.value) == (
         "steps.mixed.data: 'jsonl' and 'jsonl 2' both have an example with the id 'train-1'; change the ids of "
         "one of them"

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from kit import toys
+from mmgen.data.loader import updates
 from mmgen.data.sources import Source
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
@@ -108,3 +109,16 @@ def largest_difference(first, second):
     amplifies."""
     ours, theirs = state(first), state(second)
     return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))
+
+
+def micro_batches(material, number=0):
+    """The micro-batches of an update, as the loader gives them to one process."""
+    return next(updates(material.streams, material.plan, material.micro_batch_size, start=number))[1]
+
+
+def single_pairs(material, number=0):
+    """Every visit of an update as a batch of one example, after its source."""
+    for micro in material.plan.update(number, material.micro_batch_size):
+        stream = material.streams[micro.source]
+        for index, epoch in zip(micro.indices.tolist(), micro.passes.tolist(), strict=True):
+            yield stream.source, stream.collate([stream.source.examples[index]], [epoch])

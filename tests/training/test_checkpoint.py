@@ -3,7 +3,7 @@
 import pytest
 import torch
 from kit import toys
-from kit.training import build_learner, train_step
+from kit.training import build_learner, micro_batches, train_step
 
 from mmgen.errors import RunError
 from mmgen.files import clear_partials
@@ -42,8 +42,9 @@ def test_the_logs_rate_is_the_one_that_was_used():
 def test_padding_is_what_the_rows_hold(tmp_path):
     model = toys.model()
     learner = build_learner(model, tmp_path)
-    batch = learner.material.streams[0].batch(learner.material.cut(0, 0, 0)[0])
-    learner.update(0, [(0, batch)])
+    micros = micro_batches(learner.material)[:1]
+    learner.update(0, micros)
+    ((_, _, batch),) = micros
     rows, _ = model.rows(batch, batch.tail)
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 

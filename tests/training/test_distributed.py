@@ -178,7 +178,8 @@ def sizes(folder: Path, step: str) -> set[int]:
         sources = Datasets(recipe).sources(step)
     context = StepContext(step, recipe.steps[step], 0, folder, Processes(cpu=True), Progress())
     material = make_material(load_run(folder / PLACE).model, context, [*sources.values()])
-    return {len(update) for update in material.plan.updates}
+    updates = [material.plan.update(number, material.micro_batch_size) for number in range(len(material.plan))]
+    return {*map(len, updates)}
 
 
 def test_torchrun_starts_processes_that_find_together(tmp_path):

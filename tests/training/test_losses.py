@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
+from kit.training import micro_batches, single_pairs
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator
@@ -74,12 +75,11 @@ def step(**training):
 def written_out(model, material, number):
     """The loss of an update by its definition, from single examples; its gradients are left on the model."""
     total, counts = {}, {}
-    for micro in range(len(material.plan.updates[number])):
-        for example, which in material.cut(number, micro, 0)[0]:
-            loss = model(material.streams[0].batch([(example, which)]))
-            for name, loss_sum in loss.sums.items():
-                total[name] = total.get(name, 0) + loss_sum
-                counts[name] = counts.get(name, 0) + loss.counts[name]
+    for _, batch in single_pairs(material, number):
+        loss = model(batch)
+        for name, loss_sum in loss.sums.items():
+            total[name] = total.get(name, 0) + loss_sum
+            counts[name] = counts.get(name, 0) + loss.counts[name]
     means = {name: total[name] / counts[name] for name in total}
     sum(means.values()).backward()
     return {name: mean.item() for name, mean in means.items()}
@@ -99,8 +99,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
     model.zero_grad()
     learning = dict(model.named_parameters())
     accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning)
-    micros = [(n, material.streams[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
-    _, means, _ = accumulator.gradients(0, micros, bool)
+    _, means, _ = accumulator.gradients(0, micro_batches(material), bool)
     assert means.by_loss == pytest.approx(losses, abs=1e-5)
     assert means.loss == pytest.approx(sum(losses.values()), abs=1e-5)
     torch.testing.assert_close(gradients(model), expected, atol=1e-6, rtol=1e-4)
@@ -137,8 +136,7 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     context = toys.context(tmp_path, step(num_workers=0))
     learner = Learner(model, context, make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])]))
-    micros = [(0, learner.material.streams[0].batch(learner.material.cut(0, 0, 0)[0]))]
-    record = learner.update(0, micros)
+    record = learner.update(0, micro_batches(learner.material))
     assert record["loss"] == 0 and record["losses"] == {}
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert validate(learner) == {"validation_loss": 0}

@@ -5,13 +5,13 @@ import json
 import pytest
 import torch
 from kit import toys
-from kit.training import largest_difference
+from kit.training import largest_difference, micro_batches, single_pairs
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords, SentenceImage
 from mmgen_text import Text
 
-from mmgen.data.loader import MicroBatches, updates
+from mmgen.data.loader import updates
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.model import Objectives, compose
@@ -77,17 +77,19 @@ def learn(folder, composed, **training):
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
+def load(material, **options):
+    return updates(material.streams, material.plan, material.micro_batch_size, **options)
+
+
 def written_out(composed, material, number):
     """The losses of an update by their definition, from single examples, by source; gradients are left on the model."""
     total, count = {}, {}
-    for micro in range(len(material.plan.updates[number])):
-        stream = material.streams[material.source(number, micro)]
-        for visited in material.cut(number, micro, 0)[0]:
-            loss = composed(stream.batch([visited]))
-            for name, loss_sum in loss.sums.items():
-                for key in ((stream.source.name, name), ("", name)):
-                    total[key] = total.get(key, 0) + loss_sum
-                    count[key] = count.get(key, 0) + loss.counts[name]
+    for source, batch in single_pairs(material, number):
+        loss = composed(batch)
+        for name, loss_sum in loss.sums.items():
+            for key in ((source.name, name), ("", name)):
+                total[key] = total.get(key, 0) + loss_sum
+                count[key] = count.get(key, 0) + loss.counts[name]
     means = {key: total[key] / count[key] for key in total}
     sum(mean for (source, _), mean in means.items() if not source).backward()
     return {key: mean.item() for key, mean in means.items()}
@@ -102,8 +104,7 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     gradients = {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}
     composed.zero_grad()
     accumulator = Accumulator(context, material, Cursor(halved=halved), composed, dict(composed.named_parameters()))
-    ((_, micros), *_) = updates(MicroBatches(material.streams, material.plan))
-    _, means, _ = accumulator.gradients(0, micros, bool)
+    _, means, _ = accumulator.gradients(0, micro_batches(material), bool)
     losses = {("", name): mean for name, mean in means.by_loss.items()}
     losses |= {
         (source, name): mean for source, per_source in means.by_source.items() for name, mean in per_source.items()
@@ -119,9 +120,9 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
 
 def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path):
     material = make_material(model(), toys.context(tmp_path, step()), sources())
-    for number, micros in updates(MicroBatches(material.streams, material.plan)):
-        for micro, batch in micros:
-            texts = material.source(number, micro) == 1
+    for _, micros in load(material):
+        for _, source, batch in micros:
+            texts = source == 1
             assert [*batch.inputs] == (["caption"] if texts else ["caption", "second"])
             assert {*batch.targets} == ({"words"} if texts else {*OBJECTIVES})
             assert {id_[0] for id_ in batch.ids} == {"t" if texts else "e"}
@@ -207,9 +208,9 @@ def test_one_text_that_is_too_large_is_named(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_change_nothing(tmp_path, workers):
     material = make_material(model(), toys.context(tmp_path, step()), sources())
-    batches = [[*updates(MicroBatches(material.streams, material.plan), workers=count)] for count in (0, workers)]
+    batches = [[*load(material, workers=count)] for count in (0, workers)]
     for (number, ours), (their_number, theirs) in zip(*batches, strict=True):
-        assert number == their_number and [micro for micro, _ in ours] == [micro for micro, _ in theirs]
-        for (_, mine), (_, their) in zip(ours, theirs, strict=True):
+        assert number == their_number and [place for *place, _ in ours] == [place for *place, _ in theirs]
+        for (*_, mine), (*_, their) in zip(ours, theirs, strict=True):
             assert mine.ids == their.ids and mine.counts == their.counts
             torch.testing.assert_close(mine.inputs, their.inputs, atol=0, rtol=0)

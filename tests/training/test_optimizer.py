@@ -12,7 +12,9 @@ from kit.training import largest_difference, step, train_step
 from mmgen_masked import Masked
 
 from mmgen.configs import EmbedderConfig
-from mmgen.data.plan import Plan
+from mmgen.data.collate import Collator
+from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.sizes import Sizes
 from mmgen.errors import DataError, RunError
 from mmgen.model import compose
 from mmgen.parts import Embedder
@@ -23,7 +25,8 @@ from mmgen.testing.toy import TEXTS, Toy, Words
 from mmgen.training.learner import Learner
 from mmgen.training.optimizer import check_patterns, clip, make_optimizer, schedule, set_learning
 
-PLAN = Plan(seed=0, step="s", updates=((),) * 10, epochs=(4, 7, 10))  # epochs of 4, 3 and 3 updates
+SIZES = Sizes(toys.examples(4, most_questions=1), Collator(toys.model(), ["caption"]))
+PLAN = Plan([SIZES], PlanOptions(seed=0, step="s", epochs=None, batch_size=1, updates=10))  # epochs of 4 updates
 SGD = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.1, "learning_rate": 0.5}
 BERT = {"bias_correction": False, "eps": 1e-6, "betas": (0.8, 0.99), "weight_decay": 0.1, "learning_rate": 0.5}
 
@@ -35,10 +38,10 @@ BERT = {"bias_correction": False, "eps": 1e-6, "betas": (0.8, 0.99), "weight_dec
         ({"warmup_updates": 4}, [0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]),
         ({"warmup_updates": 4, "lr_scheduler": "none"}, [0.25, 0.5, 0.75, 1, 1, 1, 1, 1, 1, 1]),
         ({"warmup_ratio": 0.2, "lr_scheduler": "none"}, [0.5, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
-        ({"warmup_ratio": 0, "lr_scheduler": "steps", "lr_milestones": (1, 2)}, [1] * 4 + [0.1] * 3 + [0.01] * 3),
+        ({"warmup_ratio": 0, "lr_scheduler": "steps", "lr_milestones": (1, 2)}, [1] * 4 + [0.1] * 4 + [0.01] * 2),
         (
             {"warmup_updates": 2, "lr_scheduler": "steps", "lr_milestones": (0.5, 2), "lr_gamma": 0.5},
-            [0.5, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25],
+            [0.5, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25],
         ),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 import torch
 from kit import toys, views
 from kit.processes import several
-from kit.training import RecordedProgress, build_learner, largest_difference, train_step
+from kit.training import RecordedProgress, build_learner, largest_difference, micro_batches, train_step
 
 from mmgen.errors import RunError
 from mmgen.recipe.tables import Step, Training
@@ -25,28 +25,29 @@ def step(objectives=("generator", "views"), **training):
     )
 
 
-def micro_batches(learner):
-    return [len(update) for update in learner.plan.updates]
+def updates_of(learner):
+    size = learner.material.micro_batch_size
+    return [learner.plan.update(number, size) for number in range(len(learner.plan))]
 
 
 def test_an_update_has_one_micro_batch(tmp_path):
     """Also where an example with several questions exceeds the batch, and whatever micro_batch_size is."""
     learner = build_learner(views.model(), tmp_path, EXAMPLES, step())
-    pairs = [len(EXAMPLES[sample.index].targets) for sample in learner.plan.updates[0][0]]
-    assert micro_batches(learner) == [1] * len(learner.plan) and sum(pairs) >= 16 > len(pairs)
+    assert [len(update) for update in updates_of(learner)] == [1] * len(learner.plan)
+    pairs = [sum(len(EXAMPLES[index].targets) for index in update[0].indices) for update in updates_of(learner)]
+    assert max(pairs) > 16
     plain = build_learner(views.model(), tmp_path, EXAMPLES, step(("generator",)))
-    assert min(micro_batches(plain)) > 1
+    assert min(map(len, updates_of(plain))) > 1
 
 
 def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
     model, expected = views.model(), views.model()
     learner = build_learner(model, tmp_path, EXAMPLES, step())
-    stream, update = learner.material.streams[0], learner.plan.updates[0][0]
-    batch = stream.batch([(EXAMPLES[sample.index], sample.epoch) for sample in update])
-    record = learner.update(0, [(0, batch)])
+    ((_, _, batch),) = micros = micro_batches(learner.material)
+    record = learner.update(0, micros)
     loss = expected(batch)
     assert record["loss"] == pytest.approx(loss.mean.item(), abs=1e-6)
-    assert record["losses"]["views.loss"] == pytest.approx(loss.sums["views.loss"].item() / len(update), abs=1e-6)
+    assert record["losses"]["views.loss"] == pytest.approx(loss.sums["views.loss"].item() / batch.size, abs=1e-6)
 
 
 def test_an_update_that_does_not_fit_into_memory_is_refused(tmp_path):

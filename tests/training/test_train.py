@@ -12,7 +12,7 @@ from kit.training import build_learner, largest_difference, press_ctrl_c, sigter
 
 from mmgen.data.collate import Collator
 from mmgen.data.plan import Plan, PlanOptions
-from mmgen.data.sources import DataStream, Source
+from mmgen.data.sizes import Sizes
 from mmgen.errors import RunError
 from mmgen.storage.weights import read_tensors, state
 from mmgen.training.validate import validate
@@ -48,8 +48,8 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
 def plan(length_bucket=1):
     """The plan of `step()`; with its length_bucket of 16, examples are in another order."""
     examples = toys.examples(20)
-    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch_size=6, length_bucket=length_bucket)
-    return Plan.make([DataStream(Source(examples), Collator(toys.model(), ["caption"]))], options)
+    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, length_bucket=length_bucket)
+    return Plan([Sizes(examples, Collator(toys.model(), ["caption"]))], options)
 
 
 def spoil_weights(model, spoil):
@@ -133,7 +133,7 @@ def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
 
 def whole_updates(plan, passes):
     """The number of updates in this many epochs."""
-    sizes, count = [len(update) for update in plan.updates], 0
+    sizes, count = [len(plan.update(number, 6)) for number in range(len(plan))], 0
     while sum(sizes[:count]) < len(passes):
         count += 1
     return sizes[:count]
@@ -150,7 +150,7 @@ def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypa
     chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
     full, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
     expected = train_step(tmp_path / "whole", full, chosen, validation=validation)
-    end = plan(16).epochs[epoch]
+    end = (epoch + 1) * plan(16).updates_per_epoch
     monkeypatch.setattr("mmgen.training.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
     with sigterm_before(end - 1), pytest.raises(KeyboardInterrupt):
         train_step(tmp_path / "stopped", stopped, chosen, validation=validation)
@@ -168,5 +168,5 @@ def test_a_stop_while_validating_is_not_put_off_by_an_update(tmp_path, monkeypat
     monkeypatch.setattr("mmgen.training.train.validate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train_step(tmp_path / "s", toys.model(), validation=toys.examples(5, seed=1))
-    assert done_in(tmp_path / "s") == plan(16).epochs[0]
+    assert done_in(tmp_path / "s") == plan(16).updates_per_epoch
     assert "validation_loss" in json.loads((tmp_path / "s/log.jsonl").read_text().splitlines()[-1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmgen.errors import MissingInput
@@ -55,7 +56,7 @@ class TagReader(Reader):
         (ids,) = self.encode([" ".join(self.tags(example))])
         return torch.tensor(ids, dtype=torch.long)
 
-    def slots(self, example: ResolvedExample) -> int:
+    def slots(self, value: Any) -> int:
         return self.most
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -68,6 +68,8 @@ def first_alternatives(example: Example) -> ResolvedExample:
 class TripletTargets(TargetReader):
     """Reads the exemplars of every row, in loader workers. Each worker measures the training pictures once."""
 
+    reads_candidates = True
+
     def __init__(self, config: Triplet) -> None:
         self.picture, self.ranks = config.picture, (config.supporting, config.contrasting)
         self._neighbours: tuple[Sequence[Example], Neighbours] | None = None

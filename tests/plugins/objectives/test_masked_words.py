@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
+from kit.training import micro_batches
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords, SentenceImage
@@ -146,10 +147,7 @@ def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path
         context = toys.context(tmp_path, step(micro_batch_size=micro))
         material = make_material(composed, context, [Source(EXAMPLES)])
         accumulator = Accumulator(context, material, Cursor(halved=times), composed, dict(composed.named_parameters()))
-        micros = [
-            (n, material.streams[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))
-        ]
-        _, means, _ = accumulator.gradients(0, micros, bool)
+        _, means, _ = accumulator.gradients(0, micro_batches(material), bool)
         results.append((means, {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}))
         composed.zero_grad(set_to_none=True)
     (means, gradients), (split_means, split) = results

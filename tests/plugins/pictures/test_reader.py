@@ -61,7 +61,7 @@ def test_gaps_are_found_without_opening_pictures():
     opens_nothing = reader()
     opens_nothing.pictures = {"p": Picture("p", opened)}
     opens_nothing.find_gaps([Example("a", {"image": "p"}), Example("b", {"image": ("p", "p")})])
-    assert opens_nothing.slots(example("p")) == 5
+    assert opens_nothing.slots("p") == 5
     with pytest.raises(DataError, match="image of 'c': no picture has the key 'q'"):
         opens_nothing.find_gaps([Example("c", {"image": ("p", "q")})])
     with pytest.raises(MissingInput, match="example 'e' has no image; its inputs are: caption"):

@@ -5,10 +5,10 @@ import json
 import pytest
 from kit import toys
 from kit.toys import mmgen_here as mmgen
+from mmgen.data.streams import StreamExamples
 from mmgen_streams import Archives, tars
 
 from mmgen.data.sources import DataStream
-from mmgen.data.streams import StreamExamples
 from mmgen.errors import DataError
 from mmgen.storage.weights import read_tensors
 from mmgen.testing import DatasetSuite

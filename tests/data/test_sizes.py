@@ -1,0 +1,69 @@
+"""Sizes of examples: the alternatives that are measured are those that the collator draws; few bytes an example."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kit import toys
+
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import RngKey
+from mmgen.data.sizes import Sizes
+from mmgen.tensors import All, Example
+
+KEY = RngKey(3, "both")
+
+
+class Lengths(Collator):
+    """Rows with the length of an example's texts, in thirds of a slot."""
+
+    def __init__(self):
+        self.readers, self.targets = {}, {}
+
+    def pairs(self, example):
+        return len(example.targets)
+
+    def tail(self, example):
+        return sum(map(len, example.targets)) / 3
+
+    def measures(self):
+        return dict.fromkeys(("caption", "title", "image"), lambda value: len(value) / 3)
+
+
+values = st.text("a", max_size=9)
+inputs = st.dictionaries(
+    st.sampled_from(["caption", "title", "image", "unread"]),
+    values | st.lists(values, max_size=70).map(tuple) | st.lists(values).map(tuple).map(All),
+)
+
+
+@given(st.lists(st.tuples(inputs, st.lists(values, max_size=3).map(tuple)), min_size=1, max_size=9))
+def test_slots_of_an_epoch_are_those_of_the_alternatives_that_the_collator_draws(contents):
+    data = [Example(f"é{number}", *content) for number, content in enumerate(contents)]
+    sizes = Sizes(data, Lengths())
+    assert sizes.pairs.tolist() == [len(example.targets) for example in data]
+    for epoch in range(3):
+        for example, slots in zip(data, sizes.slots(KEY, epoch).tolist(), strict=True):
+            row = KEY.resolve(example, epoch)
+            texts = [text for field in ("caption", "title", "image") for text in row.shown(field)]
+            assert abs(sum(map(len, [*texts, *example.targets])) / 3 - slots) < 1e-3
+
+
+def test_rows_of_a_model_are_measured_as_evaluation_measures_them():
+    """Two inputs that read one field count it twice."""
+    for readers in (["caption"], ["caption", "again"]):
+        collate = Collator(toys.model(), ["caption"])
+        collate.readers = dict.fromkeys(readers, collate.readers["caption"])
+        collate.fields = dict.fromkeys(readers, ("caption",))
+        data = [KEY.resolve(example, None) for example in toys.examples(20)]
+        assert Sizes(data, collate).slots(KEY, 0).tolist() == collate.slots(data)
+
+
+def test_examples_need_few_bytes_each():
+    draw = random.Random(0)
+    captions = [tuple("a" * draw.randrange(9) for _ in range(5)) for _ in range(1000)]
+    sizes = Sizes([Example(str(n), {"caption": some}, ("why?",)) for n, some in enumerate(captions)], Lengths())
+    (alternatives,) = [some for some in sizes.alternatives.values() if some.counts]
+    columns = [sizes.pairs, sizes.ids, sizes.fixed]
+    lists = [alternatives.counts, alternatives.slots]
+    assert sum(column.nbytes for column in columns) + sum(some.itemsize * len(some) for some in lists) == 40_000
