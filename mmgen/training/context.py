@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -43,18 +43,11 @@ class StepContext:
     events: Events = field(default_factory=Events)
     predict: Callable[[Model], list[ShownExample]] | None = None
 
-    def retry(
-        self,
-        doing: str,
-        advice: str,
-        *,
-        named: Callable[[Any], str] = attrgetter("id"),
-        part: Callable[[Any], Sequence[Any]] | None = None,
-    ) -> OomRetry:
+    def retry(self, doing: str, advice: str, *, named: Callable[[Any], str] = attrgetter("id")) -> OomRetry:
         """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ...". Every process
         reports it, the first through `progress`, the others through the log."""
         alone = self.accelerator.num_processes == 1
         where = f"step '{self.name}', {doing}"
         say = self.progress.say if self.accelerator.is_main_process else log.warning
         place = where if alone else f"{where}, process {self.accelerator.process_index}"
-        return OomRetry(place, advice, named=named, part=part, say=say)
+        return OomRetry(place, advice, named=named, say=say)

@@ -103,7 +103,7 @@ def test_every_example_is_made_once_before_the_first_update(lazy, tmp_path, monk
     def stop(*arguments):
         raise Stop
 
-    monkeypatch.setattr(train, "Learner", stop)  # after the plan
+    monkeypatch.setattr(train, "Trainer", stop)  # after the plan
     with pytest.raises(Stop):
         run(recipe)
     assert dict.fromkeys(range(40), 1) == lazy.MADE
