@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
@@ -25,6 +24,7 @@ from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
+from ..training.distributed import Processes
 
 
 def title(recipe: Recipe) -> str:
@@ -54,7 +54,7 @@ def model_of_steps(
     steps: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
     """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
@@ -65,7 +65,7 @@ def model_of_steps(
 
 
 def fill_stores(
-    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Processes, progress: Progress
 ) -> Recipe:
     """Extract features for every input with an extractor and without a features file; the recipe with these files.
 

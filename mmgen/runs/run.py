@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from .. import report
@@ -33,6 +32,7 @@ from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
+from ..training.distributed import Processes
 from ..training.threads import choose_threads, use_threads
 from .data_check import check_data
 from .missing import missing_parts, with_missing_parts
@@ -155,7 +155,7 @@ def _check_and_build_model(
     todo: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
     """See `model_of_steps`. Also checks the data of the steps to do, in the first process."""
@@ -169,7 +169,7 @@ def _check_and_build_model(
 
 
 def _finish_steps(
-    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Processes, progress: Progress
 ) -> None:
     """Train, write and score each step, as far as it is unfinished."""
     recipe, datasets = prepared.recipe, prepared.datasets
