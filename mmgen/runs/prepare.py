@@ -11,8 +11,8 @@ import torch
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import seeded
+from ..evaluation import score
 from ..evaluation.references import reference_scores
-from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
 from ..features.store import FeatureStore
 from ..features.writer import remove_leftovers
@@ -39,12 +39,10 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
-    """Build the metrics of a run, once: some start a program. Each metric scores the references now, for the folder;
-    the table needs these scores only after training, but an error should stop the run earlier. Raises the metrics'
-    errors, and PluginError."""
-    data = datasets_of(recipe, datasets)
-    metrics = {name: build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
+    """The metrics of a run. Each scores the references now, for the folder; the table needs these scores only after
+    training, but an error should stop the run earlier. Raises the metrics' errors, and PluginError."""
     scored = [step for step, settings in recipe.steps.items() if settings.evaluate]
+    metrics = score.build_metrics(recipe, scored, datasets, device)
     reference_scores(recipe, scored, datasets, folder.path, metrics)
     return metrics
 

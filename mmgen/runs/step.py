@@ -78,10 +78,8 @@ def _validation_scores(
     """The scores that say which epoch of a step is best; None if the validation loss does."""
     if context.step.training.metric_for_best_model is None:
         return None
-    main = context.accelerator.is_main_process
-    data, device = [datasets.dataset_of(context.name)], context.accelerator.device
-    judging = recipe.judging(context.name) if main else {}
-    metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
+    accelerator, steps = context.accelerator, [context.name] if context.accelerator.is_main_process else []
+    metrics = score.build_metrics(recipe, steps, datasets, accelerator.device)
     return partial(validation_scores, recipe, context, datasets.validation_by(context.name), metrics)
 
 

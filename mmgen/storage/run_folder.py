@@ -132,8 +132,8 @@ class RunFolder:
         if not path.exists():
             if (self.path / "config.json").exists() and is_export(self.path):
                 raise RunError(
-                    f"{self.path}: an export, which has no data; `mmgen score`, `mmgen probe` and `mmgen predict --as` "
-                    "take it with --data RECIPE; for anything else name a run folder"
+                    f"{self.path}: an export, which has no data; `mmgen predict --as` takes it with --data RECIPE; for "
+                    "anything else name a run folder"
                 )
             raise recipe_file.missing(self.path)
         saved = read_json(path)
