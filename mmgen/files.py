@@ -412,12 +412,6 @@ def file_fingerprint(paths: Iterable[Path]) -> str:
     return hashlib.sha256(repr(states).encode()).hexdigest()
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file. Raises OSError."""
-    with regular(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def sync(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk, so that they survive a power cut."""
     handle = os.open(path, os.O_RDONLY)

@@ -417,10 +417,9 @@ class ShownExample:
 
 
 class Callback:
-    """Watches a run. A method that is not overridden does nothing. All methods are called in one thread, with copies;
-    an exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a record.
-
-    A callback must not draw from torch's global generator, since training draws from it at the same time."""
+    """Watches a run. A method that is not overridden does nothing. Training waits for a method to return. Records are
+    copies. An exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a
+    record."""
 
     def on_run_begin(self, run: RunInfo) -> None:
         """Before the first step that is to do."""

@@ -128,11 +128,6 @@ class Hides(Labels):
         return {"caption": Hiding()}
 
 
-class TwiceInHalves(Labels):
-    def halves(self, example):
-        return [example, example]
-
-
 class OwnRows(Labels):
     def rows(self, example, draw, draw_other):
         return [example, example]
@@ -225,11 +220,6 @@ NEW = {
         lambda: first_update(reads(Hides)),
         "own (Hides): the config's hidden() returns [], but the reader hides ['caption']; they must name the same "
         "inputs",
-    ),
-    "n10 halves give the example twice": (
-        lambda: objective(reads(TwiceInHalves), "test_halves"),
-        "the halves of 'red-cat' have different targets than the example: they count {'own.loss': 2}, and the example "
-        "{'own.loss': 1}; each target must be in one half",
     ),
     "n11 rows without makes_rows": (
         lambda: first_update(reads(OwnRows)),
