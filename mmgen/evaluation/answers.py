@@ -126,7 +126,8 @@ def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | 
     """The best text, or the prediction, of each example in a step's folder. Raises RunError."""
     if recipe.makes_texts(step):
         return [texts[0] for texts in generations.read(folder)]
-    return predictions.read(folder)
+    predicts = recipe.predicts(step)
+    return predictions.read(folder, predicts and predicts[1])
 
 
 def split_answers(
