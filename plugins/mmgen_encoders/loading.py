@@ -19,7 +19,7 @@ from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
 from mmgen.features.uninitialised import building_device
-from mmgen.files import file_fingerprint
+from mmgen.files import file_fingerprint, not_downloaded
 from mmgen.parts import has_all
 
 from . import Encoder
@@ -227,14 +227,16 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
 
 
 def _check_path(name: str) -> None:
-    """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask: like
-    data, weights of one profile need not be there."""
+    """Raise DataError for weights that are a path where nothing is, or a hub name out of reach. `mmgen check` does not
+    ask: like data, weights of one profile need not be there."""
     is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
     if is_path and not Path(name).exists():
         raise DataError(
             f"backbone.weights: '{name}': no such folder; a path in a recipe is relative to the recipe's folder, a "
             "path of --set to the current folder"
         )
+    if name and (problem := not_downloaded(name)):
+        raise DataError(f"backbone.weights: {problem}")
 
 
 def check_weights(config: Encoder) -> PreTrainedConfig:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmgen.errors import DataError, regular
-from mmgen.files import image_key
+from mmgen.files import foreign, image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
@@ -101,9 +101,9 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Numbered lines of a plain or gzipped file. Raises DataError if the file is truncated or damaged."""
     number = 0
     try:
-        with regular(path).open("rb") as raw:
-            zipped = path.suffix == ".gz" or raw.peek(2).startswith(b"\x1f\x8b")
-            file = gzip.open(raw, "rb") if zipped else raw
+        if what := foreign(path, *(("gzip",) if path.suffix == ".gz" else ())):
+            raise DataError(f"{path}: {what}")
+        with gzip.open(regular(path), "rb") if path.suffix == ".gz" else regular(path).open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:

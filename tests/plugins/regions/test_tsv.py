@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from mmgen_regions import BottomUpTsv
 
 from mmgen.cli import main
+from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
 
@@ -78,6 +79,27 @@ def test_headers_and_blank_lines_are_no_images(tmp_path):
     header = "image_id\timage_w\timage_h\tnum_boxes\tboxes\tfeatures"
     path = tsv(tmp_path / "f.tsv", "", header, row("1"), "  ", header, row("2"), "")
     assert [outcome.key for outcome in outcomes(BottomUpTsv(), path)] == ["1", "2"]
+
+
+def test_a_mark_of_utf_8_is_no_part_of_a_key_and_a_gzipped_file_is_named(tmp_path):
+    path = tsv(tmp_path / "f.tsv", "\ufeff" + row("COCO_val2014_000000000042"))
+    assert [record.key for record in outcomes(BottomUpTsv(), path)] == ["42"]
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(DataError, match="f.tsv: is a gzip archive; unpack it first"):
+        outcomes(BottomUpTsv(), path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"image_w": "inf"}, "the image size is inf x 80 pixels; it must be positive and finite"),
+        ({"boxes": b64(RELATIVE)}, "no box ends after 1 pixels; boxes must be in pixels, not relative to the image"),
+    ],
+)
+def test_boxes_that_would_lose_their_places_are_refused(tmp_path, changes, message):
+    path = tsv(tmp_path / "f.tsv", row("1", **changes))
+    (failed,) = outcomes(BottomUpTsv(), path)
+    assert failed.reason == f"{path}:1: {message}"
 
 
 def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
