@@ -173,12 +173,14 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
             path.replace(spent)
         take_name(partial, path)
         return written
-    except OSError as error:
-        raise _write_error(path, error) from None
     except UnicodeEncodeError as error:  # tokenizers take no other names
         if partial.name not in error.object:
             raise
         raise RunError(f"{path}: cannot be written: the name is not UTF-8; choose another name") from None
+    except Exception as error:
+        if not isinstance(error, OSError) and "(os error " not in str(error):  # of safetensors and tokenizers, in Rust
+            raise
+        raise _write_error(path, error) from None
     finally:
         _delete_partials(path, os.getpid(), [partial])
 

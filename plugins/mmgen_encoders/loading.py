@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -130,7 +131,9 @@ def _read_sizes(name: str) -> PreTrainedConfig:
     for key, limit in LIMITS.items():
         if type(value := values.get(key)) is int and value > limit:
             raise ValueError(f"{key} must be a whole number from 1 to {limit}, not {value}")
-    if (family := values.get("model_type")) not in CONFIG_MAPPING and not values.get("auto_map"):
+    if (family := values.get("model_type")) is None and not values.get("auto_map"):
+        raise ValueError("config.json is missing, or has no 'model_type'")
+    if family not in CONFIG_MAPPING and not values.get("auto_map"):
         written = values.get("transformers_version", "an unknown version")
         raise ValueError(
             f"transformers {transformers.__version__} has no family '{family}'; config.json was written by "
@@ -297,8 +300,15 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     absent = [name for name in report["missing_keys"] if name not in missing]
     if absent:
         raise DataError(
-            f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, such as "
-            f"{absent[0]}; use complete weights"
+            f"backbone.weights: '{config.weights}' lacks {len(absent)} weights that its config.json expects, such as "
+            f"{absent[0]}; use complete weights with their own config.json"
+        )
+    if unused := unused_layers(model, report["unexpected_keys"]):
+        log.info(
+            "%s: %d of the weights, such as %s, have no place in the layers that config.json says; they are left out",
+            config.weights,
+            len(unused),
+            unused[0],
         )
     head = head_names(model)
     if not has_all({*head} - {*missing}, head, f"backbone.weights: '{config.weights}': the masked-LM head"):
@@ -320,6 +330,13 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     _load_weights(config, lambda _: _check_tokenizer(backbone))
     config.check_backbone(backbone)
     return backbone
+
+
+def unused_layers(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+    """Those of these weights that an encoder with more layers would have."""
+    prefix, digits = f"{model.base_model_prefix}.", re.compile(r"\d+")
+    known = {digits.sub("#", name) for name in model.base_model.state_dict()}
+    return sorted(name for name in names if digits.sub("#", name.removeprefix(prefix)) in known)
 
 
 def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:
