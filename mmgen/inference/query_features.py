@@ -102,7 +102,8 @@ class QueryFeatures:
                 raise DataError(f'{name}: the model needs boxes; add "boxes", with one box per row of features')
             return record
         if not isinstance(value, str) or query.folder is None:
-            raise DataError(f"{name}: expected a picture, a key or features, but got {str(value)[:40]}")
+            line = " ".join(str(value)[:40].split())
+            raise DataError(f"{name}: expected a picture, a key or features, but got {line}")
         if reader.path is None or not reader.path.exists() or value not in reader.store:
             if "://" in value:
                 raise DataError(f"{value}: is a web address; download the picture, and give the file")
