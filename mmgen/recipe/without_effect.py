@@ -13,7 +13,6 @@ from .tables import Recipe, placed_parts
 from .toml_lines import Key
 from .training import INSTEAD_OF
 
-
 NOT_FOR_TRAINING = ("validation_split", "test_split")  # keys of [data] that the data of a step do not replace
 
 

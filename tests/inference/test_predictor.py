@@ -44,7 +44,7 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
 TOO_MANY = "num_return_sequences is 300, but must be at most 100"
 TWICE = "n and num_return_sequences both set the number of texts; give one or the other"
-ADVICE = 'add --input caption=VALUE, the field "caption" in a line, or in Python caption=VALUE'
+ADVICE = "add caption=VALUE"
 SURROGATE = "\\ud800.jpg: 'picture' contains a lone surrogate ('\\ud800.jpg'); remove it"
 FINITE = "image: features must be finite and between -1e+15 and 1e+15; extract them again"
 
