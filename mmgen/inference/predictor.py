@@ -23,7 +23,7 @@ from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, MissingInput, MissingLabel, PluginError, RunError
-from ..evaluation.collapse import repeats_itself
+from ..evaluation.collapse import repeats_itself, unfinished
 from ..evaluation.generate import generate
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
@@ -567,7 +567,8 @@ def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
     numbers: dict[str, list[str]] = {}
     for number, text in enumerate(texts, 1):
         cut = text.tokens and text.tokens[-1] != end_id
-        no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)" if cut else ""
+        no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"
+        no_end = no_end if cut else unfinished(text.text)
         for remark in filter(None, (repeats_itself(text.text), no_end)):
             numbers.setdefault(remark, []).append(str(number))
     for remark, places in numbers.items():

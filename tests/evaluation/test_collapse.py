@@ -25,7 +25,7 @@ def recipe(tmp_path):
     "texts, remark",
     [
         (["", "?", "a dog", "??"], "3 of 4 texts contain no word; "),
-        (["why ?"] * 6 + list("abcdef"), "fluent and blind: 6 of 12 texts are the same ('why ?'); "),
+        (["why ?"] * 6 + list("abcdef"), "6 of 12 texts are the same ('why ?'); "),
         (["no"] * 6 + list("abcdef"), "6 of 12 texts are the same ('no'); "),
         (["why ?"] * 4, ""),  # so few say nothing
         (list("abcdefghijkl"), ""),
