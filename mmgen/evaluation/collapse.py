@@ -19,7 +19,7 @@ MEND = "the texts say little about the input; train longer or with another learn
 def collapsed(texts: Sequence[str]) -> str:
     """A remark if at least half of the texts have no word, or are the same; "" otherwise."""
     wordless = sum(not any(letter.isalnum() for letter in text) for text in texts)
-    if texts and 2 * wordless >= len(texts):
+    if len(texts) > 1 and 2 * wordless >= len(texts):
         return f"{wordless} of {len(texts)} texts contain no word; {MEND}"
     text, count = next(iter(Counter(texts).most_common(1)), ("", 0))
     if count >= FEWEST and 2 * count >= len(texts):

@@ -28,6 +28,7 @@ def recipe(tmp_path):
         (["why ?"] * 6 + list("abcdef"), "6 of 12 texts are the same ('why ?'); "),
         (["no"] * 6 + list("abcdef"), "6 of 12 texts are the same ('no'); "),
         (["why ?"] * 4, ""),  # so few say nothing
+        (["?"], ""),  # as its own remark says
         (list("abcdefghijkl"), ""),
     ],
 )
