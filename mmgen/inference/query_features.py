@@ -159,7 +159,8 @@ class QueryFeatures:
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
-                f"a key of the feature store, or name the extractor: --set inputs.{name}.extractor.type=NAME"
+                f"a key of the feature store, or name the extractor with --set, in Python sets of load_run: "
+                f"inputs.{name}.extractor.type=NAME"
             )
         saved, settings = self.extractors.get(name), config.extractor
         extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
