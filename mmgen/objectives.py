@@ -21,9 +21,8 @@ from torch import Tensor, nn
 
 from .configs import PROMPT, EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
-from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
-from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid, with_prompts_parted
+from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
 from .sequence import Prefix
 from .tensors import (
     LOG_PROBABILITY,
@@ -173,10 +172,6 @@ class TargetReader(abc.ABC):
         """What `predict` needs beside the inputs for B rows whose labels are unknown; by default nothing."""
         return Targets({})
 
-    def halves(self, example: Example) -> list[Example]:
-        """Split an example in two, for a pass that runs out of memory with it alone; by default it cannot be split."""
-        return [example]
-
     def pairs(self, example: Example) -> int:
         """How much an example counts in `batch_size`: 1 by default."""
         return 1
@@ -231,9 +226,6 @@ class TextTargets(TargetReader):
 
     def pairs(self, example: Example) -> int:
         return len(example.targets)
-
-    def halves(self, example: Example) -> list[Example]:
-        return with_prompts_parted(example, targets_parted(example))
 
     def targets(self, example: Example) -> list[list[int]]:
         """Token ids of an example's targets, cut to the limit, the end token last."""

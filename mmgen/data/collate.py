@@ -171,13 +171,6 @@ class Collator:
         """How much an example counts in `batch_size`."""
         return max((reader.pairs(example) for reader in self.targets.values()), default=1)
 
-    @property
-    def halves(self) -> Callable[[Example], list[Example]]:
-        """The function that cuts a single example in two. Examples of several objectives are not cut: objectives that
-        ignore targets would count each half as an example."""
-        (first, *rest) = self.targets.values()
-        return first.halves if not rest else lambda example: [example]
-
     def slots(self, examples: Sequence[Example]) -> list[float]:
         """About how many slots each example's row takes outside training."""
         return [self.prefix(resolve(example)) + self.tail(example) for example in examples]

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import score_with
 from ..errors import DataError, RunError
-from ..files import read_table, write_json
+from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..registry import Qualified, built, part_calls
+from ..storage.generations import parse
 from ..tensors import Example, Generation, Prediction, Scores
 
 CPU = torch.device("cpu")
+SCORES = TypeAdapter(Scores)
 
 
 def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
@@ -40,24 +43,13 @@ def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), 
     return metric
 
 
-def datasets_of(recipe: Recipe, data: ScoredOn) -> list[Dataset]:
-    """The data sets that the steps of a run are scored on, each once."""
-    steps = [step for step, settings in recipe.steps.items() if settings.evaluate]
-    return [*{id(dataset): dataset for dataset in map(data.dataset_of, steps)}.values()]
-
-
-def score(
-    name: str,
-    texts: Sequence[list[Generation]],
-    examples: Sequence[Example],
-    metrics: Mapping[str, Metric],
-    folder: Path,
-    progress: Progress,
-) -> Scores:
-    """Scores of the best text of each example. `folder`: the folder of the texts. Raises RunError if the ids of texts
-    and examples differ."""
-    best = [generations[0] for generations in texts]
-    return score_predictions(name, best, examples, metrics, folder / "generations.jsonl", progress)
+def build_metrics(
+    recipe: Recipe, steps: Sequence[str], data: ScoredOn, device: torch.device = CPU
+) -> dict[str, Metric]:
+    """The metrics that score these steps on their data, by name; each is built once, since some start a program."""
+    datasets = {id(dataset): dataset for dataset in map(data.dataset_of, steps)}.values()
+    configs = {name: config for step in steps for name, config in recipe.judging(step).items()}
+    return {name: build_metric(name, config, datasets, device) for name, config in configs.items()}
 
 
 def score_predictions(
@@ -82,9 +74,18 @@ def score_predictions(
 
 def write_scores(folder: Path, scores: Scores) -> None:
     """`scores.json` in a folder of texts; `read` reads it."""
+    write_json(folder / "scores.json", as_json(scores))
+
+
+def read(folder: Path) -> Scores:
+    """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
+    return parse(SCORES, folder / "scores.json")
+
+
+def as_json(scores: Scores) -> dict[str, Any]:
+    """Scores as a JSON object."""
     per_example = {name: list(values) for name, values in scores.per_example.items()}
-    saved = {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
-    write_json(folder / "scores.json", saved)
+    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
@@ -107,21 +108,3 @@ def merge(first: Scores, second: Scores) -> Scores:
         {**first.per_example, **second.per_example},
         tuple(dict.fromkeys((*first.notes, *second.notes))),
     )
-
-
-def read(folder: Path) -> Scores:
-    """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
-    path = folder / "scores.json"
-    saved = read_table(path, values=dict, per_example=dict, notes=list)
-    numbers = [
-        *saved["values"].values(),
-        *(value for values in saved["per_example"].values() if isinstance(values, list) for value in values),
-    ]
-    finite = all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in numbers)
-    if (
-        not finite
-        or not all(isinstance(values, list) for values in saved["per_example"].values())
-        or not all(isinstance(note, str) for note in saved["notes"])
-    ):
-        raise RunError(f"{path}: damaged: scores must be numbers; delete the file and run again")
-    return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))

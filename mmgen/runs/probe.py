@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,7 @@ from ..data.datasets import pictures_of
 from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
-from ..evaluation.generate import generate
-from ..inference.export_with_data import DataSource, predictions_of, with_data
+from ..evaluation.answers import generate
 from ..inference.load import load_run
 from ..inference.predictor import Predictor
 from ..model import Model
@@ -24,9 +24,8 @@ from ..recipe.select_parts import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
-from ..storage.exports import BACKBONE
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation
+from ..tensors import Example
 
 
 def probe(
@@ -42,45 +41,23 @@ def probe(
     folder, registry = RunFolder(Path(path)), installed()
     recipe = folder.recipe(registry, probes=not names)
     probes = select_probes(recipe, names, sets, registry)
-    probe_data = probe_input(folder, recipe, steps, progress or Progress())
+    recipe.check_steps(steps)
+    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    if untrained := [name for name in steps if not folder.trained(recipe, name)]:
+        raise RunError(f"{folder.path}: step '{untrained[0]}' is not trained yet; continue with `mmgen run`")
+    if not trained:
+        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
+    dataset = recipe.data.build()
+    examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
+    probe_data = ProbeInput(
+        [_trained_step(folder, recipe, name) for name in recipe.steps if name in (steps or trained)],
+        examples,
+        lambda: untrained_model(load_run(folder.path, trained[-1]), folder.backbone),
+        _pictures_of(dataset, examples),
+        progress or Progress(),
+    )
     with folder.locked():
         return probing.probe(probes, probe_data, folder.path / "probes", recipe.seed)
-
-
-def probe_export(
-    where: str | Path,
-    source: DataSource,
-    folder: Path,
-    names: Sequence[str] = (),
-    sets: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> dict[str, ProbeResult | MmgenError]:
-    """Run probes on an export with the data of a recipe, by default the probes of that recipe; files are in
-    `folder`/NAME/. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError, DataError."""
-    progress = progress or Progress()
-    with with_data(where, source, progress=progress) as export:
-        probes = select_probes(export.recipe, names, sets, installed())
-        predictor, step = export.load(), export.step
-        inputs, texts = tuple(predictor.names.inputs), {}
-        if predictor.kind == "text":
-            outcomes = predictions_of(predictor, export.examples, progress)
-            texts = {outcome.id: outcome for outcome in outcomes if isinstance(outcome, Generation)}
-        trained = TrainedStep(
-            step,
-            lambda: _to_device(predictor.model),
-            inputs,
-            texts,
-            0,
-            lambda model, examples: generate(model, examples, inputs=inputs),
-        )
-        probe_data = ProbeInput(
-            [trained],
-            [resolve(example) for example in export.examples],
-            lambda: untrained_model(export.load(), export.folder / BACKBONE),
-            _pictures_of(export.datasets.dataset_of(step), export.examples),
-            progress,
-        )
-        return probing.probe(probes, probe_data, folder, export.recipe.seed)
 
 
 def select_probes(
@@ -98,38 +75,14 @@ def select_probes(
     return probes
 
 
-def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
-    """The steps, examples and pictures of a run, for its probes."""
-    finished_steps = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
-    recipe.check_steps(steps)
-    for name in steps:
-        if name not in finished_steps:
-            raise RunError(f"{folder.path}: step '{name}' is not trained yet; continue with `mmgen run`")
-    if not finished_steps:
-        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
-    dataset = recipe.data.build()
-    examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
-    trained = [_trained_step(folder, recipe, name) for name in finished_steps if not steps or name in steps]
-    return ProbeInput(
-        trained,
-        examples,
-        lambda: untrained_model(load_run(folder.path, finished_steps[-1]), folder.backbone),
-        _pictures_of(dataset, examples),
-        progress,
-    )
-
-
 def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
-    step = recipe.steps[name]
-    texts = generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {}
-    inputs = tuple(input_name for input_name in recipe.inputs if input_name in step.inputs)
-    place = list(recipe.steps).index(name)
+    inputs = tuple(input_name for input_name in recipe.inputs if input_name in recipe.steps[name].inputs)
     return TrainedStep(
         name,
         lambda: _to_device(load_run(folder.path, name).model),
         inputs,
-        texts,
-        place,
+        generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {},
+        list(recipe.steps).index(name),
         lambda model, examples: generate(model, examples, inputs=inputs),
     )
 
@@ -154,7 +107,6 @@ def untrained_model(run: Predictor, backbone: Path) -> Model:
 
 def _pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
     """The examples' pictures by key; empty if the data set has no pictures."""
-    try:
+    with contextlib.suppress(MmgenError):
         return pictures_of(dataset, examples)
-    except MmgenError:
-        return {}
+    return {}

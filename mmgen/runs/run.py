@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from .. import report
@@ -33,6 +32,7 @@ from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
+from ..training.distributed import Processes
 from ..training.threads import choose_threads, use_threads
 from .data_check import check_data
 from .missing import missing_parts, with_missing_parts
@@ -111,7 +111,7 @@ def run(
             with _with_place(layers):
                 model, recipe = _check_and_build_model(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, model, side_by_side.count))
-            metrics = build_metrics(recipe, datasets, accelerator.device) if accelerator.is_main_process else {}
+            metrics = build_metrics(recipe, datasets, folder, accelerator.device) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _save_model_files(recipe, model, datasets, folder)
@@ -155,7 +155,7 @@ def _check_and_build_model(
     todo: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
     """See `model_of_steps`. Also checks the data of the steps to do, in the first process."""
@@ -169,7 +169,7 @@ def _check_and_build_model(
 
 
 def _finish_steps(
-    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Processes, progress: Progress
 ) -> None:
     """Train, write and score each step, as far as it is unfinished."""
     recipe, datasets = prepared.recipe, prepared.datasets
@@ -199,8 +199,8 @@ def _save_model_files(recipe: Recipe, model: Model, datasets: Datasets, folder: 
 
 def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
     """The steps that are not completely done."""
-    outdated = folder.outdated(recipe)
-    return [name for name in steps if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)]
+    outdated = folder.outdated_steps(recipe)
+    return [name for name in steps if not folder.done(recipe, name) or name in outdated]
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:

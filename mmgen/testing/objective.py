@@ -143,23 +143,6 @@ class LearningSuite(Suite[Tried]):
             "rows, and draws only from `Rows.draw`"
         )
 
-    def test_halves(self) -> None:
-        """If memory runs out, an example is trained in halves, which together must equal the example."""
-        model, examples = self.model(), self.examples()
-        reader, collate = model.objective(self.name).reader, self.collator(model)
-        for example in examples:
-            parts = reader.halves(example)
-            assert parts and all(isinstance(part, Example) for part in parts), "halves must return a list of examples"
-            halved, unsplit = collate(parts, [0] * len(parts)), collate([example], [0])
-            near = all(
-                abs(a - b) <= 1e-6 + 1e-6 * abs(b)
-                for a, b in zip(self._sums_of_labels(halved), self._sums_of_labels(unsplit), strict=True)
-            )
-            assert near and halved.counts == unsplit.counts, (
-                f"the halves of '{example.id}' have different targets than the example: they count {halved.counts}, "
-                f"and the example {unsplit.counts}; each target must be in one half"
-            )
-
     def _contents_of_batch(self, batch: Batch) -> str:
         """Inputs, labels and counts of a batch."""
         targets = batch.targets[self.name]
