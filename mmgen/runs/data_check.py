@@ -87,13 +87,14 @@ def findings(
 def _all_findings(recipe: Recipe, datasets: Datasets, model: Model | None, steps: Sequence[str]) -> Iterator[Finding]:
     if model is None:
         yield from _before_the_model(recipe, datasets)
-    yield from map(Finding.of, _errors_of_settings(recipe, datasets, steps, model))
+    trained = [name for name in steps if recipe.steps[name].train]
+    yield from map(Finding.of, _errors_of_settings(recipe, datasets, trained, model))
     for split in _splits(recipe, datasets, steps):
         yield from _gaps(split, recipe, datasets)
     lines = [f"{name}: {remark}" for name, remark in random_features(recipe.inputs).items()]
     lines += without_extractor(recipe.inputs)
     if model is not None:
-        lines += _lengths(recipe, datasets, steps, model)
+        lines += _lengths(recipe, datasets, trained, model)
     yield from (Finding("", line, stops=False) for line in lines)
 
 
@@ -170,7 +171,8 @@ def _splits(recipe: Recipe, datasets: Datasets, steps: Iterable[str]) -> list[_S
             split.inputs = {**dict.fromkeys(inputs, place), **split.inputs}
 
     for step in steps:
-        settings, configs, sources = recipe.steps[step], recipe.sources(step), datasets.sources(step)
+        settings, configs = recipe.steps[step], recipe.sources(step)
+        sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
             place = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1)
             inputs, writes = recipe.required_inputs(source.inputs, source.objectives), GENERATOR in source.objectives
