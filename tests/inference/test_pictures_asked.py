@@ -685,7 +685,7 @@ def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
     done = mmgen(
         seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}"
     )
-    assert done.returncode == 1 and "no regions for 1 of 12 images ('train-00003')" in done.stderr
+    assert done.returncode == 1 and "no regions for 1 of 12 images (train-00003)" in done.stderr
     assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
 
 
