@@ -39,32 +39,41 @@ def train_step(
     datasets: Datasets,
     folder: RunFolder,
 ) -> None:
-    """Train a step, and write the texts or predictions of its test examples. Afterwards, the model has its weights."""
-    name, step, place = context.name, context.step, context.folder
-    if folder.finished(name, WEIGHTS):
-        load_step(model, recipe, folder, name, initial)
-    else:
-        loaded: set[str] = set()
-        if step.before is not None:
-            load_step(model, recipe, folder, step.before, initial)
-        else:
-            load_state(model, initial, "the initial model")
-            loaded = load_start(model, folder, name) if step.weights is not None else loaded
-        init_objectives(recipe, name, model, loaded)
-        watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
-        train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
-        if context.accelerator.is_main_process:
-            (place / start_weights.WEIGHTS).unlink(missing_ok=True)
-    if not step.evaluate:
+    """Train a step, and write the texts or predictions of its test examples, as far as it is unfinished."""
+    name, trained = context.name, folder.finished(context.name, WEIGHTS)
+    if not trained:
+        _train(context, recipe, model, initial, datasets, folder)
+    predicts = recipe.predicts(name) if context.step.evaluate else None
+    if predicts is None or folder.finished(name, "generations.jsonl" if predicts[1] == "text" else predictions.FILE):
         return
-    predicts, test = recipe.predicts(name), datasets.scored_by(name)
-    assert predicts is not None  # `mmgen check` refuses other steps
-    objective, kind = predicts
-    if not folder.finished(name, "generations.jsonl" if kind == "text" else predictions.FILE):
-        if kind == "text":
-            generate.generate_split(model, context, test, recipe.decoding)
-        else:
-            predict.predict_split(model, context, test, objective)
+    if trained:
+        load_step(model, recipe, folder, name, initial)
+    if predicts[1] == "text":
+        generate.generate_split(model, context, datasets.scored_by(name), recipe.decoding)
+    else:
+        predict.predict_split(model, context, datasets.scored_by(name), predicts[0])
+
+
+def _train(
+    context: StepContext,
+    recipe: Recipe,
+    model: Model,
+    initial: Mapping[str, Tensor],
+    datasets: Datasets,
+    folder: RunFolder,
+) -> None:
+    """Train a step from the weights that it starts from. Afterwards, the model has its weights."""
+    name, step, loaded = context.name, context.step, set[str]()
+    if step.before is not None:
+        load_step(model, recipe, folder, step.before, initial)
+    else:
+        load_state(model, initial, "the initial model")
+        loaded = load_start(model, folder, name) if step.weights is not None else loaded
+    init_objectives(recipe, name, model, loaded)
+    watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
+    train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
+    if context.accelerator.is_main_process:
+        (context.folder / start_weights.WEIGHTS).unlink(missing_ok=True)
 
 
 def _shown_predictions(context: StepContext, recipe: Recipe, datasets: Datasets) -> ShownPredictions | None:
