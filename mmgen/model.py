@@ -51,7 +51,7 @@ class Embedders(nn.ModuleDict):
 
 
 class Model(nn.Module):
-    """A plain module: `model(batch)` is the loss; `mmgen.evaluation.generate` generates texts with it.
+    """A plain module: `model(batch)` is the loss; `mmgen.evaluation.answers.generate` writes texts with it.
 
     generator  writes texts; a model whose steps only predict may have none (`has_generator`)
     sequence   the layout of the inputs

@@ -16,7 +16,7 @@ from mmgen.attention import visible
 from mmgen.attention_maps import last_layer, word_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.generate import check_prompts, generate
+from mmgen.evaluation.answers import check_prompts, generate
 from mmgen.model import compose
 from mmgen.oom import targets_parted
 from mmgen.prompts import prompts_of, with_prompts_parted

@@ -26,7 +26,6 @@ from ..storage.run_folder import RunFolder
 from ..training.callbacks import Event, Events
 from ..training.threads import ASKED, cores
 from .child import TRAINED
-from .step import WEIGHTS
 
 Say = Callable[[str], None]
 COMMAND = (sys.executable, "-m", "mmgen.runs.child")
@@ -91,10 +90,20 @@ class Child:
         """Wait for the end of the process."""
         self._process.wait()
 
+    def close(self) -> None:
+        """Stop the process, and wait for its end."""
+        self.stop()
+        self.wait()
+
+
+def threads_variables(count: int) -> dict[str, str]:
+    """The environment variables for a number of threads."""
+    return dict.fromkeys(ASKED, str(count))
+
 
 def start_child(folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> Child:
     """The child with this number on this machine: with the threads that the run has chosen for it, and its GPU."""
-    variables = dict.fromkeys(ASKED, str(torch.get_num_threads()))
+    variables = threads_variables(torch.get_num_threads())
     if torch.cuda.is_available():
         visible = os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))
         variables[VISIBLE] = visible.split(",")[number]
@@ -132,7 +141,7 @@ class Jobs:
         if self.count == 1:
             yield from steps
             return
-        done = {name for name in recipe.steps if folder.finished(name, WEIGHTS)}
+        done = {name for name in recipe.steps if folder.trained(recipe, name)}
         trained, waiting = [name for name in steps if name in done], [name for name in steps if name not in done]
         children, training = list[Child](), dict[Connection, Child]()
         try:
@@ -148,17 +157,18 @@ class Jobs:
                 if trained:
                     yield trained.pop(0)
                     continue
-                for child in [training[ready] for ready in wait(list(training)) if isinstance(ready, Connection)]:
+                for child in [training.pop(ready) for ready in wait(list(training)) if isinstance(ready, Connection)]:
                     message = child.receive()
-                    if isinstance(message, Event):
-                        events.send(message.method, *message.arguments)
-                    elif message is not TRAINED:
-                        say(str(message))
-                    else:
-                        del training[child.connection]
+                    if message is TRAINED:
                         folder.spent(child.step, time.monotonic() - child.began)
                         done.add(child.step)
                         trained.append(child.step)
+                        continue
+                    training[child.connection] = child
+                    if isinstance(message, Event):
+                        events.send(message.method, *message.arguments)
+                    else:
+                        say(str(message))
         finally:
             if training:
                 names = ", ".join(child.step for child in training.values())

@@ -11,8 +11,8 @@ from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
-from ..data.part_checks import references_of
 from ..data.seeds import seeded
+from ..evaluation.references import reference_scores
 from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
 from ..features.random_features import random_features
@@ -26,7 +26,6 @@ from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
-from ..tensors import Example
 from .named_extractors import without_extractor
 
 
@@ -45,18 +44,14 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
         progress.say(remark)
 
 
-def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:
-    """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
-    these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and
-    PluginError."""
+def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
+    """Build the metrics of a run, once: some start a program. Each metric scores the references now, for the folder;
+    the table needs these scores only after training, but an error should stop the run earlier. Raises the metrics'
+    errors, and PluginError."""
     data = datasets_of(recipe, datasets)
     metrics = {name: build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
-    references: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
-    for step in (step for step, settings in recipe.steps.items() if settings.evaluate):
-        examples = datasets.scored_by(step)
-        references |= {(name, id(datasets.dataset_of(step))): (name, examples) for name in recipe.judging(step)}
-    for name, examples in references.values():
-        references_of(name, metrics[name], examples)
+    scored = [step for step, settings in recipe.steps.items() if settings.evaluate]
+    reference_scores(recipe, scored, datasets, folder.path, metrics)
     return metrics
 
 

@@ -104,10 +104,9 @@ def run(
         with Callbacks(recipe.callbacks if todo and main else {}, progress.say) as events:
             if todo:
                 events.send("on_run_begin", _run_info(recipe, folder, todo))
-                with contextlib.closing(
-                    jobs.train(todo, prepared.recipe, folder, only, progress.say, events)
-                ) as trained:
-                    for name in trained if jobs.count > 1 else todo:
+                training = jobs.train(todo, prepared.recipe, folder, only, progress.say, events)
+                with contextlib.closing(training) as trained:
+                    for name in trained:
                         step = prepared.recipe.steps[name]
                         context = StepContext(name, step, recipe.seed, folder.step(name), accelerator, progress, events)
                         _finish_step(context, prepared, datasets, folder)
@@ -148,7 +147,7 @@ def _prepare(
     if main:
         DataPass(recipe, model, datasets, progress).run(todo)
         warn_of_unread_text(recipe, model, datasets, todo, progress)
-        metrics = build_metrics(recipe, datasets, accelerator.device)
+        metrics = build_metrics(recipe, datasets, folder, accelerator.device)
         folder.note_environment(recipe)
         keep_parts(model, folder, datasets.vocabularies())
         scored_examples.keep(recipe, datasets, folder.path)
@@ -176,8 +175,8 @@ def _run_info(recipe: Recipe, folder: RunFolder, todo: Sequence[str]) -> RunInfo
 
 def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
     """The steps that are not completely done."""
-    outdated = folder.outdated(recipe)
-    return [name for name in steps if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)]
+    outdated = folder.outdated_steps(recipe)
+    return [name for name in steps if not folder.done(recipe, name) or name in outdated]
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:

@@ -18,28 +18,26 @@ from threading import Thread
 from typing import Any
 
 from mmgen.errors import MmgenError, RunError, install_extra
-from mmgen.progress import Bars, tell
+from mmgen.progress import Bars
 from mmgen.recipe.tables import Recipe
 from mmgen.runs.child import TRAINED
-from mmgen.runs.jobs import Child, Jobs
+from mmgen.runs.jobs import Child, Jobs, threads_variables
 from mmgen.storage.run_folder import RunFolder
-from mmgen.training.threads import ASKED
 
 RETRIES = 3  # of a task whose worker has ended
-KNOCK_SECONDS = 10.0
+LOST = f"its worker ended {RETRIES + 1} times, perhaps for lack of memory; run the same command again to continue"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Ray that runs: where, and what a task gets. `slots`: tasks that can run at the same time."""
+    """A Ray that runs: what a task gets, and how many can run at the same time (`slots`)."""
 
-    address: str
     cpus: int
     gpus: int
     slots: int
 
     def submit(self, function: Callable[..., object], *arguments: object, **options: object) -> Any:
-        """Start a task, in the current folder."""
+        """Start a task; its first argument is the current folder."""
         import ray
 
         needs = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": RETRIES}
@@ -49,20 +47,20 @@ class Cluster:
         """Run commands of mmgen, by name. Raises RunError for one that fails; the others are then cancelled."""
         import ray
 
-        names = {self.submit(run_command, command, retry_exceptions=True): name for name, command in commands.items()}
-        waiting = list(names)
+        tasks = {self.submit(run_command, command, retry_exceptions=True): name for name, command in commands.items()}
+        progress, waiting = Bars(), list(tasks)
         try:
-            with Bars().task("ray", len(names), "commands") as advance:
+            with progress.task("ray", len(tasks), "commands") as advance:
                 while waiting:
                     (ended,), waiting = ray.wait(waiting)
                     try:
-                        status, said = ray.get(ended)
+                        status, lines = ray.get(ended)
                     except ray.exceptions.RayError:
-                        raise RunError(f"{names[ended]}: its worker ended {RETRIES + 1} times; {CONTINUES}") from None
+                        raise RunError(f"{tasks[ended]}: {LOST}") from None
                     if status:
-                        raise RunError(f"{names[ended]}: {said.strip().splitlines()[-1].removeprefix('error: ')}")
-                    for line in said.splitlines():
-                        tell(f"{names[ended]}: {line}", err=True)
+                        raise RunError(f"{tasks[ended]}: {lines[-1].removeprefix('error: ')}")
+                    for line in lines:
+                        progress.say(f"{tasks[ended]}: {line}")
                     advance()
         finally:
             for task in waiting:
@@ -73,34 +71,23 @@ class Cluster:
         return Jobs(max(2, self.slots), lambda folder, recipe, only, _: RemoteChild(self, folder, recipe, only))
 
 
-CONTINUES = "it may have been killed for lack of memory; run the same command again to continue"
-
-
-def run_command(folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
+def run_command(folder: Path, arguments: Sequence[str]) -> tuple[int, list[str]]:
     """The task of a command: its exit status, and its lines on standard error. Raises RuntimeError if it is killed."""
     done = subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
     if done.returncode < 0:
         raise RuntimeError(f"killed by signal {-done.returncode}")
-    return done.returncode, done.stderr
+    return done.returncode, done.stderr.strip().splitlines()
 
 
-def train_step(
-    place: Path, folder: Path, recipe: Recipe, only: Sequence[str], step: str, threads: int
-) -> Iterator[object]:
+def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Sequence[str]], step: str) -> Iterator[object]:
     """The task of a step: the messages of its child command."""
-    with contextlib.chdir(place):
-        child = Child(RunFolder(folder), recipe, only, dict.fromkeys(ASKED, str(threads)))
+    with contextlib.chdir(place), contextlib.closing(Child(*run, threads_variables(threads))) as child:
+        child.train(step)
         try:
-            child.train(step)
-            message: object = step
-            while message is not TRAINED:
-                message = child.receive()
-                yield message
+            yield from iter(child.receive, TRAINED)
+            yield TRAINED
         except MmgenError as error:
             yield error
-        finally:
-            child.stop()
-            child.wait()
 
 
 class RemoteChild(Child):
@@ -108,14 +95,14 @@ class RemoteChild(Child):
 
     def __init__(self, cluster: Cluster, folder: RunFolder, recipe: Recipe, only: Sequence[str]) -> None:
         self.connection, self._sender = multiprocessing.Pipe(duplex=False)
-        self._cluster, self._run, self._messages = cluster, (folder.path, recipe, tuple(only)), None
+        self._cluster, self._run = cluster, (folder, recipe, tuple(only))
 
     def train(self, step: str) -> None:
         self.step, self.began = step, time.monotonic()
-        self._messages = self._cluster.submit(train_step, *self._run, step, self._cluster.cpus, num_returns="streaming")
-        Thread(target=self._forward, args=(self._messages,), daemon=True).start()
+        self._task = self._cluster.submit(train_step, self._cluster.cpus, self._run, step, num_returns="streaming")
+        Thread(target=self._forward, args=(self._task, f"step '{step}': {LOST}"), daemon=True).start()
 
-    def _forward(self, messages: Any) -> None:
+    def _forward(self, messages: Any, lost: str) -> None:
         import ray
 
         with contextlib.suppress(OSError):  # the run has ended
@@ -123,60 +110,44 @@ class RemoteChild(Child):
                 for message in messages:
                     self._sender.send(ray.get(message))
             except ray.exceptions.RayError:
-                lost = f"step '{self.step}': its worker ended {RETRIES + 1} times; {CONTINUES}"
                 self._sender.send(RunError(lost))
 
     def stop(self) -> None:
         import ray
 
-        if self._messages is not None:
-            with contextlib.suppress(ray.exceptions.RayError):
-                ray.cancel(self._messages, force=True)
+        ray.cancel(self._task, force=True)
         self.connection.close()
 
     def wait(self) -> None:
-        """The worker's child ends soon, by itself."""
-
-
-def check_installed() -> None:
-    """Raises MmgenError without Ray."""
-    if importlib.util.find_spec("ray") is None:
-        raise MmgenError(f"mmgen ray needs ray; {install_extra('ray')}")
-
-
-def room(machines: Sequence[Mapping[str, float]], cpus: int) -> tuple[int, int]:
-    """The GPUs of a task (1 where a machine has GPUs), and how many tasks of `cpus` CPUs can run at the same time on
-    machines with these resources. Raises RunError if none can: it would wait for ever."""
-    gpus = int(any(machine.get("GPU", 0) >= 1 for machine in machines))
-    tasks = [
-        min(int(machine.get("CPU", 0)) // cpus, int(machine.get("GPU", 0)) if gpus else 1 << 20) for machine in machines
-    ]
-    if not sum(tasks):
-        most = max((int(machine.get("CPU", 0)) for machine in machines), default=0)
-        needs = f"{cpus} CPUs (--threads){' and a GPU' * gpus}"
-        raise RunError(f"no machine of the cluster has {needs}, which a task needs; the largest has {most} CPUs")
-    return gpus, sum(tasks)
+        """Does not wait: the worker ends, and its child after the current update."""
 
 
 @contextlib.contextmanager
 def cluster(address: str | None, slots: int | None, cpus: int = 1) -> Iterator[Cluster]:
     """Ray at an address, or one that is started here with `slots` CPUs, by default one for each core, and ends with
-    the block. Raises RunError if nothing answers at the address, or if no machine has room for a task."""
+    the block. Raises MmgenError without Ray, if nothing answers at the address, or if a task would wait for ever."""
+    if importlib.util.find_spec("ray") is None:
+        raise MmgenError(f"mmgen ray needs ray; {install_extra('ray')}")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
     host, colon, port = (address or "").rpartition(":")
+    settings: Mapping[str, Any] = {} if address else {"num_cpus": slots, "include_dashboard": False}
     try:
         if colon and "://" not in host and port.isdecimal():  # Ray itself would wait for minutes
-            socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
-        settings: Mapping[str, Any] = {} if address else {"num_cpus": slots, "include_dashboard": False}
+            socket.create_connection((host.strip("[]"), int(port)), 10.0).close()
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **settings)
     except (ConnectionError, RuntimeError, ValueError, OSError):
         where = f"--address {address}: no Ray of this version answers" if address else "Ray could not be started"
         how = "start one with `ray start --head`, and the same versions of Python and Ray on every machine"
         raise RunError(f"{where}; {how}") from None
     try:
-        gpus, count = room([node["Resources"] for node in ray.nodes() if node["Alive"]], cpus)
-        yield Cluster(ray.get_runtime_context().gcs_address, cpus, gpus, count)
+        machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        gpus = int(any(machine.get("GPU", 0) >= 1 for machine in machines))
+        tasks = [min(machine.get("CPU", 0) // cpus, machine.get("GPU", 0) if gpus else 1e9) for machine in machines]
+        if not (count := int(sum(tasks))):
+            needs = f"{cpus} CPUs (--threads){' and a GPU' * gpus}"
+            raise RunError(f"no machine of the cluster has {needs}, which a task needs")
+        yield Cluster(cpus, gpus, count)
     finally:
         ray.shutdown()

@@ -71,6 +71,8 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
     loaded = load_run(PLACE, "words")
     assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
-    assert mmgen_here(parts, "write", PLACE, "--set", "decoding.num_beams=2").returncode == 0
+    beams = 'steps.beams={start="words", train=[], decoding={num_beams=2}}'
+    ran(parts, "--set", beams)
+    assert load_run(PLACE, "beams").model.inputs == ("image", "caption")
     (parts / PLACE / "steps/words/scores.json").unlink()  # its weights have no W, those of `both` have one
-    ran(parts, "--step", "words")
+    ran(parts, "--step", "words", "--set", beams)
