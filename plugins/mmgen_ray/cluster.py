@@ -84,7 +84,8 @@ def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Sequence
     with contextlib.chdir(place), contextlib.closing(Child(*run, threads_variables(threads))) as child:
         child.train(step)
         try:
-            yield from iter(child.receive, TRAINED)
+            for message in iter(child.receive, TRAINED):
+                yield message
             yield TRAINED
         except MmgenError as error:
             yield error
