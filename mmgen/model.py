@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import ItemsView, Iterable, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -50,7 +51,7 @@ class Embedders(nn.ModuleDict):
 
 
 class Model(nn.Module):
-    """A plain module: `model(batch)` is the loss; `mmgen.evaluation.generate` generates texts with it.
+    """A plain module: `model(batch)` is the loss; `mmgen.evaluation.answers.generate` writes texts with it.
 
     generator  writes texts; a model whose steps only predict may have none (`has_generator`)
     sequence   the layout of the inputs
@@ -288,23 +289,30 @@ class Objectives:
     vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def build(self, backbone: Backbone, input_vocabularies: Mapping[str, tuple[str, ...]]) -> dict[str, Objective]:
-        """Build all heads. Each head, and the pooler if a head reads it, has its own random seed, so that one more head
-        does not change the others. `input_vocabularies`: those of the inputs (`parts.Embedder.vocabularies`)."""
+        """Build all heads, and the backbone's pooler if one of them reads it. `input_vocabularies`: those of the inputs
+        (`parts.Embedder.vocabularies`)."""
         objectives = {}
         if any(config.pools for config in self.configs.values()):
-            with torch.random.fork_rng([]):
-                torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/pooler".encode()))
+            with seeded_part("pooler"):
                 backbone.add_pooler()
+        vocabularies = {**self.vocabularies, **input_vocabularies}
         for name, config in self.configs.items():
-            with torch.random.fork_rng([]):
-                torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
-                try:
-                    vocabularies = {**self.vocabularies, **input_vocabularies}
+            try:
+                with seeded_part(f"objectives.{name}"):
                     objectives[name] = built(config, partial(config.build, backbone, vocabularies), name)
-                except DataError as error:
-                    error.about = ("objectives", name)
-                    raise
+            except DataError as error:
+                error.about = ("objectives", name)
+                raise
         return objectives
+
+
+@contextmanager
+def seeded_part(name: str) -> Iterator[None]:
+    """Seeds torch from its present seed and a part's name, for the part's first weights, and restores the former state:
+    no other part changes them."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/{name}".encode()))
+        yield
 
 
 def compose(
@@ -316,14 +324,16 @@ def compose(
     sequence: SequenceConfig | None = None,
     objectives: Objectives | None = None,
 ) -> Model:
-    """Build a model from the configs of its parts, as a recipe does. `texts`, `folder`: see `BackboneConfig.build`."""
+    """Build a model from the configs of its parts, as a recipe does. The first weights of a part depend on torch's seed
+    and the part's name. `texts`, `folder`: see `BackboneConfig.build`."""
     if generator is not None and (unfit := generator.backbone_problem(backbone)):
         raise PluginError(unfit)
-    encoder = built(backbone, lambda: backbone.build(texts=texts, folder=folder), "the backbone")
-    named = {name: config.named(name) for name, config in inputs.items()}
-    embedders = {
-        name: built(config, partial(config.build, encoder), f"input '{name}'") for name, config in named.items()
-    }
+    with seeded_part("backbone"):
+        encoder = built(backbone, lambda: backbone.build(texts=texts, folder=folder), "the backbone")
+    named, embedders = {name: config.named(name) for name, config in inputs.items()}, dict[str, Embedder]()
+    for name, config in named.items():
+        with seeded_part(f"inputs.{name}"):
+            embedders[name] = built(config, partial(config.build, encoder), f"input '{name}'")
     input_vocabularies = {
         f"{name}.{classes_name}": classes
         for name, embedder in embedders.items()
@@ -336,7 +346,8 @@ def compose(
             raise PluginError(f"{Qualified(name, 'objective', head)}: {problem}")
     writer = None
     if generator is not None:
-        writer = built(generator, partial(generator.build, encoder), "the generator")
+        with seeded_part("generator"):
+            writer = built(generator, partial(generator.build, encoder), "the generator")
         if problem := declaration_problem(generator, writer, named, readers):
             raise PluginError(f"{Qualified('generator', 'generator', writer)}: {problem}")
     model = Model(encoder, embedders, writer, sequence, heads)

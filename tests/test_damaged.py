@@ -6,7 +6,6 @@ pytest tests/test_damaged.py --hypothesis-profile nightly       3,000; "fast" ha
 
 import base64
 import contextlib
-import io
 import json
 import logging
 import os
@@ -14,7 +13,6 @@ import pickle
 import random
 import re
 import shutil
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +33,6 @@ from mmgen_frcnn import VisualGenome
 from mmgen_humaneval import answers, form, program, statistics, systems
 from mmgen_probes import parses
 from mmgen_regions import BottomUpTsv, Detector, LxmertH5, NpzFolder
-from mmgen_streams import Archives
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
 from safetensors.torch import save_file
@@ -267,16 +264,9 @@ def read_judged(folder: Path) -> None:
 def make_pictures(folder: Path) -> None:
     for ending in SUFFIXES:
         Image.effect_noise((23, 17), 90).convert("RGB").save(folder / f"a{ending}")
-    with tarfile.open(folder / "a.tar", "w") as tar:
-        for name, content in (("1.png", (folder / "a.png").read_bytes()), ("1.json", b"{}"), ("1.txt", b"Why?")):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
 
 
 def read_pictures(folder: Path) -> None:
-    archive = Archives(train=str(folder / "a.tar")).build()
-    archive.split("train"), [picture.load() for picture in archive.pictures()]
     [open_image(folder / f"a{ending}") for ending in SUFFIXES]
 
 
@@ -449,7 +439,7 @@ READERS = {
     "judged": Reader(make_judged, "sheet.html requests.jsonl ratings.jsonl key.json a.json", read_judged, share=0.3),
     "answers": Reader(make_answers, "a.txt a.json a.p r-1-of-2.jsonl r-2-of-2.jsonl", read_answers, r"r\.jsonl"),
     "parses": Reader(write(a_conllu=CONLLU), "a.conllu", lambda folder: parses.read(folder / "a.conllu")),
-    "pictures": Reader(make_pictures, " ".join(f"a{end}" for end in (*SUFFIXES, ".tar")), read_pictures, share=0.3),
+    "pictures": Reader(make_pictures, " ".join(f"a{end}" for end in SUFFIXES), read_pictures, share=0.3),
     "queries": Reader(
         write(q_jsonl=lines(QUERY, {"image": "photo.jpg"})), "q.jsonl", read_queries, "not a readable image"
     ),

@@ -104,7 +104,8 @@ def test_a_recipe_refuses_options_of_another_class(diffusion):
 
 
 @pytest.mark.slow
-def test_a_finished_run_is_written_in_another_number_of_steps(diffusion, no_page):
+def test_a_step_that_trains_nothing_writes_in_another_number_of_steps(diffusion, no_page):
+    again = ("--set", 'steps.again={start="first", train=[], decoding={steps=2}}')
     assert mmgen_here(diffusion, "run", "toy.toml").returncode == 0
     trained = (diffusion / PLACE / "steps/first/weights.safetensors").read_bytes()
     assert json.loads((diffusion / PLACE / "recipe.json").read_text())["decoding"]["steps"] == 6
@@ -113,23 +114,19 @@ def test_a_finished_run_is_written_in_another_number_of_steps(diffusion, no_page
     table = (diffusion / PLACE / "table.md").read_text()
     assert "first: the score of a text is a confidence" in table
 
-    written = mmgen_here(diffusion, "write", PLACE, "--set", "decoding.steps=2")
+    written = mmgen_here(diffusion, "run", "toy.toml", *again)
     assert written.returncode == 0, written.stderr
-    assert "| first [steps-2_order-left] |" in written.stdout
-    assert "the same weights with another decoding (steps: 6 -> 2)" in written.stdout
-    place = diffusion / PLACE / "steps/first/decodings/steps-2_order-left"
-    assert json.loads((place / "decoding.json").read_text())["steps"] == 2
+    assert "| again " in written.stdout
+    assert "again: the weights of first with another decoding (steps: 6 -> 2)" in written.stdout
+    steps = json.loads((diffusion / PLACE / "recipe.json").read_text())["steps"]
+    assert steps["again"]["decoding"]["steps"] == 2 and steps["again"]["decoding"]["order"] == "left"
+    assert {path.name for path in (diffusion / PLACE / "steps/again").iterdir()} == {"generations.jsonl", "scores.json"}
     assert (diffusion / PLACE / "steps/first/weights.safetensors").read_bytes() == trained
-    unchanged = mmgen_here(diffusion, "write", PLACE)
-    assert unchanged.stderr == (
-        "error: the decoding is unchanged; add --set decoding.KEY=VALUE, such as --set decoding.steps=6\n"
-    )
-    wrong = mmgen_here(diffusion, "write", PLACE, "--set", "decoding.num_beams=3")
+    wrong = mmgen_here(diffusion, "check", "toy.toml", *again, "--set", "steps.again.decoding.num_beams=3")
     assert wrong.stderr == (
-        f"error: --set decoding.num_beams=3: decoding.num_beams: no such key; the generator 'diffusion' has: {KEYS}\n"
+        "error: --set steps.again.decoding.num_beams=3: steps.again.decoding.num_beams: no such key; "
+        f"the generator 'diffusion' has: {KEYS}\n"
     )
-    learnt = mmgen_here(diffusion, "write", PLACE, "--set", "generator.max_tokens=9")
-    assert "only decoding.* can be overridden" in learnt.stderr
 
     several = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--n", "3")
     assert several.stdout.count("(confidence)") == 3, several.stderr

@@ -21,7 +21,7 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve, seeded
 from mmgen.data.sources import Source
 from mmgen.errors import PluginError, RunError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.tables import Step, Training

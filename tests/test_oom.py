@@ -15,7 +15,7 @@ from mmgen_probes import similarity
 from mmgen.cli import main
 from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, out_of_memory
 from mmgen.report import attention as looks
 

@@ -32,7 +32,7 @@ def test_a_data_set_without_pictures_says_so():
     with pytest.raises(DataError) as error:
         data.pictures()
     assert str(error.value) == "this data set has no raw images; give the embedder a file of features"
-    assert data.vocabularies() == {} and data.stream("train") is None
+    assert data.vocabularies() == {}
 
 
 def test_an_extractor_counts_what_has_a_length():

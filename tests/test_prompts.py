@@ -16,7 +16,7 @@ from mmgen.attention import visible
 from mmgen.attention_maps import last_layer, word_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.generate import check_prompts, generate
+from mmgen.evaluation.answers import check_prompts, generate
 from mmgen.model import compose
 from mmgen.prompts import prompts_of
 from mmgen.tensors import Example
@@ -45,7 +45,7 @@ def model_of(generator=Masked, backbone=Bert):
     model = compose(backbone(**sizes), {"caption": Text()}, generator(max_tokens=9), texts=words)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+            parameter.add_(torch.randn_like(parameter) * 0.2)
     return model.eval()
 
 

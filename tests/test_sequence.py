@@ -16,7 +16,7 @@ from mmgen.attention_maps import input_columns
 from mmgen.configs import SequenceConfig
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 from mmgen.sequence import lay_out
 from mmgen.tensors import Example, Segment

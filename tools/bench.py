@@ -113,7 +113,7 @@ import mmgen.runs.run
 import mmgen.training.distributed
 from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.features.writer import StoreWriter
 from mmgen.model import Model, compose
 from mmgen.parts import Backbone, Record

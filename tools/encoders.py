@@ -24,7 +24,7 @@ from transformers.models.auto import MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen import Decoding
 from mmgen.errors import DataError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import Model, compose
 from mmgen.tensors import Example
 from mmgen.testing import TEXTS

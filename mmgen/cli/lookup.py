@@ -33,7 +33,6 @@ CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder
     "Use a trained run": {
         "generate": ("generate", "Generate texts for your own pictures and texts."),
         "predict": ("predict", "Predict labels, choices, regions or boxes for your own inputs."),
-        "write": ("write", "Generate the test texts again with another decoding."),
         "export": ("models", "Write one step's model as a folder that needs nothing else."),
         "push": ("models", "Upload an exported model to the Hugging Face Hub."),
         "info": ("models", "Describe a run or an exported model."),

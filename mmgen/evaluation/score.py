@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import score_with
 from ..errors import DataError, RunError
-from ..files import read_table, write_json
+from ..files import read_json, write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
+from ..recipe.messages import mistake_text
 from ..recipe.tables import Recipe
 from ..registry import Qualified, built, part_calls
 from ..tensors import Example, Generation, Prediction, Scores
 
 CPU = torch.device("cpu")
+
+
+class _SavedScores(BaseModel):
+    """A JSON object of scores."""
+
+    values: dict[str, int | FiniteFloat | None]
+    per_example: dict[str, list[int | FiniteFloat | None]]
+    notes: list[str]
 
 
 def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
@@ -46,20 +56,6 @@ def datasets_of(recipe: Recipe, data: ScoredOn) -> list[Dataset]:
     return [*{id(dataset): dataset for dataset in map(data.dataset_of, steps)}.values()]
 
 
-def score(
-    name: str,
-    texts: Sequence[list[Generation]],
-    examples: Sequence[Example],
-    metrics: Mapping[str, Metric],
-    folder: Path,
-    progress: Progress,
-) -> Scores:
-    """Scores of the best text of each example. `folder`: the folder of the texts. Raises RunError if the ids of texts
-    and examples differ."""
-    best = [generations[0] for generations in texts]
-    return score_predictions(name, best, examples, metrics, folder / "generations.jsonl", progress)
-
-
 def score_predictions(
     name: str,
     predictions: Sequence[Generation] | Sequence[Prediction],
@@ -82,9 +78,30 @@ def score_predictions(
 
 def write_scores(folder: Path, scores: Scores) -> None:
     """`scores.json` in a folder of texts; `read` reads it."""
+    write_json(folder / "scores.json", as_json(scores))
+
+
+def read(folder: Path) -> Scores:
+    """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
+    path = folder / "scores.json"
+    return parse(read_json(path), path)
+
+
+def as_json(scores: Scores) -> dict[str, Any]:
+    """Scores as a JSON object, which `parse` reads."""
     per_example = {name: list(values) for name, values in scores.per_example.items()}
-    saved = {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
-    write_json(folder / "scores.json", saved)
+    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
+
+
+def parse(saved: Any, path: Path) -> Scores:
+    """Scores from a JSON object of a file. Raises RunError."""
+    try:
+        table = _SavedScores.model_validate(saved, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = "".join(f"{key}: " for key in first["loc"])
+        raise RunError(f"{path}: damaged: {key}{mistake_text(first)}; delete the file and run again") from None
+    return Scores(table.values, table.per_example, tuple(table.notes))
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
@@ -107,21 +124,3 @@ def merge(first: Scores, second: Scores) -> Scores:
         {**first.per_example, **second.per_example},
         tuple(dict.fromkeys((*first.notes, *second.notes))),
     )
-
-
-def read(folder: Path) -> Scores:
-    """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
-    path = folder / "scores.json"
-    saved = read_table(path, values=dict, per_example=dict, notes=list)
-    numbers = [
-        *saved["values"].values(),
-        *(value for values in saved["per_example"].values() if isinstance(values, list) for value in values),
-    ]
-    finite = all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in numbers)
-    if (
-        not finite
-        or not all(isinstance(values, list) for values in saved["per_example"].values())
-        or not all(isinstance(note, str) for note in saved["notes"])
-    ):
-        raise RunError(f"{path}: damaged: scores must be numbers; delete the file and run again")
-    return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))

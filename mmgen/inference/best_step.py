@@ -41,7 +41,7 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
     if len(peers) == 1:
         reason = "the only one of the first table" if len(candidates) > 1 and fitting is None else ""
     if default:
-        trained = folder.finished(default, "weights.safetensors")
+        trained = folder.trained(recipe, default)
         why = f"reads {' and '.join(recipe.steps[default].inputs)}" if trained else "is not trained yet"
         reason = ", ".join(filter(None, [reason, f"since default_step '{default}' {why}"]))
     return ChosenStep(name, reason)
@@ -50,7 +50,11 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
 def _best_of(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> tuple[str, str]:
     """The best of the steps of one table, and why."""
     names = " and ".join(f"'{name}'" for name in steps) if len(steps) <= MOST_NAMES else f"{len(steps)} steps"
-    longest = max(reversed(steps), key=lambda name: (len(recipe.chain(name)), len(recipe.steps[name].inputs)))
+    trained = {name: recipe.trained_by(name) for name in steps}  # before those that only write with its weights
+    longest = max(
+        reversed(steps),
+        key=lambda name: (len(recipe.chain(trained[name])), len(recipe.steps[name].inputs), trained[name] == name),
+    )
     scores: dict[str, Mapping[str, float | None]] = {}
     for name in steps:
         with contextlib.suppress(RunError):  # not scored yet, or damaged

@@ -42,6 +42,6 @@ def _describe_run(folder: RunFolder) -> Iterator[str]:
         state = "finished" if folder.done(recipe, name) else "not finished"
         rows.append([name, " and ".join(step.inputs), predicts[1] if predicts and step.evaluate else "nothing", state])
     yield table(rows, texts=4)
-    if trained := [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]:
+    if trained := [name for name in recipe.steps if folder.trained(recipe, name)]:
         chosen = best_step(recipe, folder, trained)
         yield f"step '{chosen.name}' answers unless another is named" + (f": {chosen.reason}" if chosen.reason else "")

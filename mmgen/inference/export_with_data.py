@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets, pictures_of
 from ..errors import DataError, RunError
-from ..evaluation.predict import predict
+from ..evaluation.answers import predict
 from ..features.extract import extract
 from ..progress import Progress
 from ..recipe.load import load

@@ -122,10 +122,8 @@ def load_run(
         torch.set_num_threads(threads)
     folder, registry = RunFolder(Path(path)), registry or installed()
     recipe = folder.recipe(registry)
-    if sets:
-        recipe = with_settings(recipe, sets, registry)
-        _check_overridable(sets)
-    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    _check_overridable(sets)
+    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
     if not trained:
         raise RunError(f"{path}: no step is trained yet; continue with `mmgen run`")
     chosen = ChosenStep(step, "") if step else best_step(recipe, folder, trained)
@@ -133,6 +131,8 @@ def load_run(
         raise RunError(f"{path}: step '{step_name}' has no weights; trained steps: {', '.join(trained)}")
     if chosen.reason:
         log.info("%s: step '%s' answers, %s", path, step_name, chosen.reason)
+    recipe = recipe.decoding_as(step_name)
+    recipe = with_settings(recipe, sets, registry) if sets else recipe
     inputs_file = folder.path / "inputs.json"
     step_inputs, saved = inputs_of(recipe, [step_name]), read_table(inputs_file)
     input_names = [name for name in recipe.inputs if name in saved or name in step_inputs]
@@ -252,7 +252,7 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenSte
     if not suitable and not writes:
         raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
     forms = _readable_forms(recipe, queries)
-    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
     if not trained:
         return None
     steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}

@@ -15,7 +15,7 @@ from ..data.part_checks import score_with
 from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
-from ..evaluation.predict import predict
+from ..evaluation.answers import predict
 from ..features.pixels import load_image
 from ..parts import Dataset
 from ..progress import Progress, number, table
@@ -248,7 +248,7 @@ def _describe_training(predictor: Predictor, evaluation: Evaluation) -> list[str
     if predictor.folder is None:
         return ["See the model card of the export from which this one was made."]
     lines = [
-        f"Step '{step}': reads {' and '.join(config.inputs)}; trains {' and '.join(config.train)}; "
+        f"Step '{step}': reads {' and '.join(config.inputs)}; trains {' and '.join(config.train) or 'nothing'}; "
         f"starts from {_describe_start(config, recipe.backbone)}."
         for step in recipe.chain(name)
         for config in (recipe.steps[step],)

@@ -23,8 +23,8 @@ from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, MissingInput, MissingLabel, PluginError, RunError
+from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself
-from ..evaluation.generate import generate
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Picture

@@ -118,7 +118,7 @@ def _check_used(recipe: Recipe, steps: Sequence[str], settings: Sequence[str]) -
 
 def _best_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> ChosenStep:
     """The best trained step whose predictions and data suit the metric. Raises RunError if no step does."""
-    trained = [step for step in recipe.steps if folder.finished(step, "weights.safetensors")]
+    trained = [step for step in recipe.steps if folder.trained(recipe, step)]
     suitable = [step for step in trained if not mismatch(recipe, step, judge, form)]
     if not suitable:
         raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")

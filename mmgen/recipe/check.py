@@ -16,7 +16,7 @@ from ..registry import Registry, did_you_mean
 from .layers import Layered
 from .messages import describe_mistake
 from .paths import resolve_paths
-from .step_objectives import objective_errors, unscored_metrics, unsupported_training
+from .step_objectives import objective_errors, unscored_metrics, unsupported_training, untrained_errors
 from .tables import EXPORT, GENERATOR, NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, merge_training
@@ -99,10 +99,11 @@ class _Check:
             key, text = describe_mistake(cls, mistake, SOURCE_KEYS if in_list else (), keys)
             self.problem((*path, *key), text)
 
-    def decoding(self, table: Any, generator: Any) -> DecodingConfig | None:
-        """The table [decoding], by the class that the generator of this table names. None if that is unknown."""
+    def decoding(self, table: Any, path: Key) -> DecodingConfig | None:
+        """A table of decoding options, by the class that the recipe's generator names. None if that is unknown."""
+        generator = self.layers.values.get("generator")
         if generator is None:
-            plain: Decoding | None = self.table(Decoding, table, ("decoding",))
+            plain: Decoding | None = self.table(Decoding, table, path)
             return plain
         name = generator.get("type") if isinstance(generator, dict) else None
         part = self.registry.names("generator").get(name) if isinstance(name, str) else None
@@ -110,32 +111,30 @@ class _Check:
             return None
         cls = part.config.decoding if issubclass(part.config, GeneratorConfig) else Decoding
         keys = f"; the generator '{name}' has: {', '.join(cls.model_fields)}" if cls is not Decoding else ""
-        options: DecodingConfig | None = self.table(cls, table, ("decoding",), keys=keys)
+        options: DecodingConfig | None = self.table(cls, table, path, keys=keys)
         return options
 
-    def step(
-        self, table: dict[str, Any], below: Mapping[str, Any], training: Training | None, path: Key
-    ) -> Step | None:
-        """A step. `below`: the recipe's table [training]; `training`: its checked settings, or None if it has mistakes,
-        which are not reported again for the step."""
-        overrides = table.get("training", {})
-        if not isinstance(overrides, dict):
-            self.problem((*path, "training"), "must be a table")
-            return None
-        if overrides:
-            merged = merge_training({} if training is None else below, overrides)
-            training = self.table(Training, merged, (*path, "training"))
-        elif training is None:
-            training = Training()
-        parts = {"data": self.data(table["data"], (*path, "data"))} if table.get("data") is not None else {}
+    def step(self, table: dict[str, Any], built: Mapping[str, Any], path: Key) -> Step | None:
+        """A step. `built`: the recipe's checked [training] and [decoding]; one with mistakes is None, and they are not
+        reported again for the step."""
+        tables = [name for name in ("training", "decoding") if built[name] is not None]
+        below = {"training": {}, "decoding": {}, **{name: self.layers.values.get(name, {}) for name in tables}}
+        parts: dict[str, Any] = {"training": built["training"] or Training()}
+        for name in below:
+            if not isinstance(table.get(name), dict | None):
+                self.problem((*path, name), "must be a table")
+                return None
+        if overrides := table.get("training"):
+            merged = merge_training(below["training"], overrides)
+            parts["training"] = self.table(Training, merged, (*path, "training"))
+        if overrides := table.get("decoding"):
+            parts["decoding"] = self.decoding({**below["decoding"], **overrides}, (*path, "decoding"))
+        if table.get("data") is not None:
+            parts["data"] = self.data(table["data"], (*path, "data"))
         step = self.table(
-            Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path
+            Step, {name: value for name, value in table.items() if name not in ("training", "decoding", "data")}, path
         )
-        return (
-            step.model_copy(update={"training": training, **parts})
-            if step and training and None not in parts.values()
-            else None
-        )
+        return step.model_copy(update=parts) if step and None not in parts.values() else None
 
     def data(self, table: Any, path: Key) -> PartConfig | tuple[SourceConfig, ...] | None:
         """The training data of a step: one data set, or a list of them."""
@@ -175,9 +174,12 @@ class _Check:
         for name, config in (built["inputs"] or {}).items():
             if backbone is not None and config is not None and (unfit := config.backbone_problem(backbone)):
                 self.problem(("inputs", name, "type"), unfit)
-        if built.get("generator") is not None and built["decoding"] is not None:
-            for option, reason in built["generator"].option_errors(built["decoding"]).items():
-                self.problem(("decoding", option), reason)
+        steps, inputs = built["steps"] or {}, built["inputs"] or {}
+        own = [(("steps", name, "decoding"), step.decoding) for name, step in steps.items() if step is not None]
+        for place, options in [(("decoding",), built["decoding"]), *own]:
+            refused = built["generator"].option_errors(options) if built.get("generator") and options else {}
+            for option, reason in refused.items():
+                self.problem((*place, option), reason)
         if "generator" not in built and (step := next(_steps_that_write(built["steps"] or {}), None)):
             self.problem(
                 ("generator",),
@@ -185,7 +187,6 @@ class _Check:
             )
         for place, wrong in [*unscored_metrics(built), *unsupported_training(built)]:
             self.problem(place, wrong)
-        steps, inputs = built["steps"] or {}, built["inputs"] or {}
         default = self.layers.values.get("default_step")
         if isinstance(default, str) and default not in steps and steps:
             hint = did_you_mean(default, steps)
@@ -205,7 +206,7 @@ class _Check:
             for name_in_key in step.train:
                 if name_in_key in inputs and name_in_key not in step.inputs:
                     self.problem(("steps", name, "train"), f"'{name_in_key}' is not one of the step's inputs")
-            for place, wrong in objective_errors(name, step, built):
+            for place, wrong in [*objective_errors(name, step, built), *untrained_errors(name, step, steps)]:
                 self.problem(place, wrong)
             if name == PRETRAINED:
                 self.problem(

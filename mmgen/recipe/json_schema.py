@@ -66,7 +66,7 @@ def _table_schemas(registry: Registry) -> dict[str, Schema]:
         },
         **{name: optional_schema(cls) for name, cls in TABLES.items()},
         "decoding": _decoding_schema(registry),
-        "steps": _named_tables(_step_schema(), "rows of the table, in order"),
+        "steps": _named_tables(_step_schema(registry), "rows of the table, in order"),
     }
 
 
@@ -82,9 +82,9 @@ def _decoding_schema(registry: Registry) -> Schema:
     return {**first, "properties": properties}
 
 
-def _step_schema() -> Schema:
+def _step_schema(registry: Registry) -> Schema:
     step = optional_schema(Step)
-    step["properties"]["training"] = optional_schema(Training)
+    step["properties"] |= {"training": optional_schema(Training), "decoding": _decoding_schema(registry)}
     description = step["properties"]["data"]["description"]
     several = {"type": "array", "minItems": 1, "items": _reference(SOURCE)}
     step["properties"]["data"] = {"description": description, "anyOf": [_reference("dataset"), several]}

@@ -18,6 +18,7 @@ from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
 from .without_effect import keys_without_effect
 
 Kind = TypeVar("Kind", bound=PartConfig)
+FROM_START = ("inputs", "objectives", "data", "evaluate", "training")  # of a step that trains nothing
 
 
 def load(
@@ -105,13 +106,12 @@ def resolve(
     built["inputs"] = built["inputs"] and {
         name: config and config.named(name) for name, config in built["inputs"].items()
     }
-    below = values.get("training", {})
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
-    built["decoding"] = check.decoding(values.pop("decoding", {}), layers.values.get("generator"))
+    built["decoding"] = check.decoding(values.pop("decoding", {}), ("decoding",))
     steps = check.tables(values.pop("steps", {}), ("steps",))
     built["steps"] = steps and {
-        name: step if step is None else check.step(step, below, built["training"], ("steps", name))
+        name: step if step is None else check.step(_as_its_start(step, steps, built["inputs"]), built, ("steps", name))
         for name, step in steps.items()
     }
     recipe = check.top({**values, **({"data": data} if data else {}), **built})
@@ -120,6 +120,21 @@ def resolve(
         raise RecipeError("\n".join(sorted(check.problems, key=_place_of_problem)))
     assert recipe is not None  # it is None only with a problem
     return recipe
+
+
+def _as_its_start(table: dict[str, Any], steps: Mapping[str, Any], inputs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The table of a step; of one that trains nothing, with the keys of the step that it starts from."""
+    if table.get("train") != []:
+        return table
+    start, passed = table, list[dict[str, Any]]()
+    while start.get("train") == [] and start not in passed and isinstance(start.get("start"), str):
+        passed.append(start)
+        start = steps.get(start["start"]) or {}
+        inherited = {key: start[key] for key in FROM_START if key in start}
+        if isinstance(inherited.get("training"), dict) and isinstance(table.get("training"), dict):
+            table = {**table, "training": inherited["training"] | table["training"]}
+        table = inherited | table
+    return {"inputs": [*(inputs or {})]} | table  # without a start, only `train` or `start` is the mistake
 
 
 def _place_of_problem(problem: str) -> tuple[str, int]:

@@ -45,10 +45,11 @@ def reference(registry: Registry) -> str:
     for decoding, generators in decoding_classes(registry).items():
         of = "" if decoding is Decoding else f" of {', '.join(generators)}"
         lines += ["", f"## [decoding]{of}", "", *_about_lines(decoding), *_key_table(decoding)]
-    lines += ["", "## [steps.NAME]", "", *_about_lines(Step), *_key_table(Step, leave_out={"training"})]
+    lines += ["", "## [steps.NAME]", "", *_about_lines(Step), *_key_table(Step, leave_out={"training", "decoding"})]
     lines += [
         "",
-        f"`training` overrides any of {', '.join(f'`{key}`' for key in Training.model_fields)} for this step.",
+        f"`training` overrides any of {', '.join(f'`{key}`' for key in Training.model_fields)} for this step; "
+        "`decoding` overrides keys of [decoding] for its texts.",
     ]
     lines += [
         "",

@@ -33,10 +33,10 @@ def _write_table(values: dict[str, Any], path: Key, layers: Layered, lines: list
 
 
 def _origin(layers: Layered, path: Key) -> str:
-    """The origin of a value; a step's training settings are the recipe's unless the step overrides them."""
+    """The origin of a value; a step's training and decoding are the recipe's unless the step overrides them."""
     if path in layers.origins:
         return layers.origins[path]
-    inherited = path[2:] if len(path) == 4 and path[0] == "steps" and path[2] == "training" else ()
+    inherited = path[2:] if len(path) == 4 and path[0] == "steps" and path[2] in ("training", "decoding") else ()
     if (*path[:-1], INSTEAD_OF.get(path[-1])) in layers.origins:
         return "default"
     return layers.origins.get(inherited, "default")

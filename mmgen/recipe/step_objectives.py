@@ -83,6 +83,26 @@ def _source_errors(
         )
 
 
+def untrained_errors(name: str, step: Step, steps: Mapping[str, Step | None]) -> Iterator[Wrong]:
+    """Errors of a step that trains nothing: it has the weights of another step."""
+    start = steps.get(step.start)
+    if step.train:
+        return
+    if step.before is None:
+        yield ("steps", name, "train"), "must not be empty, unless `start` names the step whose weights this step has"
+    if not step.evaluate:
+        yield ("steps", name, "evaluate"), "a step that trains nothing must be evaluated; set evaluate = true"
+    if start is None:
+        return
+    for key in ("inputs", "objectives"):
+        for unknown in [value for value in getattr(step, key) if value not in getattr(start, key)]:
+            message = f"'{unknown}' is not in the {key} of step '{step.start}', whose weights this step has; remove it"
+            yield ("steps", name, key), message
+    for key in Training.model_fields:
+        if getattr(step.training, key) != getattr(start.training, key):
+            yield ("steps", name, "training", key), "has no effect, because the step trains nothing; remove it"
+
+
 def _evaluate_errors(
     name: str, step: Step, objectives: Sequence[str], gives: Mapping[str, str | None]
 ) -> Iterator[Wrong]:
@@ -99,6 +119,8 @@ def _evaluate_errors(
             ("steps", name, "evaluate"),
             f'"own" needs a data set of the step; add [steps.{name}.data], or set evaluate = true',
         )
+    if step.decoding is not None and "text" not in {gives[objective] for objective in predictors}:
+        yield ("steps", name, "decoding"), "has no effect, because the step writes no texts; remove it"
     if step.evaluate and objectives and not predictors:
         what = " and ".join(f"'{objective}'" for objective in objectives)
         yield ("steps", name, "evaluate"), f"no predictions of {what} to score; set evaluate = false"

@@ -80,7 +80,8 @@ class Step(Config):
 
     inputs: tuple[str, ...] = Field(min_length=1, description="names of inputs")
     train: tuple[str, ...] = Field(
-        min_length=1, description='what to train: names of inputs, or "backbone" (including its masked-LM head)'
+        description='what to train: names of inputs, or "backbone" (including its masked-LM head); [] trains nothing: '
+        "the step writes or predicts with the weights of the step that it starts from, by default as that step does"
     )
     start: Annotated[str, PathOrName(WEIGHTS, EXPORT)] = Field(
         PRETRAINED,
@@ -97,6 +98,9 @@ class Step(Config):
     data: SerializeAsAny[DatasetConfig] | tuple[SourceConfig, ...] | None = Field(
         None,
         description="training data: a table like [data], or a list of such tables; by default [data]",
+    )
+    decoding: SerializeAsAny[DecodingConfig] | None = Field(
+        None, description="overrides of [decoding] for the texts of this step"
     )
     evaluate: bool | Literal["own"] = Field(
         True,
@@ -181,11 +185,12 @@ class Recipe(Config):
     callbacks: dict[str, SerializeAsAny[CallbackConfig]] = {}
 
     def model_post_init(self, context: Any) -> None:
-        if self.generator is not None and not isinstance(self.decoding, self.generator.decoding):
-            raise ValueError(
-                f"decoding: must be a {self.generator.decoding.__name__}, which the generator '{self.generator.type}' "
-                f"names, not a {type(self.decoding).__name__}"
-            )
+        for options in map(self.decoding_of, self.steps):
+            if self.generator is not None and not isinstance(options, self.generator.decoding):
+                raise ValueError(
+                    f"decoding: must be a {self.generator.decoding.__name__}, which the generator "
+                    f"'{self.generator.type}' names, not a {type(options).__name__}"
+                )
 
     def parts(self) -> list[PartConfig]:
         """The configs of all parts of the recipe, including parts inside other parts."""
@@ -236,6 +241,20 @@ class Recipe(Config):
     def sources(self, step: str) -> dict[str, SourceConfig]:
         """The training data of a step: see `Step.sources`."""
         return self.steps[step].sources(self.data, self.inputs, self.objectives)
+
+    def decoding_of(self, step: str) -> DecodingConfig:
+        """How a step's texts are searched."""
+        return self.steps[step].decoding or self.decoding
+
+    def decoding_as(self, step: str) -> Recipe:
+        """A copy whose [decoding] is that of a step."""
+        own = self.steps[step].model_copy(update={"decoding": None})
+        return self.model_copy(update={"decoding": self.decoding_of(step), "steps": {**self.steps, step: own}})
+
+    def trained_by(self, step: str) -> str:
+        """The step that has trained the weights of a step: the step itself, unless it trains nothing."""
+        before = self.steps[step].before
+        return step if self.steps[step].train or before is None else self.trained_by(before)
 
     def required_inputs(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
         """Those of these inputs that the data must have; the objectives may provide the others."""

@@ -4,7 +4,7 @@ from .compare import compare
 from .page import SHOWN_EXAMPLES, try_page, write_page
 from .rendering import StepRenderer, step_renderer
 from .samples import samples
-from .table import average_seeds, gather_tables, markdown, remarks, tables_of_scores, write_tables
+from .table import average_seeds, gather_tables, markdown, tables_of_scores, with_remarks, write_tables
 
 __all__ = [
     "SHOWN_EXAMPLES",
@@ -13,11 +13,11 @@ __all__ = [
     "compare",
     "gather_tables",
     "markdown",
-    "remarks",
     "samples",
     "step_renderer",
     "tables_of_scores",
     "try_page",
+    "with_remarks",
     "write_page",
     "write_tables",
 ]

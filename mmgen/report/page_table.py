@@ -7,7 +7,6 @@ from typing import Any
 
 from ..evaluation import score
 from ..scoring.intervals import Interval, groups_of, interval, resampled_means
-from ..storage import decodings
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Scores
 from .table import Spread, Table, Values, cell
@@ -24,11 +23,7 @@ def row_intervals(folder: RunFolder, table: Table, examples: Sequence[Example]) 
     groups = groups_of(examples)
     if table.averaged or len(set(groups)) < 2:
         return {}
-    places = {step: folder.step(step) for step in table.steps}
-    for step, again in table.again.items():
-        folders = [place for place in decodings.folders(folder, step) if place.name in again]
-        places |= {decodings.label(step, place.name): place for place in folders}
-    return {label: _score_intervals(score.read(place), groups) for label, place in places.items()}
+    return {step: _score_intervals(score.read(folder.step(step)), groups) for step in table.steps}
 
 
 def _score_intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
@@ -50,7 +45,7 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
                 {
                     "text": cell(value),
                     "interval": f"{row_spans[column][0]:.1f}–{row_spans[column][1]:.1f}" if column in row_spans else "",
-                    "best": kind in ("step", "again") and column in best and cell(value) == best[column],
+                    "best": kind == "step" and column in best and cell(value) == best[column],
                 }
             )
         return {"label": label, "kind": kind, "cells": cells}
@@ -58,10 +53,6 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
     ours = []
     for step, values in table.steps.items():
         ours.append(row(step, values, "step"))
-        ours += [
-            row(decodings.label(step, name), decoding_values, "again")
-            for name, decoding_values in table.again.get(step, {}).items()
-        ]
         if step in table.published:
             ours.append(row("published", table.published[step], "published under"))
     published_rows = [
@@ -79,7 +70,7 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
 
 def _best_values(table: Table) -> dict[str, str]:
     """Column -> the best formatted value among the rows of steps, if several rows have values and these differ."""
-    rows, best = table.rows().values(), {}
+    rows, best = table.steps.values(), {}
     for column in table.columns:
         known = [value for values in rows if (value := values.get(column)) is not None]
         if len({cell(value) for value in known}) > 1:

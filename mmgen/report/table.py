@@ -1,30 +1,27 @@
-"""The table of a run (table.md, terminal): steps, decodings, people, chance, the paper; the mean over seeds; notes."""
+"""The table of a run (table.md, terminal): steps, people, chance, the paper; the mean over seeds; notes."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
-from ..data.part_checks import references_of, score_with
 from ..errors import MmgenError
 from ..evaluation import score
-from ..evaluation.chance import references_of_others
 from ..evaluation.collapse import collapsed
-from ..files import read_table, write_text
+from ..evaluation.references import reference_scores
+from ..files import write_text
 from ..parts import Dataset
 from ..progress import html_table, number, table
 from ..recipe.tables import Recipe
-from ..storage import decodings, generations
+from ..storage import generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import LOG_PROBABILITY, Example, Generation, Scores
+from ..tensors import LOG_PROBABILITY, Scores
 
 PLURAL = {
     "text": "texts",
@@ -50,16 +47,14 @@ Values = Mapping[str, "float | Spread | None"]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows by label, each column -> value, with notes on the method. `again`: step -> decoding -> the scores of texts
-    that the step generated again with that decoding. `averaged`: whether the steps' rows are over several seeds.
-    `lower`: the columns whose lowest value is the best."""
+    """Rows by label, each column -> value, with notes on the method. `averaged`: whether the steps' rows are over
+    several seeds. `lower`: the columns whose lowest value is the best."""
 
     columns: tuple[str, ...]
     steps: Mapping[str, Values]
     references: Mapping[str, Values]  # the scores of people's texts, and of chance
     published: Mapping[str, Values]  # the paper's scores; the paper's models are labelled with names of steps
     notes: tuple[str, ...]
-    again: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
     averaged: bool = False
     title: str = ""  # kind of prediction and data set; empty for texts about the recipe's [data]
     lower: frozenset[str] = frozenset()
@@ -70,17 +65,6 @@ class Table:
     def _repr_html_(self) -> str:
         """The table for a notebook."""
         return html_table(_table_cells(self), self.notes, self.title)
-
-    def rows(self) -> dict[str, Values]:
-        """The rows of steps, each followed by its other decodings."""
-        labelled_rows: dict[str, Values] = {}
-        for step, values in self.steps.items():
-            labelled_rows[step] = values
-            labelled_rows |= {
-                decodings.label(step, name): decoding_values
-                for name, decoding_values in self.again.get(step, {}).items()
-            }
-        return labelled_rows
 
 
 def groups(recipe: Recipe) -> list[list[str]]:
@@ -110,66 +94,52 @@ def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
 
 def gather_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[Table]:
     """One table per group of steps, with the finished steps."""
+    finished = [name for steps in groups(recipe) for name in steps if folder.finished(name)]
+    rows = {name: with_remarks(score.read(folder.step(name)), name, folder.step(name)) for name in finished}
+    return tables_of_scores(recipe, rows, datasets, reference_scores(recipe, rows, datasets, folder.path))
+
+
+def tables_of_scores(
+    recipe: Recipe,
+    rows: Mapping[str, Scores],
+    datasets: ScoredOn,
+    references: Mapping[str, Mapping[str, Scores]],
+) -> list[Table]:
+    """One table per group of steps, from the scores of steps. `references`: see `reference_scores`."""
     tables = []
     for steps in groups(recipe):
-        if finished := [name for name in steps if folder.finished(name)]:
-            dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-            group_table = _gather_rows(recipe, folder, finished, dataset, examples)
-            tables.append(replace(group_table, title=_table_title(recipe, steps[0], dataset)))
+        if scored := {step: rows[step] for step in steps if step in rows}:
+            dataset = datasets.dataset_of(steps[0])
+            tables.append(_build_table(recipe, scored, dataset, references[next(iter(scored))]))
     return tables
-
-
-def _gather_rows(
-    recipe: Recipe, folder: RunFolder, names: Sequence[str], dataset: Dataset, examples: Sequence[Example]
-) -> Table:
-    steps: dict[str, Values] = {}
-    notes: dict[str, None] = {}
-    for name in names:
-        scores = score.read(folder.step(name))
-        steps[name] = scores.values
-        notes.update(dict.fromkeys(scores.notes))
-        notes.update(dict.fromkeys(remarks(name, folder.step(name))))
-    again = {name: _decoding_values(recipe, folder, name, notes) for name in steps}
-    return _build_table(recipe, names[0], steps, notes, dataset, examples, again)
 
 
 def _build_table(
-    recipe: Recipe,
-    step: str,
-    steps: Mapping[str, Values],
-    notes: dict[str, None],
-    dataset: Dataset,
-    examples: Sequence[Example],
-    again: Mapping[str, Mapping[str, Values]] = MappingProxyType({}),
+    recipe: Recipe, rows: Mapping[str, Scores], dataset: Dataset, references: Mapping[str, Scores]
 ) -> Table:
-    """The table of these rows, with those of people, of chance and of the paper, and notes on what they say. `step`: a
-    step of the table."""
-    metrics = recipe.judging(step)
-    other_decodings = [values for decoding_values in again.values() for values in decoding_values.values()]
-    columns = tuple(dict.fromkeys(column for values in (*steps.values(), *other_decodings) for column in values))
+    """The table of these steps, with the rows of people, of chance and of the paper, and notes on what they say."""
+    step = next(iter(rows))
+    metrics, steps = recipe.judging(step), {name: scores.values for name, scores in rows.items()}
+    columns = tuple(dict.fromkeys(column for values in steps.values() for column in values))
+    notes = dict.fromkeys(note for scores in rows.values() for note in scores.notes)
+    notes.update(dict.fromkeys(_untrained_notes(recipe, rows)))
     if not metrics:
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
-    others = references_of_others(examples) if recipe.makes_texts(step) else []
-    references = _reference_rows(metrics, examples, others, notes, columns)
+    reference_rows = _reference_rows(references, notes, columns)
     published = _published_rows(dataset, notes)
     lower = columns_with(metrics, "lower_is_better")
-    notes.update(dict.fromkeys(_below_chance(steps, references.get("chance", {}), lower)))
-    return Table(columns, steps, references, published, tuple(notes), again, lower=lower)
+    notes.update(dict.fromkeys(_below_chance(steps, reference_rows.get("chance", {}), lower)))
+    title = _table_title(recipe, step, dataset)
+    return Table(columns, steps, reference_rows, published, tuple(notes), title=title, lower=lower)
 
 
-def tables_of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], datasets: ScoredOn) -> list[Table]:
-    """One table per group of steps, from scores in memory. `rows`: step -> label of a row (of the step or of one of its
-    decodings) -> scores."""
-    tables = []
-    for steps in groups(recipe):
-        scores_by_label = {label: scores for step in steps for label, scores in rows.get(step, {}).items()}
-        if scores_by_label:
-            notes = {note: None for scores in scores_by_label.values() for note in scores.notes}
-            values = {label: scores.values for label, scores in scores_by_label.items()}
-            dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-            step_table = _build_table(recipe, steps[0], values, notes, dataset, examples)
-            tables.append(replace(step_table, title=_table_title(recipe, steps[0], dataset)))
-    return tables
+def _untrained_notes(recipe: Recipe, steps: Iterable[str]) -> Iterator[str]:
+    """A note on every step that trains nothing."""
+    for step in steps:
+        trained_by, options = recipe.trained_by(step), recipe.decoding_of(step).model_dump()
+        if step != trained_by:
+            changes = "; ".join(differences(recipe.decoding_of(trained_by).model_dump(), options))
+            yield f"{step}: the weights of {trained_by}" + f" with another decoding ({changes})" * bool(changes)
 
 
 def columns_with(
@@ -188,18 +158,9 @@ def _published_rows(dataset: Dataset, notes: dict[str, None]) -> Mapping[str, Va
     return described.get("published", {})
 
 
-def _decoding_values(recipe: Recipe, folder: RunFolder, step: str, notes: dict[str, None]) -> dict[str, Values]:
-    """The scores of a step with each other decoding. Adds a note on each decoding's options."""
-    values_by_decoding: dict[str, Values] = {}
-    for place in decodings.folders(folder, step):
-        if (place / "scores.json").exists():
-            values_by_decoding[place.name] = score.read(place).values
-            options = "; ".join(
-                differences(recipe.decoding.model_dump(), decodings.read(place, type(recipe.decoding)).model_dump())
-            )
-            notes[f"[{place.name}]: the same weights with another decoding ({options or 'the same options'})"] = None
-            notes.update(dict.fromkeys(remarks(decodings.label(step, place.name), place)))
-    return values_by_decoding
+def with_remarks(scores: Scores, step: str, place: Path) -> Scores:
+    """The scores of a step, with the `remarks` on its texts as notes."""
+    return replace(scores, notes=(*scores.notes, *remarks(step, place)))
 
 
 def remarks(label: str, place: Path) -> tuple[str, ...]:
@@ -227,50 +188,38 @@ def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
     seeds_by_note: dict[str, dict[str, list[int]]] = {}  # note -> row -> seeds
     chance = run_table.references.get("chance", {})
 
-    def average(label: str, subfolder: Path) -> Values:
+    def average(step: str) -> Values:
         scores_by_seed = {
             seed: scores
             for seed, seed_folder in sorted(seeds.items())
-            if (scores := _read_seed(seed_folder, folder, subfolder)) is not None
+            if (scores := _read_seed(seed_folder, step)) is not None
         }
-        seeds_by_row[label] = [*scores_by_seed]
+        seeds_by_row[step] = [*scores_by_seed]
         for seed, scores in scores_by_seed.items():
-            below = _below_chance({label: scores.values}, chance, run_table.lower) if label in run_table.steps else ()
-            for note in (*scores.notes, *remarks(label, seeds[seed].path / subfolder), *below):
-                seeds_by_note.setdefault(note, {}).setdefault(label, []).append(seed)
+            below = _below_chance({step: scores.values}, chance, run_table.lower)
+            for note in (*scores.notes, *remarks(step, seeds[seed].step(step)), *below):
+                seeds_by_note.setdefault(note, {}).setdefault(step, []).append(seed)
         rows = [scores.values for scores in scores_by_seed.values()]
         return {column: spread([row.get(column) for row in rows]) for column in run_table.columns}
 
-    steps = {name: average(name, Path("steps", name)) for name in run_table.steps}
-    again = {
-        name: {
-            decoding: average(decodings.label(name, decoding), Path("steps", name, "decodings", decoding))
-            for decoding in by_decoding
-        }
-        for name, by_decoding in run_table.again.items()
-    }
+    steps = {name: average(name) for name in run_table.steps}
     of_some = {
         note: sorted(set().union(*seeds_by_label.values()))
         for note, seeds_by_label in seeds_by_note.items()
-        if all(those != seeds_by_row[label] for label, those in seeds_by_label.items())
+        if all(those != seeds_by_row[step] for step, those in seeds_by_label.items())
     }
     notes = (
         describe_seeds(seeds_by_row),
         *(note for note in run_table.notes if note not in of_some),
         *(f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {note}" for note, of in of_some.items()),
     )
-    return replace(run_table, steps=steps, again=again, notes=notes, averaged=True)
+    return replace(run_table, steps=steps, notes=notes, averaged=True)
 
 
-def _read_seed(folder: RunFolder, run_folder: RunFolder, subfolder: Path) -> Scores | None:
-    """The scores of a seed in a subfolder, or None. Damaged scores are logged and left out."""
-    place, decoding = folder.path / subfolder, run_folder.path / subfolder / "decoding.json"
-    if not (place / "scores.json").exists():
-        return None
+def _read_seed(folder: RunFolder, step: str) -> Scores | None:
+    """The scores of a step of a seed, or None. Damaged scores are logged and left out."""
     try:
-        if decoding.exists() and read_table(place / "decoding.json") != read_table(decoding):
-            return None  # a different decoding of the same name
-        return score.read(place)
+        return score.read(folder.step(step)) if folder.finished(step) else None
     except MmgenError as error:
         log.warning("%s; this run is left out of the results over seeds", error)
         return None
@@ -315,33 +264,18 @@ def markdown(run_table: Table) -> str:
 def _table_cells(run_table: Table) -> list[list[str]]:
     """The header and the rows of a table."""
     published = {f"{label} (published)": values for label, values in run_table.published.items()}
-    rows = [*run_table.rows().items(), *run_table.references.items(), *published.items()]
+    rows = [*run_table.steps.items(), *run_table.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in run_table.columns)] for label, values in rows]
     return [["step", *run_table.columns], *cells]
 
 
 def _reference_rows(
-    metrics: Mapping[str, MetricConfig],
-    examples: Sequence[Example],
-    others: Sequence[Generation],
-    notes: dict[str, None],
-    columns: Sequence[str],
+    references: Mapping[str, Scores], notes: dict[str, None], columns: Sequence[str]
 ) -> dict[str, Values]:
-    """The scores of people's texts and of chance, from the metrics that have them. `others`: references of other
-    pictures, which score as chance where a metric has no chance of its own."""
+    """The rows of people's texts and of chance, from every metric's scores of references."""
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
-    for metric_name, config in metrics.items():
-        if config.needs_pictures:
-            continue
-        metric = score.build_metric(metric_name, config)
-        scores = references_of(metric_name, metric, examples) or Scores({})
-        has_chance = any(name.startswith("chance_") for name in scores.values)
-        if others and config.judges_fit and not config.needs_device and not has_chance:
-            with contextlib.suppress(MmgenError):  # scoring the steps has reported it
-                values = score_with(metric_name, metric, others, examples).values
-                scores = score.merge(scores, Scores({f"chance_{name}": value for name, value in values.items()}))
-                notes[f"chance of {metric_name}: the reference of another picture for each example"] = None
+    for metric_name, scores in references.items():
         notes.update(dict.fromkeys(scores.notes))
         for name, value in scores.values.items():
             plain = name.removeprefix("chance_")  # the column of the metric's own scores

@@ -20,7 +20,7 @@ from .prepare import inputs_without_features
 def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder: RunFolder | None = None) -> list[str]:
     """A line for everything besides data that these steps of the recipe need and lack: what, where it is named, and
     where to get it. `folder`: of the run, whose features and initial weights need not be made again."""
-    inputs, extracted = inputs_of(recipe, list(steps)), set[str]()
+    inputs, extracted = inputs_of(recipe, steps), set[str]()
     if folder is not None and folder.fingerprint() is not None:
         without = inputs_without_features(recipe, folder)
         extracted = {name for name in inputs if getattr(recipe.inputs[name], "features", 0) is None} - without

@@ -10,7 +10,8 @@ import torch
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
-from ..data.part_checks import references_of
+from ..data.seeds import seeded
+from ..evaluation.references import reference_scores
 from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
 from ..features.random_features import random_features
@@ -24,7 +25,6 @@ from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
-from ..tensors import Example
 from ..training.distributed import Processes
 from .named_extractors import without_extractor
 
@@ -44,18 +44,14 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
         progress.say(remark)
 
 
-def build_metrics(recipe: Recipe, datasets: Datasets, device: torch.device) -> dict[str, Metric]:
-    """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
-    these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and
-    PluginError."""
+def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
+    """Build the metrics of a run, once: some start a program. Each metric scores the references now, for the folder;
+    the table needs these scores only after training, but an error should stop the run earlier. Raises the metrics'
+    errors, and PluginError."""
     data = datasets_of(recipe, datasets)
     metrics = {name: build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
-    references: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
-    for step in (step for step, settings in recipe.steps.items() if settings.evaluate):
-        examples = datasets.scored_by(step)
-        references |= {(name, id(datasets.dataset_of(step))): (name, examples) for name in recipe.judging(step)}
-    for name, examples in references.values():
-        references_of(name, metrics[name], examples)
+    scored = [step for step, settings in recipe.steps.items() if settings.evaluate]
+    reference_scores(recipe, scored, datasets, folder.path, metrics)
     return metrics
 
 
@@ -67,29 +63,11 @@ def model_of_steps(
     accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """The initial model of these steps, and the recipe with the paths of extracted features.
-
-    Inputs that none of these steps reads are left out, and need no features. All inputs are built if the random numbers
-    of a later part depend on them, so that a step trains identically alone and with other steps."""
-    input_names = inputs_of(recipe, list(steps))
-    reduced = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in input_names}})
-    if len(input_names) < len(recipe.inputs):
-        extracted = fill_stores(reduced, datasets, folder, accelerator, progress)
-        model = build_model(extracted, datasets)
-        if not _draws_behind_a_gap(recipe, model):
-            return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
-    extracted = fill_stores(recipe, datasets, folder, accelerator, progress)
-    return build_model(extracted, datasets), extracted
-
-
-def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
-    """Whether a part with parameters is built after an input that the model leaves out. (Objectives have separate
-    seeds.)"""
-    names = list(recipe.inputs)
-    gap = min(place for place, name in enumerate(names) if name not in model.inputs)
-    later_embedders = [model.embedders[name] for name in names[gap:] if name in model.inputs]
-    generators = [model.generator] if model.has_generator else []
-    return any(True for part in [*later_embedders, *generators] for _ in part.parameters())
+    """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
+    steps reads are left out, and need no features."""
+    inputs = {name: recipe.inputs[name] for name in inputs_of(recipe, steps)}
+    extracted = fill_stores(recipe.model_copy(update={"inputs": inputs}), datasets, folder, accelerator, progress)
+    return build_model(extracted, datasets), recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
 
 
 def fill_stores(
@@ -144,5 +122,5 @@ def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Co
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with torch.random.fork_rng(), torch.no_grad():
+            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
                 model.objective(name).init_from_model(model)

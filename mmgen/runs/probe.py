@@ -1,9 +1,10 @@
-"""Probes of a run: selection of probes and steps; the trained models, and an untrained one to compare."""
+"""Probes of a run or an export: selection of probes and steps; the trained models, and an untrained one to compare."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from ..data.datasets import pictures_of
 from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
-from ..evaluation.generate import generate
+from ..evaluation.answers import generate
 from ..inference.export_with_data import DataSource, predictions_of, with_data
 from ..inference.load import load_run
 from ..inference.predictor import Predictor
@@ -28,6 +29,8 @@ from ..storage.exports import BACKBONE
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 
+Results = dict[str, ProbeResult | MmgenError]
+
 
 def probe(
     path: str | Path,
@@ -36,13 +39,30 @@ def probe(
     steps: Sequence[str] = (),
     sets: Sequence[str] = (),
     progress: Progress | None = None,
-) -> dict[str, ProbeResult | MmgenError]:
+) -> Results:
     """Run probes on a run's steps (default: all trained steps); the results, or the error of each probe. Files are in
     the run's `probes/NAME/`. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
     recipe = folder.recipe(registry, probes=not names)
     probes = select_probes(recipe, names, sets, registry)
-    probe_data = probe_input(folder, recipe, steps, progress or Progress())
+    recipe.check_steps(steps)
+    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    if untrained := [name for name in steps if not folder.trained(recipe, name)]:
+        raise RunError(f"{folder.path}: step '{untrained[0]}' is not trained yet; continue with `mmgen run`")
+    if not trained:
+        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
+    dataset = recipe.data.build()
+    examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
+    loads = {name: partial(load_run, folder.path, name) for name in recipe.steps if name in (steps or trained)}
+    written = [name for name in loads if folder.finished(name, "generations.jsonl")]
+    texts = {name: generations.best(folder.step(name)) for name in written}
+    probe_data = ProbeInput(
+        [_trained_step(recipe, name, load, texts.get(name, {})) for name, load in loads.items()],
+        examples,
+        lambda: untrained_model(load_run(folder.path, trained[-1]), folder.backbone),
+        _pictures_of(dataset, examples),
+        progress or Progress(),
+    )
     with folder.locked():
         return probing.probe(probes, probe_data, folder.path / "probes", recipe.seed)
 
@@ -54,33 +74,22 @@ def probe_export(
     names: Sequence[str] = (),
     sets: Sequence[str] = (),
     progress: Progress | None = None,
-) -> dict[str, ProbeResult | MmgenError]:
+) -> Results:
     """Run probes on an export with the data of a recipe, by default the probes of that recipe; files are in
     `folder`/NAME/. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError, DataError."""
     progress = progress or Progress()
     with with_data(where, source, progress=progress) as export:
-        probes = select_probes(export.recipe, names, sets, installed())
-        predictor, step = export.load(), export.step
-        inputs, texts = tuple(predictor.names.inputs), {}
-        if predictor.kind == "text":
-            outcomes = predictions_of(predictor, export.examples, progress)
-            texts = {outcome.id: outcome for outcome in outcomes if isinstance(outcome, Generation)}
-        trained = TrainedStep(
-            step,
-            lambda: _to_device(predictor.model),
-            inputs,
-            texts,
-            0,
-            lambda model, examples: generate(model, examples, inputs=inputs),
-        )
+        probes, recipe, step = select_probes(export.recipe, names, sets, installed()), export.recipe, export.step
+        answers = predictions_of(export.load(), export.examples, progress) if recipe.makes_texts(step) else ()
+        texts = {answer.id: answer for answer in answers if isinstance(answer, Generation)}
         probe_data = ProbeInput(
-            [trained],
+            [_trained_step(recipe, step, export.load, texts)],
             [resolve(example) for example in export.examples],
             lambda: untrained_model(export.load(), export.folder / BACKBONE),
             _pictures_of(export.datasets.dataset_of(step), export.examples),
             progress,
         )
-        return probing.probe(probes, probe_data, folder, export.recipe.seed)
+        return probing.probe(probes, probe_data, folder, recipe.seed)
 
 
 def select_probes(
@@ -98,38 +107,16 @@ def select_probes(
     return probes
 
 
-def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
-    """The steps, examples and pictures of a run, for its probes."""
-    finished_steps = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
-    recipe.check_steps(steps)
-    for name in steps:
-        if name not in finished_steps:
-            raise RunError(f"{folder.path}: step '{name}' is not trained yet; continue with `mmgen run`")
-    if not finished_steps:
-        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
-    dataset = recipe.data.build()
-    examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
-    trained = [_trained_step(folder, recipe, name) for name in finished_steps if not steps or name in steps]
-    return ProbeInput(
-        trained,
-        examples,
-        lambda: untrained_model(load_run(folder.path, finished_steps[-1]), folder.backbone),
-        _pictures_of(dataset, examples),
-        progress,
-    )
-
-
-def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
-    step = recipe.steps[name]
-    texts = generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {}
-    inputs = tuple(input_name for input_name in recipe.inputs if input_name in step.inputs)
-    place = list(recipe.steps).index(name)
+def _trained_step(
+    recipe: Recipe, name: str, load: Callable[[], Predictor], texts: Mapping[str, Generation]
+) -> TrainedStep:
+    inputs = tuple(input_name for input_name in recipe.inputs if input_name in recipe.steps[name].inputs)
     return TrainedStep(
         name,
-        lambda: _to_device(load_run(folder.path, name).model),
+        lambda: _to_device(load().model),
         inputs,
         texts,
-        place,
+        list(recipe.steps).index(name),
         lambda model, examples: generate(model, examples, inputs=inputs),
     )
 

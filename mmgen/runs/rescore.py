@@ -1,4 +1,4 @@
-"""Rescoring of the texts and predictions of a run, with its own or other metrics, without changes to the run."""
+"""Scores of a run's or an export's texts and predictions, by the recipe's metrics or others; nothing is written."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ import torch
 
 from .. import report
 from ..configs import MetricConfig
-from ..data.datasets import ScoredOn
+from ..data.datasets import Datasets, ScoredOn
 from ..errors import DataError, RecipeError, RunError
 from ..evaluation import score
+from ..evaluation.answers import answers_file, read_answers
+from ..evaluation.references import reference_scores
 from ..inference.export_with_data import DataSource, predictions_of, with_data
-from ..parts import Metric
 from ..progress import Progress
 from ..recipe.select_parts import select_parts
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage import decodings, generations, predictions, scored_examples
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Scores
-from .rewrite import same_data
+from ..storage.scored_examples import ScoredExamples
+from ..tensors import Generation, Prediction, Scores
+
+Answers = Mapping[str, Sequence[Generation] | Sequence[Prediction]]  # step -> the best text or prediction of examples
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """The scores of every row, the ids of the examples of every row, and the tables as Markdown."""
+    """The scores of every step, the ids of its examples, and the tables as Markdown."""
 
     rows: dict[str, Scores]
     ids: dict[str, tuple[str, ...]]
@@ -37,32 +39,27 @@ class Rescored:
 def rescore(
     path: str | Path, names: Sequence[str] = (), sets: Sequence[str] = (), progress: Progress | None = None
 ) -> Rescored:
-    """Score every step of a run that has texts or predictions, and its decodings; write no files. A step that no metric
-    judges is left out.
+    """Score every step of a run that has texts or predictions. A step that no metric judges is left out.
 
     names  metrics of the recipe, or else installed ones; default: the recipe's metrics
     sets   overrides of metrics, such as "captioneval.meteor=false"
     Raises RunError, RecipeError."""
-    folder, registry, progress = RunFolder(Path(path)), installed(), progress or Progress()
-    recipe = folder.recipe(registry)
-    recipe = recipe.model_copy(update={"metrics": select_parts(MetricConfig, recipe.metrics, names, sets, registry)})
-    finished_steps = [name for name in recipe.steps if _has_results(recipe, folder, name)]
-    if not finished_steps:
+    folder = RunFolder(Path(path))
+    recipe = _with_metrics(folder.recipe(installed()), names, sets)
+    answered = [
+        name
+        for name, step in recipe.steps.items()
+        if step.evaluate and folder.finished(name, answers_file(recipe, name))
+    ]
+    if not answered:
         raise RunError(f"{folder.path}: no step has texts or predictions yet; continue with `mmgen run`")
-    _check_metrics(recipe, finished_steps, bool(names))
-    datasets = _scored_data(recipe, folder)
-    data, device = score.datasets_of(recipe, datasets), torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    metrics = {name: score.build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
-    rows: dict[str, dict[str, Scores]] = {}
-    ids: dict[str, tuple[str, ...]] = {}
-    for name in finished_steps:
-        judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
-        if judging:
-            examples = datasets.scored_by(name)
-            rows[name] = _score_step(recipe, folder, name, examples, judging, progress)
-            ids |= {label: tuple(example.id for example in examples) for label in rows[name]}
-    tables = "\n\n".join(map(report.markdown, report.tables_of_scores(recipe, rows, datasets)))
-    return Rescored({label: scores for step_rows in rows.values() for label, scores in step_rows.items()}, ids, tables)
+    _check_metrics(recipe, answered, bool(names))
+    try:
+        datasets: ScoredOn = same_data(recipe, folder)
+    except DataError:  # the data are not available, but the run has a copy of the examples
+        datasets = ScoredExamples(recipe, folder.path)
+    answers = {name: read_answers(recipe, name, folder.step(name)) for name in answered if recipe.judging(name)}
+    return _score(recipe, answers, datasets, folder, progress or Progress())
 
 
 def score_export(
@@ -76,25 +73,41 @@ def score_export(
     default the metrics of that recipe. Raises RunError, RecipeError, DataError."""
     progress = progress or Progress()
     with with_data(where, source, progress=progress) as export:
-        metrics = select_parts(MetricConfig, export.recipe.metrics, names, sets, installed())
-        recipe, step, examples = export.recipe.model_copy(update={"metrics": metrics}), export.step, export.examples
-        _check_metrics(recipe, [step], bool(names))
-        predictor = export.load()
-        data, device = score.datasets_of(recipe, export.datasets), predictor.model.device
-        judging = {
-            name: score.build_metric(name, config, data, device) for name, config in recipe.judging(step).items()
-        }
-        outcomes = predictions_of(predictor, examples, progress)
-        scores = score.score_predictions(step, outcomes, examples, judging, Path(where), progress)
-        rows = {step: {step: scores}}
-        tables = "\n\n".join(map(report.markdown, report.tables_of_scores(recipe, rows, export.datasets)))
-        return Rescored(rows[step], {step: tuple(example.id for example in examples)}, tables)
+        recipe = _with_metrics(export.recipe, names, sets)
+        _check_metrics(recipe, [export.step], bool(names))
+        answers = {export.step: predictions_of(export.load(), export.examples, progress)}
+        return _score(recipe, answers, export.datasets, None, progress)
 
 
-def _has_results(recipe: Recipe, folder: RunFolder, step: str) -> bool:
-    """Whether a step is scored and all its texts or predictions exist."""
-    file = "generations.jsonl" if recipe.makes_texts(step) else predictions.FILE
-    return bool(recipe.steps[step].evaluate) and folder.finished(step, file)
+def same_data(recipe: Recipe, folder: RunFolder) -> Datasets:
+    """The data sets of a run. Raises RunError if their examples have changed since the run."""
+    datasets = Datasets(recipe)
+    if folder.fingerprint() != datasets.fingerprint():
+        raise RunError(f"{folder.path}: the data set's examples have changed since the run; restore the original data")
+    return datasets
+
+
+def _score(
+    recipe: Recipe, answers: Answers, datasets: ScoredOn, folder: RunFolder | None, progress: Progress
+) -> Rescored:
+    data, device = score.datasets_of(recipe, datasets), torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    judging = {name: config for step in answers for name, config in recipe.judging(step).items()}
+    metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
+    rows, ids = {}, {}
+    for step, predicted in answers.items():
+        examples, used = datasets.scored_by(step), {name: metrics[name] for name in recipe.judging(step)}
+        place = folder.step(step) if folder else Path(step)
+        scores = score.score_predictions(step, predicted, examples, used, place, progress)
+        rows[step] = report.with_remarks(scores, step, place)
+        ids[step] = tuple(example.id for example in examples)
+    references = reference_scores(recipe, rows, datasets, folder.path if folder else None, metrics, save=False)
+    tables = report.tables_of_scores(recipe, rows, datasets, references)
+    return Rescored(rows, ids, "\n\n".join(map(report.markdown, tables)))
+
+
+def _with_metrics(recipe: Recipe, names: Sequence[str], sets: Sequence[str]) -> Recipe:
+    metrics = select_parts(MetricConfig, recipe.metrics, names, sets, installed())
+    return recipe.model_copy(update={"metrics": metrics})
 
 
 def _check_metrics(recipe: Recipe, steps: Sequence[str], named: bool) -> None:
@@ -104,43 +117,9 @@ def _check_metrics(recipe: Recipe, steps: Sequence[str], named: bool) -> None:
     idle = {name: config for name, config in recipe.metrics.items() if name not in judging}
     if idle and (named or not judging):
         name, config = next(iter(idle.items()))
-        step_kind_set = {predicts[1] for step in steps if (predicts := recipe.predicts(step))}
-        metric_kinds, step_kinds = " or ".join(sorted(config.judges)), " and ".join(sorted(step_kind_set))
+        predicted = " and ".join(sorted({predicts[1] for step in steps if (predicts := recipe.predicts(step))}))
         needs = f" of examples with {' and '.join(config.required_labels)}" if config.required_labels else ""
         raise RecipeError(
-            f"metric {name}: judges {metric_kinds}{needs}, but the steps of this run predict {step_kinds}; choose "
-            "another metric"
+            f"metric {name}: judges {' or '.join(sorted(config.judges))}{needs}, but the steps of this run predict "
+            f"{predicted}; choose another metric"
         )
-
-
-def _score_step(
-    recipe: Recipe,
-    folder: RunFolder,
-    step: str,
-    examples: Sequence[Example],
-    metrics: Mapping[str, Metric],
-    progress: Progress,
-) -> dict[str, Scores]:
-    """The scores of a step and of its other decodings, by the labels of their rows."""
-    place = folder.step(step)
-    if not recipe.makes_texts(step):
-        file = place / predictions.FILE
-        step_predictions = predictions.read(place)
-        return {step: score.score_predictions(step, step_predictions, examples, metrics, file, progress)}
-    other_decodings = [decoding for decoding in decodings.folders(folder, step) if generations.is_complete(decoding)]
-    rows = {}
-    for label, row_folder in {
-        step: place,
-        **{decodings.label(step, row_folder.name): row_folder for row_folder in other_decodings},
-    }.items():
-        scores = score.score(label, generations.read(row_folder), examples, metrics, row_folder, progress)
-        rows[label] = score.merge(scores, Scores({}, notes=report.remarks(label, row_folder)))
-    return rows
-
-
-def _scored_data(recipe: Recipe, folder: RunFolder) -> ScoredOn:
-    """The data on which the run was scored; the run's copy if the data are not available."""
-    try:
-        return same_data(recipe, folder)
-    except DataError:
-        return scored_examples.ScoredExamples(recipe, folder.path)

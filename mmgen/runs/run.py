@@ -112,7 +112,7 @@ def run(
             with _with_place(layers):
                 model, recipe = _check_and_build_model(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, model, side_by_side.count))
-            metrics = build_metrics(recipe, datasets, accelerator.device) if accelerator.is_main_process else {}
+            metrics = build_metrics(recipe, datasets, folder, accelerator.device) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _save_model_files(recipe, model, datasets, folder)
@@ -202,8 +202,8 @@ def _save_model_files(recipe: Recipe, model: Model, datasets: Datasets, folder: 
 
 def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
     """The steps that are not completely done."""
-    outdated = folder.outdated(recipe)
-    return [name for name in steps if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)]
+    outdated = folder.outdated_steps(recipe)
+    return [name for name in steps if not folder.done(recipe, name) or name in outdated]
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets, pictures_of
 from ..errors import DataError, PluginError
-from ..evaluation import generate, predict, score
-from ..evaluation.validation import ShownPredictions, ValidationScores
+from ..evaluation import score
+from ..evaluation.answers import answers_file, read_answers, shown_examples, validation_scores, write_answers
 from ..model import Model
-from ..parts import Metric, Picture
+from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..storage import decodings, generations, predictions, start_weights
+from ..storage import start_weights
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state
-from ..tensors import Generation, Prediction
 from ..training import train
 from ..training.context import StepContext
 from .prepare import init_objectives
-from .rewrite import score_again
 from .start_from_weights import load_start
 
 WEIGHTS = "weights.safetensors"  # in the folder of a trained step
@@ -41,7 +40,7 @@ def train_step(
 ) -> None:
     """Train a step, and write the texts or predictions of its test examples. Afterwards, the model has its weights."""
     name, step, place = context.name, context.step, context.folder
-    if folder.finished(name, WEIGHTS):
+    if folder.trained(recipe, name):
         load_step(model, recipe, folder, name, initial)
     else:
         loaded: set[str] = set()
@@ -57,17 +56,13 @@ def train_step(
             (place / start_weights.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
         return
-    predicts, test = recipe.predicts(name), datasets.scored_by(name)
-    assert predicts is not None  # `mmgen check` refuses other steps
-    objective, kind = predicts
-    if not folder.finished(name, "generations.jsonl" if kind == "text" else predictions.FILE):
-        if kind == "text":
-            generate.generate_split(model, context, test, recipe.decoding)
-        else:
-            predict.predict_split(model, context, test, objective)
+    if not folder.finished(name, answers_file(recipe, name)):
+        write_answers(model, context, recipe, datasets.scored_by(name))
 
 
-def _shown_predictions(context: StepContext, recipe: Recipe, datasets: Datasets) -> ShownPredictions | None:
+def _shown_predictions(
+    context: StepContext, recipe: Recipe, datasets: Datasets
+) -> Callable[[Model], list[ShownExample]] | None:
     """The validation examples that callbacks show after every epoch; None if none asks, or the step predicts
     nothing."""
     count = max((callback.num_examples for callback in recipe.callbacks.values()), default=0)
@@ -77,10 +72,12 @@ def _shown_predictions(context: StepContext, recipe: Recipe, datasets: Datasets)
     pictures: dict[str, Picture] = {}
     with contextlib.suppress(DataError):  # the data set has no raw images
         pictures = pictures_of(datasets.dataset_of(context.name), examples)
-    return ShownPredictions(recipe, context, examples, pictures) if examples else None
+    return partial(shown_examples, recipe, context, examples, pictures) if examples else None
 
 
-def _validation_scores(context: StepContext, recipe: Recipe, datasets: Datasets) -> ValidationScores | None:
+def _validation_scores(
+    context: StepContext, recipe: Recipe, datasets: Datasets
+) -> Callable[[Model], Mapping[str, float | None]] | None:
     """The scores that say which epoch of a step is best; None if the validation loss does."""
     if context.step.training.metric_for_best_model is None:
         return None
@@ -88,7 +85,7 @@ def _validation_scores(context: StepContext, recipe: Recipe, datasets: Datasets)
     data, device = [datasets.dataset_of(context.name)], context.accelerator.device
     judging = recipe.judging(context.name) if main else {}
     metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
-    return ValidationScores(recipe, context, datasets.validation_by(context.name), metrics)
+    return partial(validation_scores, recipe, context, datasets.validation_by(context.name), metrics)
 
 
 def score_step(
@@ -96,17 +93,9 @@ def score_step(
 ) -> Mapping[str, float | None]:
     """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
     name, place, progress, test = context.name, context.folder, context.progress, datasets.scored_by(context.name)
-    predicts = recipe.predicts(name)
-    assert predicts is not None
     judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
-    for decoding in decodings.folders(folder, name):  # before the step's scores.json, which marks the step as done
-        score_again(decoding, decodings.label(name, decoding.name), test, judging, progress)
-    if predicts[1] == "text":
-        answers: Sequence[Generation] | Sequence[Prediction] = [texts[0] for texts in generations.read(place)]
-    else:
-        answers = predictions.read(place)
-    file = place / ("generations.jsonl" if predicts[1] == "text" else predictions.FILE)
-    scores = score.score_predictions(name, answers, test, judging, file, progress)
+    answers = read_answers(recipe, name, place)
+    scores = score.score_predictions(name, answers, test, judging, place / answers_file(recipe, name), progress)
     score.write_scores(place, scores)
     progress.say(report.samples(answers, test, _choose_renderer(recipe, name, progress), recipe.inputs.values()))
     return scores.values

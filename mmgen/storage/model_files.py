@@ -13,7 +13,7 @@ from ..data.datasets import Datasets, PicturesByKey
 from ..data.seeds import seeded
 from ..errors import RunError
 from ..files import read_table, write_folder, write_json
-from ..model import Model, Objectives, compose
+from ..model import Model, Objectives, compose, seeded_part
 from ..recipe.tables import SOURCE_KEYS, Recipe
 from ..registry import Qualified, part_calls
 from .run_folder import RunFolder, differences
@@ -46,7 +46,8 @@ def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[
     pictures = PicturesByKey(datasets if callable(datasets) else lambda: datasets)
     for name, embedder in model.embedders.items():
         if recipe.inputs[name].takes == "picture":
-            with part_calls(Qualified(f"input '{name}'", "embedder", embedder), "prepare"):
+            place = Qualified(f"input '{name}'", "embedder", embedder)
+            with seeded_part(f"inputs.{name}"), part_calls(place, "prepare"):
                 embedder.prepare(pictures)
 
 

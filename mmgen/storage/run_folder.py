@@ -2,7 +2,7 @@
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
-    examples.jsonl  examples/
+    examples.jsonl  examples/  references.json
     steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl, start.json}
     times.json  table.md  report.html  curves/  probes/<probe>/
 """
@@ -58,7 +58,11 @@ class RunFolder:
 
     def done(self, recipe: Recipe, step: str) -> bool:
         """Whether a step is complete; a step without evaluation ends with its weights."""
-        return self.finished(step, "scores.json" if recipe.steps[step].evaluate else "weights.safetensors")
+        return self.finished(step) if recipe.steps[step].evaluate else self.trained(recipe, step)
+
+    def trained(self, recipe: Recipe, step: str) -> bool:
+        """Whether the weights of a step are there."""
+        return self.finished(recipe.trained_by(step), "weights.safetensors")
 
     @property
     def backbone(self) -> Path:
@@ -180,23 +184,30 @@ class RunFolder:
             write_json(path, table | {recipe_file.STARTED: recipe_file.started_in(self.path)})
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
-        """Which of the tables "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend
-        on neither."""
+        """Which of "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend on
+        neither."""
         if not any(self.path.glob("steps/*/*")):
             return ()
         saved, current = self.identity(), with_real_paths(recipe).identity()
-        return tuple(name for name in ("decoding", "metrics") if saved.get(name) != current[name])
+        metrics = saved.get("metrics") != current["metrics"]
+        return ("decoding",) * bool(_decoded_anew(saved, current)) + ("metrics",) * metrics
+
+    def outdated_steps(self, recipe: Recipe) -> list[str]:
+        """The steps whose texts or scores are outdated."""
+        tables = self.outdated(recipe)
+        steps = [name for name, step in recipe.steps.items() if step.evaluate]
+        decoded_anew = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
+        return steps if "metrics" in tables else [name for name in steps if name in decoded_anew]
 
     def retire(self, recipe: Recipe) -> str:
         """Delete results of outdated decoding or metrics, and then save this recipe: a kill in between leaves the old
         recipe with fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were
         no results."""
         tables = self.outdated(recipe)
-        spent = [*self.path.glob("steps/*/scores.json"), *self.path.glob("steps/*/decodings/*/scores.json")]
-        if "metrics" not in tables:  # further decodings have their own settings
-            spent = [path for path in spent if path.parent.parent.name == "steps"]
-        if "decoding" in tables:
-            spent += self.path.glob("steps/*/generations.jsonl")
+        rewritten = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
+        spent = [self.step(step) / file for step in rewritten for file in ("scores.json", "generations.jsonl")]
+        spent += self.path.glob("steps/*/scores.json") if "metrics" in tables else []
+        spent = [path for path in spent if path.exists()]
         shown = [self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]
         for path in [*spent, *shown]:
             path.unlink(missing_ok=True)
@@ -291,7 +302,17 @@ class RunFolder:
 
 def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:
     """The tables that weights depend on."""
-    return {name: value for name, value in identity.items() if name not in NOT_TRAINED}
+    steps = {name: {**step, "decoding": None} for name, step in identity["steps"].items()}
+    return {name: value for name, value in {**identity, "steps": steps}.items() if name not in NOT_TRAINED}
+
+
+def _decoded_anew(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """The steps whose texts are searched otherwise in a recipe's tables than in earlier ones."""
+
+    def options(tables: dict[str, Any], step: str) -> Any:
+        return tables["steps"][step].get("decoding") or tables.get("decoding")
+
+    return [step for step in before["steps"] if step in now["steps"] and options(before, step) != options(now, step)]
 
 
 def _without_new_steps(identity: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:

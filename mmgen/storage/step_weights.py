@@ -5,7 +5,7 @@ A run of a single step builds only the inputs that the step reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
@@ -24,12 +24,13 @@ def load_step(
     An input that neither the step nor its ancestors read, and an objective that none of them trains, may be missing in
     the file: its tensors are taken from `built`, by default the model's. Tensors of inputs and objectives that the
     model does not have are ignored."""
-    path = folder.step(step) / "weights.safetensors"
+    trained_by = recipe.trained_by(step)
+    path = folder.step(trained_by) / "weights.safetensors"
     tensors, about = read_tensors(path)
-    if (of := about.get("step", step)) != step:
+    if (of := about.get("step", trained_by)) != trained_by:
         raise RunError(
-            f"{path}: contains the weights of step '{of}', not of '{step}'; restore the file from a copy, or delete "
-            "the file and run again"
+            f"{path}: contains the weights of step '{of}', not of '{trained_by}'; restore the file from a copy, or "
+            "delete the file and run again"
         )
     initial = state(model) if built is None else built
     read = inputs_of(recipe, [step])
@@ -45,7 +46,7 @@ def load_step(
     load_state(model, tensors, path)
 
 
-def inputs_of(recipe: Recipe, steps: list[str]) -> list[str]:
+def inputs_of(recipe: Recipe, steps: Iterable[str]) -> list[str]:
     """The inputs that these steps and their ancestors read, in the recipe's order."""
     read = {name for step in steps for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].inputs}
     return [name for name in recipe.inputs if name in read]

@@ -52,7 +52,9 @@ class DatasetSuite(Suite[DatasetConfig]):
         for name, example in self.examples(dataset):
             problem = example_problem(example)
             assert not problem, f"example '{getattr(example, 'id', example)}' of '{name}': {problem}"
-            assert example.id not in ids, f"example '{example.id}' of '{name}': another example has this id"
+            assert example.id not in ids, (
+                f"example '{example.id}' of '{name}': duplicate id; give every example of all splits its own id"
+            )
             ids.add(example.id)
         has_targets = any(example.targets for _, example in self.examples(dataset))
         for name, example in self.examples(dataset):

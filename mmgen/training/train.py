@@ -22,7 +22,7 @@ from accelerate.utils.memory import clear_device_cache
 from ..data.collate import Collator
 from ..data.loader import lost_workers_explained, time_batches, updates
 from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
-from ..data.seeds import RngKey
+from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
 from ..errors import RunError
@@ -59,7 +59,8 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
     ):
         model.to(device)
         for name in context.step.objectives:
-            model.objective(name).on_train_begin(model)
+            with seeded(context.seed, f"objectives.{name}", "on_train_begin"):
+                model.objective(name).on_train_begin(model)
         trainer = Trainer(model, context, make_material(model, context, sources), scores)
         trainer.run(stop.is_set)
         trainer.finish()

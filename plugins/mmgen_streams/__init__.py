@@ -1,54 +1,53 @@
-"""The config of archives (tar, parquet) at any place: pictures to extract, and a data set that streams its examples.
-
-Tar files have WebDataset's layout. Places are on this machine or in an object store.
-"""
+"""The config of data sets that need not fit into memory: archives and tables of files, URLs, or the hub."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
 import mmgen
 
-ENDINGS = (".tar", ".parquet")
-
 
 class Archives(mmgen.DatasetConfig):
-    """Examples in tar files or parquet files. The training examples are read in the order of the files, again and
-    again, and are never all in memory; steps set `training.updates`.
+    """Examples in tar files of WebDataset's layout, in parquet, JSON or CSV files, or of a data set of the hub. They
+    are copied once into Arrow files in the cache of the package `datasets`, and are never all in memory.
 
     Files of a tar archive with the same name up to the first dot are one example: `0001.jpg`, `0001.json`, `0001.txt`.
-    Its fields are the keys of the JSON object, and "txt", the text. The fields of a parquet file are its columns.
+    Its columns are the keys of the JSON object, and "txt", the text.
     """
 
     type: Literal["archives"] = "archives"
-    streams: ClassVar[bool] = True
 
+    hub: str | None = Field(None, description="a data set of the hub, or its folder; the keys below are its splits")
+    subset: str | None = Field(None, description="of a data set of the hub: its configuration")
+    revision: str | None = Field(None, description="of a data set of the hub: its commit or tag")
     train: str = Field(
         description="files of the training examples: a path, a pattern, or a URL, with numbers as {000..127}; "
         "photos-{000..127}.tar"
     )
-    val: str | None = Field(
-        None, description="files of the examples for the validation loss; they are read into memory"
+    val: str | None = Field(None, description="files of the examples for the validation loss")
+    test: str | None = Field(None, description="files of the examples that steps are scored on")
+    columns: Mapping[str, str] = Field(
+        {}, description='inputs of an example -> columns with their values; "a.b" is column b of table a'
     )
-    test: str | None = Field(None, description="files of the examples that steps are scored on, read into memory")
-    columns: Mapping[str, str] = Field({}, description="inputs of an example -> fields that have their values")
-    targets: str | None = Field("txt", description="the field with the text to learn, or a list of texts")
-    key: str = Field("key", description="of parquet files: the column with the key of the example and of its picture")
+    targets: str | None = Field("txt", description="the column with the text to learn, or a list of texts")
+    key: str = Field(
+        "key",
+        description='the column with the id of an example; "" numbers the rows: train-0, train-1. It is also the key '
+        'of the picture, unless `columns` has one for "image". In tar files the names are the keys',
+    )
     picture: str = Field(
-        "image", description="of parquet files: the column with the picture: bytes, a path, or a table of both"
+        "image", description="the column with the bytes of the picture; by default the only one that has pictures"
     )
 
     @classmethod
     def pictures_of(cls, source: str) -> "Archives | None":
-        if source.endswith(ENDINGS) or "://" in source:
-            return cls(train=source)
-        return None
+        return cls(train=source) if source.endswith((".tar", ".parquet")) or "://" in source else None
 
     def build(self):
-        from .dataset import StreamDataset
+        from .dataset import ArchiveDataset
 
-        return StreamDataset(self)
+        return ArchiveDataset(self)
 
 
 @mmgen.hookimpl

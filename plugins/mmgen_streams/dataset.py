@@ -1,148 +1,172 @@
-"""The data set of archives: the training examples as a stream, the others in memory, and the pictures of all."""
+"""The data set of archives: rows of Arrow files that are mapped into memory, and their pictures."""
 
 from __future__ import annotations
 
-import hashlib
+import importlib.util
+import logging
+import re
+import sys
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from itertools import chain, islice
+from functools import cache, partial
+from io import BytesIO
+from pathlib import PurePath
 from typing import Any
 
-from mmgen.errors import DataError
-from mmgen.parts import Dataset, Picture, Stream
+from PIL import Image
+
+from mmgen.errors import DataError, install_extra
+from mmgen.features.images import open_image
+from mmgen.parts import Dataset, Picture
 from mmgen.reading.text import join_names
 from mmgen.tensors import Example
 
 from . import Archives as Config
-from . import folders, parquet, tars
-from .places import files_of, is_url, size_of
 
-HEAD = 1000  # first examples of the stream, which a run checks and measures
+READERS = {".tar": "webdataset", ".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv", ".tsv": "csv"}
+ROWS = 1000  # read at a time
 
 
-class StreamDataset(Dataset):
+class ArchiveDataset(Dataset):
     """Splits: those that the config names."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         names = {config.train_split: config.train, config.validation_split: config.val, config.test_split: config.test}
         self.places = {name: place for name, place in names.items() if place is not None}
-        self._splits: dict[str, Sequence[Example]] = {}
+        self._table = cache(partial(load, config))
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self.places)
 
-    def split(self, name: str) -> Sequence[Example]:
+    def split(self, name: str) -> Rows:
         if name not in self.places:
             raise DataError(f"data.{name}: no split '{name}'; the splits are {', '.join(self.places)}")
-        if name not in self._splits:
-            examples = self._archive_stream(name).examples()
-            self._splits[name] = list(islice(examples, HEAD) if name == self.config.train_split else examples)
-        return self._splits[name]
-
-    def stream(self, name: str) -> ArchiveStream | None:
-        return self._archive_stream(name) if name == self.config.train_split else None
-
-    def _archive_stream(self, name: str) -> ArchiveStream:
-        return ArchiveStream(self.config, self.places[name])
+        return Rows(self.config, name, self.places[name], self._table(self.places[name]))
 
     def describe(self) -> dict[str, Any]:
-        counts = {name: len(self.split(name)) for name in self.places if name != self.config.train_split}
-        return {"name": "archives", "examples": counts, "licence": "unknown", "source": self.config.train}
+        counts = {name: len(self.split(name)) for name in self.places}
+        source = self.config.hub or self.config.train
+        return {"name": "archives", "examples": counts, "licence": "unknown", "source": source}
 
     def pictures(self) -> Iterator[Picture]:
-        for place in dict.fromkeys(self.places.values()):
-            yield from pictures(self.config, place)
+        named = {name: column for name, column in self.config.columns.items() if name == "image"}
+        only_keys, seen = self.config.model_copy(update={"columns": named, "targets": None}), set[str]()
+        for name, place in self.places.items():
+            table, picture = self._table(place), self.config.picture
+            with_bytes = [column for column in table.column_names if column.endswith(".bytes")]
+            bytes_of = table.select_columns(find_column(table, place, picture, f"{picture}.bytes", *with_bytes))
+            for number, example in enumerate(Rows(only_keys, name, place, table)):
+                if (key := example.inputs["image"]) not in seen:
+                    seen.add(key)
+                    yield Picture(key, partial(_load_picture, bytes_of, number, f"{place}: '{key}'"))
 
 
-def pictures(config: Config, place: str) -> Iterator[Picture]:
-    """The pictures of archives, or below a URL, not yet read."""
-    if is_url(place) and not place.endswith((".tar", ".parquet")):
-        yield from folders.pictures(place)
-        return
-    for archive in files_of(place):
-        if archive.endswith(".parquet"):
-            yield from parquet.pictures(archive, config.key, config.picture)
+def _load_picture(table: Any, number: int, place: str) -> Image.Image:
+    (content,) = table[number].values()
+    if not isinstance(content, bytes):
+        raise DataError(f"{place}: has no picture; expected its bytes")
+    return open_image(BytesIO(content), place)
+
+
+class Rows(Sequence[Example]):
+    """The examples of a split, made when they are read."""
+
+    def __init__(self, config: Config, split: str, place: str, table: Any) -> None:
+        """Raises DataError for a column that is missing."""
+
+        def column(name: str) -> str:  # it may be a key of the JSON object in a tar file
+            return find_column(table, place, name, f"json.{name}")
+
+        self.split, self.place = split, place
+        self.key = column(config.key) if config.key else ""
+        self.inputs = {name: column(value) for name, value in config.columns.items()}
+        self.targets = column(config.targets) if config.targets else ""
+        columns = {self.key, *self.inputs.values(), self.targets} - {""}
+        self.table = table.select_columns([*columns] or table.column_names[-1:])  # without columns it has no length
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, index: Any) -> Any:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return [self[number] for number in numbers]
+        return next(self._read(numbers, numbers + 1))
+
+    def __iter__(self) -> Iterator[Example]:
+        for start in range(0, len(self), ROWS):
+            yield from self._read(start, min(start + ROWS, len(self)))
+
+    def _read(self, start: int, end: int) -> Iterator[Example]:
+        """Raises DataError for a value that is not a text."""
+        columns = self.table[start:end]
+        for number in range(start, end):
+            row = {column: values[number - start] for column, values in columns.items()}
+            text = partial(_read_text, row, f"{self.place}: row {number}")
+            key = text(self.key) if self.key else f"{self.split}-{number}"
+            inputs = {"image": key} | {name: text(column) for name, column in self.inputs.items()}
+            targets = text(self.targets) if self.targets else ()
+            yield Example(str(key), inputs, (targets,) if isinstance(targets, str) else targets)
+
+
+def _read_text(row: dict[str, Any], place: str, column: str) -> str | tuple[str, ...]:
+    value = row[column]
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not {*map(type, texts)} <= {str, int}:
+        expected = "must be a text, a whole number, or a list of them"
+        raise DataError(f"{place}: '{column}' {expected}, but is {value!r:.60}")
+    return tuple(map(str, texts)) if isinstance(value, list) else str(value)
+
+
+def find_column(table: Any, place: str, *names: str) -> str:
+    """The first of the names that is a column. Raises DataError if none is."""
+    for name in names:
+        if name in table.column_names:
+            return name
+    raise DataError(f"{place}: no column '{names[0]:.60}'; the columns are {join_names(table.column_names)}")
+
+
+def load(config: Config, place: str) -> Any:
+    """The table of a split, copied to Arrow files when it is read for the first time. A column of a nested table is
+    "a.b". Raises DataError."""
+    ending = PurePath(place).suffix
+    if not config.hub and ending not in READERS:
+        raise DataError(f"{place}: expected files that end in {', '.join(READERS)}")
+    if importlib.util.find_spec("datasets") is None:
+        raise DataError(f"{place}: needs the package datasets; {install_extra('streams')}")
+    import datasets
+
+    datasets.logging.set_verbosity(logging.CRITICAL)  # it logs the errors that it raises
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    files: dict[str, Any] = {"data_files": files_of(place)}
+    if ending in (".csv", ".tsv"):
+        names = (config.key, *config.columns.values(), config.targets)
+        files |= {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}  # "None" is a text, as "007" is
+        files["converters"] = {name: str for name in names if name}
+    try:
+        if config.hub:
+            table = datasets.load_dataset(config.hub, config.subset, revision=config.revision, split=place)
         else:
-            yield from tars.pictures(archive)
+            builder = datasets.load_dataset_builder(READERS[ending], **files)
+            if not builder.config.data_files["train"]:
+                raise FileNotFoundError("no such file")
+            builder.download_and_prepare()
+            table = builder.as_dataset("train")
+    except Exception as error:  # it and file systems raise errors of many kinds
+        cause = error.__cause__ if isinstance(error, datasets.exceptions.DatasetGenerationError) else error
+        raise DataError(f"{config.hub or place}: cannot be read: {str(cause).strip().partition(chr(10))[0]}") from None
+    for name, feature in table.features.items():
+        if isinstance(feature, datasets.Image):
+            table = table.cast_column(name, datasets.Image(decode=False))
+    table = table.flatten()
+    return table.rename_column("__key__", "key") if "__key__" in table.column_names else table
 
 
-class ArchiveStream(Stream):
-    """The examples of archives, in their order, again and again."""
-
-    def __init__(self, config: Config, place: str) -> None:
-        self.config, self.place = config, place
-
-    @cached_property
-    def archives(self) -> list[str]:
-        return files_of(self.place)
-
-    def fingerprint(self) -> str:
-        """From the names and sizes of the files."""
-        sizes = [(archive, size_of(archive)) for archive in self.archives]
-        return hashlib.sha256(repr((sizes, self.config.model_dump(mode="json"))).encode()).hexdigest()[:32]
-
-    def read(self, position: int) -> Iterator[Example]:
-        """Archives before the position are passed over by their headers or row counts."""
-        while True:
-            passed = 0
-            for archive in self.archives:
-                for source in self._sources_from(archive, position):
-                    if isinstance(source, int):
-                        position, passed = position - source, passed + source
-                    else:
-                        passed += 1
-                        yield self._read_example(source)
-            if not passed:
-                raise DataError(f"{self.place}: contains no examples")
-            position %= passed  # passes before the position need not be read
-
-    def examples(self) -> Iterator[Example]:
-        """One pass. Raises DataError if there is none."""
-        sources = chain.from_iterable(self._sources_from(archive, 0) for archive in self.archives)
-        examples = (self._read_example(source) for source in sources if not isinstance(source, int))
-        if (first := next(examples, None)) is None:
-            raise DataError(f"{self.place}: contains no examples")
-        return chain([first], examples)
-
-    def _sources_from(self, archive: str, start: int) -> Iterator[tars.Sample | parquet.Row | int]:
-        """The examples of an archive from `start` on, not yet read; before them, how many were passed over."""
-        if archive.endswith(".parquet"):
-            size = parquet.count(archive)
-            yield min(start, size)
-            if start < size:
-                yield from parquet.rows(archive, self._columns_to_read, start)
-            return
-        samples, passed = tars.samples(archive), 0
-        for _ in islice(samples, start):
-            passed += 1
-        yield passed
-        yield from samples
-
-    @property
-    def _columns_to_read(self) -> list[str]:
-        targets = [self.config.targets] if self.config.targets else []
-        return list(dict.fromkeys([self.config.key, *self.config.columns.values(), *targets]))
-
-    def _read_example(self, source: tars.Sample | parquet.Row) -> Example:
-        """Raises DataError for a field that is missing or has no text."""
-        fields, config = source.fields(), self.config
-        key = source.key if isinstance(source, tars.Sample) else str(fields[config.key])
-        inputs: dict[str, Any] = {"image": key}
-        for name, column in config.columns.items():
-            inputs[name] = _text_of_field(source, fields, column)
-        targets = _text_of_field(source, fields, config.targets) if config.targets else ()
-        return Example(key, inputs, (targets,) if isinstance(targets, str) else targets)
-
-
-def _text_of_field(source: tars.Sample | parquet.Row, fields: dict[str, Any], name: str) -> str | tuple[str, ...]:
-    """A text, or a tuple of texts."""
-    value = fields.get(name)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
-        return tuple(value)
-    problem = (
-        "must be a text or a list of texts" if name in fields else f"is missing; the fields are {join_names(fields)}"
-    )
-    raise DataError(f"{source.place}: '{name:.60}' {problem}")
+def files_of(place: str) -> list[str]:
+    """The files, or patterns, of a place with ranges: "a-{08..10}.tar" -> "a-08.tar", "a-09.tar", "a-10.tar"."""
+    if not (numbers := re.search(r"\{(\d+)\.\.(\d+)\}", place)):
+        return [place]
+    first, last = numbers.groups()
+    filled = (str(number).zfill(len(first)) for number in range(int(first), int(last) + 1))
+    return [file for number in filled for file in files_of(place.replace(numbers[0], number, 1))]

@@ -8,7 +8,7 @@ from kit import toys
 
 from mmgen import DataError, Decoding, UnavailableError
 from mmgen.data.different_texts import choose_different, distance, token_pairs
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.search import Limits, search
 from mmgen.tensors import Batch, Generation, Targets
 

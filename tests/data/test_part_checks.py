@@ -17,7 +17,7 @@ from mmgen.data.collate import Collator
 from mmgen.data.part_checks import check_reads, example_problem, references_of, score_with
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError, PluginError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import Model, compose
 from mmgen.parts import Metric, Record
 from mmgen.registry import installed

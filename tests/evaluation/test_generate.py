@@ -7,7 +7,7 @@ from kit.writing import assert_same_texts, limit_memory, write_texts
 
 from mmgen.decoding import Decoding
 from mmgen.errors import RunError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmgen.evaluation import validation
-from mmgen.evaluation.validation import ShownPredictions, ValidationScores, predict_examples
+from mmgen.evaluation import answers
+from mmgen.evaluation.answers import best_answers, shown_examples, validation_scores
 from mmgen.parts import Metric, Picture
 from mmgen.progress import Progress
 from mmgen.tensors import Example, Generation, Prediction, Scores
@@ -28,30 +28,28 @@ def context(tmp_path, main=True):
 
 @pytest.fixture
 def texts(monkeypatch):
-    monkeypatch.setattr(validation, "predict_examples", lambda *_: TEXTS)
+    monkeypatch.setattr(answers, "split_answers", lambda *_: [[text] for text in TEXTS])
 
 
 def test_shown_examples_have_one_alternative_and_the_pictures_that_are_known(texts, tmp_path):
-    shown = ShownPredictions(None, context(tmp_path), EXAMPLES, PICTURES)(None)
+    shown = shown_examples(None, context(tmp_path), EXAMPLES, PICTURES, None)
     assert [entry.pictures for entry in shown] == [(PICTURES["p"],), ()]
     assert shown[0].example.inputs["caption"] == "one" and [entry.prediction for entry in shown] == TEXTS
 
 
 def test_other_processes_have_no_predictions_and_no_scores(monkeypatch, tmp_path):
-    monkeypatch.setattr(validation, "predict_examples", lambda *_: [])
-    assert ShownPredictions(None, context(tmp_path, False), EXAMPLES, PICTURES)(None) == []
-    assert ValidationScores(None, context(tmp_path, False), EXAMPLES, {"m": Lengths()})(None) == {}
+    monkeypatch.setattr(answers, "split_answers", lambda *_: [])
+    assert shown_examples(None, context(tmp_path, False), EXAMPLES, PICTURES, None) == []
+    assert validation_scores(None, context(tmp_path, False), EXAMPLES, {"m": Lengths()}, None) == {}
 
 
 def test_scores_are_those_of_the_metrics(texts, tmp_path):
-    scores = ValidationScores(None, context(tmp_path), EXAMPLES, {"m": Lengths()})(None)
-    assert scores == {"length": 10.0}
+    assert validation_scores(None, context(tmp_path), EXAMPLES, {"m": Lengths()}, None) == {"length": 10.0}
 
 
-@pytest.mark.parametrize(("kind", "function"), [("text", "split_texts"), ("label", "split_predictions")])
-def test_a_step_predicts_as_for_its_test_examples(kind, function, monkeypatch, tmp_path):
-    label = Prediction("a", {"label": "red"}, 1.0)
-    results = {"split_texts": [[text] for text in TEXTS], "split_predictions": [label]}
-    monkeypatch.setattr(validation, function, lambda model, silent, examples, last: results[function])
-    recipe = SimpleNamespace(predicts=lambda step: ("answers", kind), decoding=None)
-    assert predict_examples(recipe, context(tmp_path), None, EXAMPLES) == (TEXTS if kind == "text" else [label])
+@pytest.mark.parametrize("kind", ["text", "label"])
+def test_a_step_answers_as_for_its_test_examples(kind, monkeypatch, tmp_path):
+    predictions = [Prediction("a", {"label": "red"}, 1.0)]
+    results = {"text": [[text] for text in TEXTS], "label": predictions}
+    monkeypatch.setattr(answers, "split_answers", lambda *_: results[kind])
+    assert best_answers(None, context(tmp_path), EXAMPLES, None) == (TEXTS if kind == "text" else predictions)

@@ -11,7 +11,7 @@ from mmgen_masked.writing import MaskedStepper
 from mmgen import Decoding
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.tensors import MASK, apply
 
 pytestmark = pytest.mark.gpu

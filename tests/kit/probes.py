@@ -6,7 +6,7 @@ from mmgen_encoders import Bert
 from mmgen_regions import Regions
 from mmgen_text import Text
 
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.parts import ProbeInput, Record, TrainedStep
 from mmgen.tensors import ResolvedExample
 from mmgen.testing import Greedy, ProbeSuite

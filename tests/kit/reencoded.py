@@ -9,7 +9,7 @@ import torch
 from kit import naive
 from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.tensors import MASK, WRITTEN, Layout
 
 

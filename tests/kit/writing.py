@@ -1,11 +1,13 @@
 """The texts of a toy model, and a model with memory to write for few examples only."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from kit import toys
 from mmgen.decoding import Decoding
-from mmgen.evaluation.generate import generate_split
+from mmgen.evaluation.answers import write_answers
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage import generations
 
@@ -33,7 +35,12 @@ def write_texts(folder, model, decoding=None, progress=None, accelerator=None):
     folder.mkdir(exist_ok=True)
     step = Step(inputs=("caption",), train=("backbone",), training=Training(precision="fp32"))
     context = toys.context(folder, step, progress, accelerator)
-    generate_split(model, context, toys.examples(13), decoding or Decoding(), batch_size=8)
+    recipe = SimpleNamespace(
+        predicts=lambda _: ("generator", "text"),
+        makes_texts=lambda _: True,
+        decoding_of=lambda _: decoding or Decoding(),
+    )
+    write_answers(model, context, recipe, toys.examples(13), batch_size=8)
     return generations.read(folder) if context.accelerator.is_main_process else []
 
 

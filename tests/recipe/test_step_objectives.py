@@ -9,7 +9,7 @@ from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 from mmgen import hookspecs
 from mmgen.discovery.loading import load as load_plugins
 from mmgen.errors import RecipeError
-from mmgen.recipe.load import load
+from mmgen.recipe.load import from_json, load
 from mmgen.registry import Source, collect
 
 
@@ -141,3 +141,67 @@ def test_prompts_need_a_generator_that_reads_them(tmp_path):
     assert [line.removeprefix("error: ").split(": ", 2)[1:] for line in lines] == [
         [f"steps.{step}.objectives", message] for step in ("first", "second")
     ]
+
+
+UNTRAINED = """
+[steps.third]
+start = "second"
+train = []
+"""
+
+
+def test_a_step_that_trains_nothing_is_as_the_step_that_it_starts_from(recipe):
+    fourth = "[steps.fourth]\nstart = 'third'\ntrain = []\n[decoding]\nnum_beams = 2\nnum_return_sequences = 2"
+    text = f"{GOOD}{UNTRAINED}decoding = {{ num_beams = 4 }}\n{fourth}"
+    loaded, _ = load(recipe(text), REGISTRY)
+    second, third, fourth = (loaded.steps[name] for name in ("second", "third", "fourth"))
+    assert (third.inputs, third.objectives, third.training) == (second.inputs, second.objectives, second.training)
+    assert loaded.trained_by("third") == loaded.trained_by("fourth") == "second" == loaded.trained_by("second")
+    assert (third.decoding.num_beams, third.decoding.texts) == (4, 2) and fourth.decoding is None
+    assert loaded.decoding_of("fourth") == loaded.decoding and loaded.decoding_as("third").decoding == third.decoding
+    assert from_json(loaded.model_dump_json(), REGISTRY, "recipe.json") == loaded
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            "[steps.third.training]\nepochs = 7",
+            "31: steps.third.training.epochs: has no effect, because the step trains nothing; ",
+        ),
+        (
+            "evaluate = false",
+            "30: steps.third.evaluate: a step that trains nothing must be evaluated; set evaluate = true",
+        ),
+        ("decoding = 5", "30: steps.third.decoding: must be a table"),
+        ("decoding = { num_beam = 5 }", "30: steps.third.decoding.num_beam: no such key; did you mean 'num_beams'?"),
+        (
+            "decoding = { diversity_penalty = 1.0 }",
+            "30: steps.third.decoding.diversity_penalty: needs num_beam_groups > 1",
+        ),
+        (
+            'objectives = ["generator", "words"]\n[objectives.words]\ntype = "masked_words"',
+            "30: steps.third.objectives: 'words' is not in the objectives of step 'second', whose weights this ",
+        ),
+        (
+            'inputs = ["caption", "more"]\n[inputs.more]\ntype = "text"',
+            "30: steps.third.inputs: 'more' is not in the inputs of step 'second', whose weights this ",
+        ),
+    ],
+)
+def test_a_step_that_trains_nothing_has_no_keys_of_training_and_no_other_parts(recipe, more, expected):
+    (line,) = mistakes(recipe(GOOD + UNTRAINED + more))
+    assert line.startswith(f"my.toml:{expected}")
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("", "29: steps.third.train: must not be empty, unless `start` names the step whose weights this step has"),
+        ('start = "weights:x"', "29: steps.third.train: must not be empty, unless `start` names"),
+        ('start = "secnd"', "28: steps.third.start: unknown step 'secnd'; did you mean 'second'?"),
+        ('start = "third"', "28: steps.third.start: the steps start from each other in a cycle: third -> third"),
+    ],
+)
+def test_a_step_that_trains_nothing_starts_from_another(recipe, start, expected):
+    assert mistakes(recipe(GOOD + UNTRAINED.replace('start = "second"', start)))[0].startswith(f"my.toml:{expected}")

@@ -51,10 +51,10 @@ def test_no_interval_over_seeds_for_one_image_or_for_equal_values(tmp_path):
 
 def test_the_highest_value_is_marked_unless_all_are_equal():
     steps = {"one": {"right": Spread(20.0, 9.0), "BLEU": 9.0}, "two": {"right": 19.999, "BLEU": 9.001}}
-    again = {"two": {"beams": {"right": 30.0, "BLEU": 9.0}}}
-    shown = page_table(table(steps=steps, again=again, published={"P": {"right": 99.0}}, averaged=True), {})
+    steps["beams"] = {"right": 30.0, "BLEU": 9.0}
+    shown = page_table(table(steps=steps, published={"P": {"right": 99.0}}, averaged=True), {})
     marked = {row["label"]: [cell["best"] for cell in row["cells"]] for group in shown["groups"] for row in group}
-    assert marked == {"one": [False] * 2, "two": [False] * 2, "two [beams]": [True, False], "P": [False] * 2}
+    assert marked == {"one": [False] * 2, "two": [False] * 2, "beams": [True, False], "P": [False] * 2}
     assert shown["notes"] == ["how", BEST.format(which="the highest")]
     alone = page_table(table(steps={"one": {"right": 25.0}}), {})
     assert alone["notes"] == ["how"] and not alone["groups"][0][0]["cells"][0]["best"]

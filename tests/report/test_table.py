@@ -1,36 +1,8 @@
 """Values of the table over seeds."""
 
 import statistics
-from typing import Literal
 
-from mmgen.configs import MetricConfig
-from mmgen.parts import Metric
-from mmgen.report.table import Spread, Table, _below_chance, _reference_rows, cell, markdown, spread
-from mmgen.tensors import Example, Generation, Scores
-
-
-class OnDevice(Metric):
-    def prepare(self, pictures, device):
-        self.device = device
-
-    def score(self, generations, examples):
-        return Scores({})
-
-    def references(self, examples):
-        return Scores({"fit": 90.0, f"chance_{self.device.type}": 10.0})
-
-
-class Fit(MetricConfig):
-    type: Literal["fit"] = "fit"
-    needs_device = True
-
-    def build(self):
-        return OnDevice()
-
-
-def test_a_metric_is_prepared_before_it_scores_references():
-    rows = _reference_rows({"fit": Fit()}, [Example("1", {})], [Generation("1", "x", (), 0.0)], {}, ())
-    assert rows == {"people": {"fit": 90.0}, "chance": {"cpu": 10.0}}
+from mmgen.report.table import Spread, Table, _below_chance, cell, markdown, spread
 
 
 def test_a_spread_needs_two_values():

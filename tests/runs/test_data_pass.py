@@ -97,7 +97,7 @@ def write_recipe(folder, **data):
     return load(folder / "lazy.toml", installed())[0]
 
 
-def test_every_example_is_made_once_before_the_first_update(lazy, tmp_path, monkeypatch):
+def test_an_example_is_made_a_few_times_before_the_first_update(lazy, tmp_path, monkeypatch):
     recipe = write_recipe(tmp_path)
 
     def stop(*arguments):
@@ -106,7 +106,7 @@ def test_every_example_is_made_once_before_the_first_update(lazy, tmp_path, monk
     monkeypatch.setattr(train, "Trainer", stop)  # after the plan
     with pytest.raises(Stop):
         run(recipe)
-    assert dict.fromkeys(range(40), 1) == lazy.MADE
+    assert set(lazy.MADE) == {*range(40)} and max(lazy.MADE.values()) <= 8
 
 
 def prepare(recipe):

@@ -13,7 +13,7 @@ from kit.training import RecordedProgress
 
 import mmgen
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
-from mmgen.evaluation.predict import predict
+from mmgen.evaluation.answers import predict
 from mmgen.inference.load import load_run
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric

@@ -9,18 +9,25 @@ from kit.toys import PLACE, mmgen_here
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands
 
-RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
+RECIPE = (
+    toys.recipe(data={"train_size": 16, "test_size": 4})
+    + """
+[steps.beams]
+start = "second"
+train = []
+decoding = { num_beams = 3 }
+"""
+)
 KEPT = "scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    """A folder with a finished run; one step has generated again with another decoding."""
+    """A folder with a finished run; one step writes with the weights of another."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "toy.toml").write_text(RECIPE)
-    for command in (("run", "toy.toml"), ("write", PLACE, "--set", "decoding.num_beams=3", "--step", "second")):
-        done = mmgen_here(folder, *command)
-        assert done.returncode == 0, done.stderr
+    done = mmgen_here(folder, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -34,7 +41,7 @@ def test_the_recipes_metrics_give_the_runs_own_table(run):
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
     table_lines = [line for line in (run / PLACE / "table.md").read_text().splitlines() if line.startswith("|")]
-    assert rows == table_lines and any(row.startswith("| second [num_beams-3] |") for row in rows)
+    assert rows == table_lines and any(row.startswith("| beams ") for row in rows)
     assert done.stdout.splitlines()[-1] == KEPT
     assert contents(run) == before
 
@@ -45,7 +52,7 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "distinct-1" in done.stdout and done.stdout.splitlines()[-1] == f"{out}: written"
     rows = json.loads(out.read_text())
-    assert list(rows) == ["first", "second", "second [num_beams-3]"]
+    assert list(rows) == ["first", "second", "beams"]
     assert rows["first"]["values"].keys() > {"distinct-1"} and len(rows["first"]["per_example"]) == 4
     saved_scores = json.loads((run / PLACE / "steps/first/scores.json").read_text())["values"]
     assert saved_scores.items() <= rows["first"]["values"].items()

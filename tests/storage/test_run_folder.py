@@ -11,15 +11,21 @@ from mmgen.recipe.tables import Recipe
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
 
+BEAMS_STEP = """
+[steps.beams]
+start = "first"
+train = []
+decoding = { num_beams = 2 }
+"""
 BEAMS, VARIETY = "decoding.num_beams=3", "metrics.variety.type=diversity"
 STEP = {"weights.safetensors", "log.jsonl", "generations.jsonl", "scores.json"}
-DECODED = {"generations.jsonl", "scores.json"}  # of texts that were written with a decoding of their own
+WRITTEN = {"generations.jsonl", "scores.json"}  # of a step that trains nothing, and has a decoding of its own
 
 
 def recipe(folder: Path, *sets: str) -> Recipe:
     """The toy recipe with other settings, and runs in the folder."""
     path = folder / "toy.toml"
-    path.write_text(toys.RECIPE)
+    path.write_text(toys.RECIPE + BEAMS_STEP)
     return load(path, installed(), None, [f'output="{folder}/runs"', *sets])[0]
 
 
@@ -29,10 +35,9 @@ def run(tmp_path) -> RunFolder:
     first = recipe(tmp_path)
     run = RunFolder.of(first)
     for step in first.steps:
-        for folder, names in ((run.step(step), STEP), (run.step(step) / "decodings/beams", DECODED)):
-            folder.mkdir(parents=True)
-            for name in names:
-                (folder / name).write_text("{}")
+        run.step(step).mkdir(parents=True)
+        for name in STEP if first.steps[step].train else WRITTEN:
+            (run.step(step) / name).write_text("{}")
     (run.path / "probes").mkdir()
     for path in (run.path / "table.md", run.path / "report.html", run.path.parent / "table.md"):
         path.write_text("as it was")
@@ -41,12 +46,8 @@ def run(tmp_path) -> RunFolder:
 
 
 def left(run: RunFolder) -> dict[str, set[str]]:
-    """The files in each step's folder, and in the folder of its other decoding."""
-    return {
-        str(folder.relative_to(run.path / "steps")): {path.name for path in folder.iterdir() if path.is_file()}
-        for step in sorted((run.path / "steps").iterdir())
-        for folder in (step, step / "decodings/beams")
-    }
+    """The files in each step's folder."""
+    return {step.name: {path.name for path in step.iterdir()} for step in (run.path / "steps").iterdir()}
 
 
 def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_weights(run, tmp_path):
@@ -56,26 +57,26 @@ def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_wei
         "decoding has changed: texts are generated again, weights stay; probes/ is deleted; run `mmgen probe` again"
     )
     remaining = {"weights.safetensors", "log.jsonl"}
-    assert left(run) == {
-        "first": remaining,
-        "first/decodings/beams": DECODED,
-        "second": remaining,
-        "second/decodings/beams": DECODED,
-    }
+    assert left(run) == {"first": remaining, "second": remaining, "beams": WRITTEN}
     shown = (run.path / "probes", run.path / "table.md", run.path / "report.html", run.path.parent / "table.md")
     assert not [path for path in shown if path.exists()]
     assert run.outdated(changed) == () and run.identity()["decoding"]["num_beams"] == 3
+
+
+def test_the_decoding_of_one_step_takes_its_texts_alone(run, tmp_path):
+    changed = recipe(tmp_path, "steps.beams.decoding.num_beams=4")
+    assert run.outdated(changed) == ("decoding",) and run.outdated_steps(changed) == ["beams"]
+    assert "texts are generated again" in run.retire(changed)
+    assert left(run) == {"first": STEP, "second": STEP, "beams": set()}
+    assert run.outdated(changed) == () and run.outdated_steps(changed) == []
 
 
 def test_other_metrics_take_scores_alone(run, tmp_path):
     changed = recipe(tmp_path, VARIETY)
     assert run.outdated(changed) == ("metrics",)
     assert run.retire(changed) == "metrics have changed: scores are computed again, weights stay"
-    assert left(run) == {
-        step + below: names - {"scores.json"}
-        for step in ("first", "second")
-        for below, names in (("", STEP), ("/decodings/beams", DECODED))
-    }
+    names = {"first": STEP, "second": STEP, "beams": WRITTEN}
+    assert left(run) == {step: files - {"scores.json"} for step, files in names.items()}
     assert (run.path / "probes").exists() and not (run.path / "table.md").exists()
     assert run.outdated(changed) == () and "variety" in run.identity()["metrics"]
 

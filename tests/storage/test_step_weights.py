@@ -71,20 +71,8 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
     loaded = load_run(PLACE, "words")
     assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
-    assert mmgen_here(parts, "write", PLACE, "--set", "decoding.num_beams=2").returncode == 0
+    beams = 'steps.beams={start="words", train=[], decoding={num_beams=2}}'
+    ran(parts, "--set", beams)
+    assert load_run(PLACE, "beams").model.inputs == ("image", "caption")
     (parts / PLACE / "steps/words/scores.json").unlink()  # its weights have no W, those of `both` have one
-    ran(parts, "--step", "words")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_page")
-def test_an_input_is_built_where_the_numbers_of_another_hang_on_it(tmp_path):
-    """`second` initialises its W after `image`; alone it would draw different weights."""
-    regions = {"type": "regions", "features": "regions.h5"}
-    prepared(tmp_path, {"image": regions, "second": {**regions, "fields": ["image"]}, "caption": {"type": "text"}})
-    text = (tmp_path / "toy.toml").read_text()
-    (tmp_path / "toy.toml").write_text(text.replace('inputs = ["caption"]\n', 'inputs = ["second"]\n'))
-    store(tmp_path / "regions.h5")
-    ran(tmp_path, "--step", "words")
-    weights = toys.weights(tmp_path, "words")
-    assert {"embedders.image.projection.weight", "embedders.second.projection.weight"} <= weights.keys()
+    ran(parts, "--step", "words", "--set", beams)

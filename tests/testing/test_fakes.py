@@ -5,7 +5,7 @@ from kit.broken import CAPTIONS
 from mmgen_masked import Masked
 
 import mmgen.testing
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.testing import TEXTS, Bag, GeneratorSuite, Greedy, Tiny, Toy, Words
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
-from mmgen.evaluation.predict import predict
+from mmgen.evaluation.answers import predict
 from mmgen.model import Objectives, compose
 from mmgen.tensors import Example
 from mmgen.testing import ObjectiveSuite, Words

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.testing import GeneratorSuite
 
 from mmgen_rivals import Lstm, MonteCarlo, MonteCarloDecoding

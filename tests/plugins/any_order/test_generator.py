@@ -18,7 +18,7 @@ from mmgen.attention_maps import last_layer, token_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.errors import UnavailableError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 from mmgen.tensors import Example, Targets
 from mmgen.testing import GeneratorSuite

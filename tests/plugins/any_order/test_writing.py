@@ -15,7 +15,7 @@ from mmgen_any_order.writing import Writer
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.tensors import Example
 
 EXAMPLES = [resolve(example) for example in toys.examples(8, seed=5)]

@@ -10,7 +10,7 @@ from torch import nn
 from mmgen import Decoding
 from mmgen.data.collate import Collator
 from mmgen.errors import UnavailableError
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 from mmgen.tensors import Encoded, Example, Targets
 from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words

@@ -17,7 +17,7 @@ from mmgen import Decoding
 from mmgen.attention import MULTIPLES
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 
 CLOSE = 1e-5

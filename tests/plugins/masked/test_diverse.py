@@ -5,7 +5,7 @@ from kit import toys
 from mmgen_encoders import Bert, Roberta
 
 from mmgen import Decoding
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 
 
 @pytest.fixture(scope="module", params=[Bert, Roberta], ids=["bert", "roberta"])

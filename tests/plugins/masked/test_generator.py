@@ -11,7 +11,7 @@ from mmgen_masked.writing import MaskedStepper
 
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 
 CLOSE = 1e-5
 

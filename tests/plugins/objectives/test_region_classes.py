@@ -81,7 +81,7 @@ class TestRegionClasses(mmgen.testing.ObjectiveSuite):
         return BACKBONE
 
     def inputs(self):
-        return {"question": Text(), "image": regions()}
+        return {"question": Text(), "image": regions(region_scale=1.0)}  # from 0 on, sixty updates may not be enough
 
     def vocabularies(self):
         return {"objects": NAMES}

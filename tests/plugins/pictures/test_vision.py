@@ -8,7 +8,7 @@ from kit.reencoded import assert_matches_reencoding
 
 from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 from mmgen.testing import BackboneSuite
 
 CLOSE = 1e-5

@@ -9,7 +9,7 @@ from mmgen_probes import Attention
 
 from mmgen import DataError, UnavailableError
 from mmgen.attention_maps import collate, one_layer, token_attention
-from mmgen.evaluation.generate import generate
+from mmgen.evaluation.answers import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 

@@ -1,15 +1,20 @@
-"""The row chance: what the references of other pictures score, for any data with several examples."""
+"""What people's texts and chance score: once for each metric and data; references of other pictures are chance."""
 
 import json
+from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 from kit import toys
 from mmgen_captioneval import CaptionScores
 
 from mmgen import report
+from mmgen.configs import MetricConfig
 from mmgen.data.datasets import Datasets
-from mmgen.evaluation.chance import references_of_others
+from mmgen.errors import RunError
+from mmgen.evaluation.references import FILE, reference_scores, references_of_others
 from mmgen.evaluation.score import build_metric, write_scores
+from mmgen.parts import Metric
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
@@ -78,3 +83,63 @@ def test_examples_without_references_lend_none():
     ]
     assert [text.text for text in references_of_others(examples)] == ["z", "z", "x"]
     assert references_of_others(examples[:2]) == references_of_others([]) == []
+
+
+class OnDevice(Metric):
+    scored = 0  # times
+
+    def prepare(self, pictures, device):
+        self.device = device
+
+    def score(self, generations, examples):
+        return Scores({})
+
+    def references(self, examples):
+        OnDevice.scored += 1
+        return Scores({"fit": 90.0, f"chance_{self.device.type}": 10.0}, {}, ("a note",))
+
+
+class Fit(MetricConfig):
+    type: Literal["fit"] = "fit"
+    needs_device = True
+    size: int = 1
+
+    def build(self):
+        return OnDevice()
+
+
+def test_references_are_scored_once_for_each_metric_and_its_examples(tmp_path, monkeypatch):
+    monkeypatch.setattr(OnDevice, "scored", 0)
+    examples, metrics = [Example("1", {}, ("x",)), Example("2", {}, ("y",))], {"fit": Fit()}
+    recipe = SimpleNamespace(judging=lambda _: metrics, makes_texts=lambda _: True)
+    data = SimpleNamespace(scored_by=lambda _: examples)
+
+    def scores(folder, **more):
+        return reference_scores(recipe, ["first", "second"], data, folder, **more)
+
+    first = scores(tmp_path)
+    assert first["first"] == first["second"] == {"fit": Scores({"fit": 90.0, "chance_cpu": 10.0}, {}, ("a note",))}
+    assert scores(tmp_path) == first and OnDevice.scored == 1
+    metrics["fit"] = Fit(size=2)
+    before = (tmp_path / FILE).read_bytes()
+    assert scores(tmp_path, save=False) == first and OnDevice.scored == 2 and (tmp_path / FILE).read_bytes() == before
+    examples.pop()
+    assert scores(tmp_path) == scores(tmp_path) == first and OnDevice.scored == 3
+    assert scores(None) == first and OnDevice.scored == 4
+    (tmp_path / FILE).write_text('{"key": {"values": {}, "per_example": {}}}')
+    with pytest.raises(RunError, match="damaged: notes: "):
+        scores(tmp_path)
+
+
+def test_a_metric_that_needs_pictures_is_left_out_unless_it_is_built(tmp_path):
+    class Seeing(Fit):
+        needs_pictures = True
+
+    metric = OnDevice()
+    metric.prepare(None, SimpleNamespace(type="cuda"))
+    recipe = SimpleNamespace(judging=lambda _: {"seeing": Seeing()}, makes_texts=lambda _: False)
+    data = SimpleNamespace(scored_by=lambda _: [Example("1", {})])
+    assert reference_scores(recipe, ["first"], data, tmp_path) == {"first": {}}
+    built = reference_scores(recipe, ["first"], data, tmp_path, {"seeing": metric})
+    assert built["first"]["seeing"].values == {"fit": 90.0, "chance_cuda": 10.0}
+    assert reference_scores(recipe, ["first"], data, tmp_path) == built

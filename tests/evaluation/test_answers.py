@@ -1,0 +1,116 @@
+"""Predictions for examples: in their order, with the mode of the model unchanged, in halves when memory is short; those
+of a split are spread over processes."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from mmgen.errors import DataError, RunError
+from mmgen.evaluation import answers as module
+from mmgen.progress import Progress
+from mmgen.tensors import Example, Prediction
+from mmgen.training.context import StepContext
+
+EXAMPLES = [Example(name, {}) for name in ("long", "a", "mid")]
+
+
+class Reads:
+    """A collator whose examples take as many slots as their ids have letters."""
+
+    halves = None
+
+    def __init__(self, *_, **__):
+        pass
+
+    def slots(self, examples):
+        return [len(example.id) for example in examples]
+
+    def __call__(self, examples):
+        return Batch([example.id for example in examples])
+
+
+class Batch:
+    def __init__(self, ids):
+        self.ids = ids
+
+    def to(self, device):
+        return self
+
+
+@pytest.fixture
+def model(monkeypatch):
+    model = torch.nn.Linear(1, 1).train()
+    model.inputs, model.device, model.sizes = ("text",), "cpu", []
+    monkeypatch.setattr(module, "Collator", Reads)
+
+    def predicted(model, objective, batch):
+        assert not model.training and objective == "answers"
+        model.sizes.append(len(batch.ids))
+        if len(batch.ids) > model.fits:
+            raise torch.OutOfMemoryError
+        return [Prediction(name, name.upper(), 1.0) for name in batch.ids]
+
+    monkeypatch.setattr(module, "predict_with", predicted)
+    return model
+
+
+def test_predictions_are_in_the_order_of_the_examples(model):
+    model.fits = 2
+    values = [prediction.value for prediction in module.predict(model, EXAMPLES, "answers", batch_size=2)]
+    assert values == ["LONG", "A", "MID"] and model.sizes == [2, 1] and model.training
+
+
+def test_a_batch_that_does_not_fit_is_halved(model):
+    model.fits = 1
+    values = [prediction.value for prediction in module.predict(model, EXAMPLES, "answers", batch_size=2)]
+    assert values == ["LONG", "A", "MID"] and max(model.sizes) == 2 and model.sizes.count(1) == 3
+
+
+def test_an_example_that_does_not_fit_is_an_error(model):
+    model.fits = 0
+    with pytest.raises(RunError, match="out of memory"):
+        module.predict(model, EXAMPLES, "answers")
+    assert model.training
+
+
+def test_a_batch_has_an_example(model):
+    with pytest.raises(DataError, match="batch_size must be at least 1, but is 0"):
+        module.predict(model, EXAMPLES, "answers", batch_size=0)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_every_example_of_a_split_is_answered_once_whatever_the_number_of_processes(
+    model, monkeypatch, tmp_path, world
+):
+    examples = [Example("x" * length, {}) for length in (5, 1, 9, 2, 8, 3, 7)]
+    step = SimpleNamespace(inputs=("text",), training=SimpleNamespace(precision="fp32"))
+    recipe = SimpleNamespace(predicts=lambda _: ("answers", "label"))
+    gathered, batches = [], []
+
+    def predicted(model, objective, batch):
+        batches.append([len(id_) for id_ in batch.ids])
+        return [Prediction(id_, float(torch.rand(1)), 1.0) for id_ in batch.ids]
+
+    def gather(results):  # as if all processes were here
+        gathered.extend(results)
+        return gathered
+
+    def answered(world):
+        for rank in range(world):
+            device = torch.device("cpu")
+            accelerator = SimpleNamespace(
+                num_processes=world, process_index=rank, is_main_process=not rank, device=device
+            )
+            context = StepContext("s", step, 0, tmp_path, accelerator, Progress())
+            results = module.split_answers(model, context, recipe, examples, batch_size=2)
+        return results
+
+    monkeypatch.setattr(module, "predict_with", predicted)
+    monkeypatch.setattr(module, "gather_object", gather)
+    alone, state = answered(1), torch.get_rng_state()
+    assert [result.id for result in alone] == [example.id for example in examples]
+    batches.clear()
+    assert answered(world) == alone and torch.equal(torch.get_rng_state(), state)  # each batch has its own seed
+    assert sorted(length for batch in batches for length in batch) == [1, 2, 3, 5, 7, 8, 9]
+    assert all(max(batch) - min(batch) <= 2 for batch in batches)  # of similar length
