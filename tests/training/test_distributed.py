@@ -147,7 +147,7 @@ def test_torchrun_starts_processes_that_find_together(tmp_path):
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_path, processes):
     """Two losses, and two data sets in the second step. Some processes have more micro-batches, or none."""
-    assert {1, 4} <= sizes(single, "first") and max(sizes(single, "second")) > 4
+    assert max(sizes(single, "first")) > processes and max(sizes(single, "second")) > 4
     prepare(tmp_path)
     done = several(processes, tmp_path, WATCHED, "run", "toy.toml", clear=True)
     assert done.returncode == 0, done.stderr
