@@ -89,8 +89,7 @@ def updates(
 ) -> Iterator[tuple[int, list[tuple[int, int, Batch]]]]:
     """(update, its micro-batches) for one process, to the end of the plan; a micro-batch follows its number in the
     update and its source. `share`: the number of the process, and of how many. A process has none of an update with
-    fewer micro-batches than processes. Raises the readers' MmgenError, with the same message for
-    any number of workers."""
+    fewer micro-batches than processes. Raises the readers' MmgenError, the same one for any number of workers."""
     loader = DataLoader(
         _Collators([stream.collate for stream in streams]),
         batch_size=None,

@@ -26,7 +26,7 @@ from .multi_file import MultiFileStore
 from .regions import Regions, check_picture_count
 from .statistics import measure, word_scale
 from .store import FeatureStore
-from .stores import open_store
+from .stores import ADVICE, gaps, open_store
 
 FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
 REGIONS = (
@@ -100,16 +100,9 @@ class StoreReader(Reader):
         values = (value for example in examples for value in example.shown(self.field))
         alternatives = (value if isinstance(value, tuple) else (value,) for value in values)  # one is drawn later
         keys = dict.fromkeys(key for group in alternatives for key in group if isinstance(key, str))
-        for absent, problem in (
-            ([key for key in keys if key not in self.store], "no features"),
-            ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),
-        ):
-            if absent:
-                listed = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
-                raise DataError(
-                    f"{self.store.path}: {problem} for {len(absent)} of {len(keys)} images ({listed}); extract or "
-                    "import them, or leave the images out"
-                )
+        for problem, absent in gaps(self.store, keys) if keys else ():
+            listed = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
+            raise DataError(f"{problem} ({listed}); {ADVICE}")
 
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The regions of each picture. Raises DataError for a picture without regions."""

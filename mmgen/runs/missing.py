@@ -11,7 +11,6 @@ from ..features.stores import open_store
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
 from ..recipe.weight_files import start_errors
-from ..storage import start_weights
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from .prepare import inputs_without_features
@@ -35,12 +34,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
                     pass
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
-    started = {
-        step
-        for step in steps
-        if folder and any(folder.finished(step, file) for file in ("weights.safetensors", start_weights.WEIGHTS))
-    }
-    return [*lines, *start_errors(recipe, [step for step in steps if step not in started], layers)]
+    return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
 
 
 @contextlib.contextmanager

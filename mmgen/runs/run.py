@@ -11,12 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets, ScoredOn
-from ..data.unread_text import warn_of_unread_text
 from ..errors import DataError
 from ..inference.load import load_run
 from ..model import Model
@@ -34,13 +32,14 @@ from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks, Events
 from ..training.context import StepContext
+from ..training.distributed import Processes
 from ..training.threads import choose_threads, use_threads
-from .data_pass import DataPass
+from .data_check import check_data
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title
 from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
-from .start_from_weights import save_starts
+from .start_from_weights import check_starts
 from .step import score_step, train_step
 
 log = logging.getLogger("mmgen")
@@ -116,7 +115,7 @@ def run(
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _save_model_files(recipe, model, datasets, folder)
-                save_starts(recipe, todo, model, folder, progress, layers)
+                check_starts(recipe, todo, model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and accelerator.is_main_process and (message := folder.retire(recipe)):
             progress.say(message)
@@ -156,23 +155,21 @@ def _check_and_build_model(
     todo: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
     """See `model_of_steps`. Also checks the data of the steps to do, in the first process."""
     if accelerator.is_main_process:
         recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
-    data_pass = DataPass(recipe, model, datasets, progress)
     if accelerator.is_main_process:
-        data_pass.run(todo)
-        warn_of_unread_text(recipe, model, datasets, todo, progress)
+        check_data(recipe, todo, datasets, model, progress)
     accelerator.wait_for_everyone()
     return model, recipe
 
 
 def _finish_steps(
-    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Processes, progress: Progress
 ) -> None:
     """Train, write and score each step, as far as it is unfinished."""
     recipe, datasets = prepared.recipe, prepared.datasets

@@ -24,7 +24,6 @@ from multiprocessing.connection import wait
 from typing import Protocol
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from ..errors import MmgenError, RunError
@@ -37,6 +36,7 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import save_weights
 from ..training.callbacks import Event, Events
+from ..training.distributed import Processes
 from ..training.threads import cores
 from .prepare import inputs_without_features
 from .step import WEIGHTS
@@ -87,7 +87,7 @@ class Jobs:
     only: tuple[str, ...]
 
     @classmethod
-    def of(cls, requested: int | None, recipe: Recipe, only: tuple[str, ...], accelerator: Accelerator) -> Jobs:
+    def of(cls, requested: int | None, recipe: Recipe, only: tuple[str, ...], accelerator: Processes) -> Jobs:
         """The requested number, or else the recipe's, limited by the number of cores. With several processes already,
         or on a GPU, the recipe's number is ignored, and a requested number above 1 raises RunError."""
         one_cpu_process = accelerator.num_processes == 1 and accelerator.device.type == "cpu"

@@ -18,7 +18,6 @@ from ..model import Model
 from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..storage import start_weights
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state
@@ -39,7 +38,7 @@ def train_step(
     folder: RunFolder,
 ) -> None:
     """Train a step, and write the texts or predictions of its test examples. Afterwards, the model has its weights."""
-    name, step, place = context.name, context.step, context.folder
+    name, step = context.name, context.step
     if folder.trained(recipe, name):
         load_step(model, recipe, folder, name, initial)
     else:
@@ -48,12 +47,10 @@ def train_step(
             load_step(model, recipe, folder, step.before, initial)
         else:
             load_state(model, initial, "the initial model")
-            loaded = load_start(model, folder, name) if step.weights is not None else loaded
+            loaded = load_start(recipe, name, model, folder)
         init_objectives(recipe, name, model, loaded)
         watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
         train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
-        if context.accelerator.is_main_process:
-            (place / start_weights.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
         return
     if not folder.finished(name, answers_file(recipe, name)):
@@ -81,10 +78,8 @@ def _validation_scores(
     """The scores that say which epoch of a step is best; None if the validation loss does."""
     if context.step.training.metric_for_best_model is None:
         return None
-    main = context.accelerator.is_main_process
-    data, device = [datasets.dataset_of(context.name)], context.accelerator.device
-    judging = recipe.judging(context.name) if main else {}
-    metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
+    accelerator, steps = context.accelerator, [context.name] if context.accelerator.is_main_process else []
+    metrics = score.build_metrics(recipe, steps, datasets, accelerator.device)
     return partial(validation_scores, recipe, context, datasets.validation_by(context.name), metrics)
 
 

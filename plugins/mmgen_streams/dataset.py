@@ -82,7 +82,9 @@ class Rows(Sequence[Example]):
         self.inputs = {name: column(value) for name, value in config.columns.items()}
         self.targets = column(config.targets) if config.targets else ""
         columns = {self.key, *self.inputs.values(), self.targets} - {""}
-        self.table = table.select_columns([*columns] or table.column_names[-1:])  # without columns it has no length
+        self.table = table.select_columns(
+            sorted(columns) or table.column_names[-1:]
+        )  # without columns it has no length
 
     def __len__(self) -> int:
         return len(self.table)
@@ -139,23 +141,22 @@ def load(config: Config, place: str) -> Any:
     datasets.logging.set_verbosity(logging.CRITICAL)  # it logs the errors that it raises
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    files: dict[str, Any] = {"data_files": files_of(place)}
+    options: dict[str, Any] = {} if config.hub else {"data_files": files_of(place)}
     if ending in (".csv", ".tsv"):
         names = (config.key, *config.columns.values(), config.targets)
-        files |= {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}  # "None" is a text, as "007" is
-        files["converters"] = {name: str for name in names if name}
+        options |= {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}  # "None" and "007" are texts
+        options["converters"] = {name: str for name in names if name}
     try:
-        if config.hub:
-            table = datasets.load_dataset(config.hub, config.subset, revision=config.revision, split=place)
-        else:
-            builder = datasets.load_dataset_builder(READERS[ending], **files)
-            if not builder.config.data_files["train"]:
-                raise FileNotFoundError("no such file")
-            builder.download_and_prepare()
-            table = builder.as_dataset("train")
+        path = config.hub or READERS[ending]
+        builder = datasets.load_dataset_builder(path, config.subset, revision=config.revision, **options)
+        if not config.hub and not builder.config.data_files["train"]:
+            raise FileNotFoundError("no such file")
+        builder.download_and_prepare()
+        table = builder.as_dataset(place if config.hub else "train")
     except Exception as error:  # it and file systems raise errors of many kinds
         cause = error.__cause__ if isinstance(error, datasets.exceptions.DatasetGenerationError) else error
-        raise DataError(f"{config.hub or place}: cannot be read: {str(cause).strip().partition(chr(10))[0]}") from None
+        reason = str(cause).strip().partition("\n")[0] or type(cause).__name__
+        raise DataError(f"{config.hub or place}: cannot be read: {reason}") from None
     for name, feature in table.features.items():
         if isinstance(feature, datasets.Image):
             table = table.cast_column(name, datasets.Image(decode=False))

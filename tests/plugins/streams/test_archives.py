@@ -44,9 +44,9 @@ def write_tar(path: Path, members: dict) -> str:
 
 
 def rows(first: int, end: int) -> dict[str, dict]:
+    texts = {f"s{number:02}": (f"{number} dogs", f"what are {number} dogs doing?") for number in range(first, end)}
     return {
-        f"s{number:02}": {"caption": f"{number} dogs on the grass", "questions": [f"what are {number} dogs doing?"]}
-        for number in range(first, end)
+        key: {"id": f"train-{key}", "caption": text, "questions": [question]} for key, (text, question) in texts.items()
     }
 
 
@@ -169,10 +169,10 @@ def test_features_of_archives_are_those_of_the_folder(arrow, tmp_path):
 @pytest.mark.usefixtures("no_page")
 def test_a_run_on_archives_is_one_on_a_list(captions, tmp_path):
     for name, part in (("train", rows(0, 18)), ("val", rows(18, 19)), ("test", rows(19, 20))):
-        lines = (json.dumps({"id": key, "image": key, **row}) + "\n" for key, row in part.items())
+        lines = (json.dumps({**row, "id": key, "image": key}) + "\n" for key, row in part.items())  # id: train-s00
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
     weights, folder = [], {"type": "jsonl", "folder": str(tmp_path)}
-    for name, keys in (("archives", {"type": "archives", **captions}), ("lists", folder)):
+    for name, keys in (("archives", {"type": "archives", "key": "id", **captions}), ("lists", folder)):
         text = toys.recipe(
             name=name,
             training={"epochs": 2, "batch_size": 4, "micro_batch_size": 3, "num_workers": 2},
