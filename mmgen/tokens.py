@@ -11,7 +11,8 @@ from typing import Any
 def estimate_tokens(text: str) -> float:
     """About how many tokens a text has, without a tokenizer: its words and the mark at its end, or more if its words
     are long or not separated."""
-    return max(text.count(" ") + 2, len(text) / 6)
+    words, least = text.count(" ") + 2, len(text) / 6
+    return words if words > least else least
 
 
 class TextEncoder:
