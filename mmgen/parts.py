@@ -76,11 +76,6 @@ class Reader(abc.ABC):
         share batches. It is called for every value of the training data; see `mmgen.tokens.estimate_tokens`."""
         return 0
 
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError for examples that `read` would refuse (images without features), without reading them all.
-        A run calls it before it trains. By default it does nothing."""
-        return
-
     def augment(self, example: ResolvedExample, name: str, draw: random.Random) -> ResolvedExample:
         """What a visit to a training example reads in its place: a mirrored picture, with its texts. `name`: of the
         input, for `ResolvedExample.overrides`. Lengths and numbers of targets must stay about the same. By default the
@@ -265,10 +260,12 @@ class Record:
 
 @dataclass(frozen=True)
 class FailedImage:
-    """An image whose features could not be made. It is listed, and the others are extracted."""
+    """An image whose features could not be made. It is listed, and the others are extracted. `unlike_earlier`: it is
+    refused for its difference from earlier images, which may be wrong themselves; a second one stops the extraction."""
 
     key: str
     reason: str
+    unlike_earlier: bool = False
 
 
 class Extractor(abc.ABC):

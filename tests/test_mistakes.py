@@ -296,6 +296,10 @@ def misspelt(field, backbone):
     from kit import bruken  # noqa: F401
 
 
+def needs_a_package(field, backbone):
+    import no_such_package  # noqa: F401
+
+
 class NotANumber(CountedMetric):
     def score(self, generations, examples):
         return Scores({"hits": float("nan")})
@@ -316,6 +320,11 @@ OTHER = {
     "16 a module misspelt in build": (
         lambda: built_with(misspelt),
         "input 'caption' (Changed): build raises ImportError: cannot import name 'bruken'",
+    ),
+    "16b a package that is not installed": (
+        lambda: built_with(needs_a_package),
+        "input 'caption' (Changed): needs the module 'no_such_package', which is not installed; install the package "
+        "that has it, for example: pip install no_such_package",
     ),
     "17 super().__init__ forgotten": (
         lambda: built_with(ForgetsTheBase),

@@ -26,7 +26,7 @@ from .multi_file import MultiFileStore
 from .regions import Regions, check_picture_count
 from .statistics import measure, word_scale
 from .store import FeatureStore
-from .stores import ADVICE, gaps, open_store
+from .stores import open_store
 
 FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
 REGIONS = (
@@ -91,18 +91,6 @@ class StoreReader(Reader):
         if not isinstance(value, str):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
         return self.store.read(value, self.limit)
-
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError if images of examples are missing in the store, or have no regions, and for an example with
-        more pictures than token types."""
-        for example in examples:
-            check_picture_count(example, self.field, self.most)
-        values = (value for example in examples for value in example.shown(self.field))
-        alternatives = (value if isinstance(value, tuple) else (value,) for value in values)  # one is drawn later
-        keys = dict.fromkeys(key for group in alternatives for key in group if isinstance(key, str))
-        for problem, absent in gaps(self.store, keys) if keys else ():
-            listed = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
-            raise DataError(f"{problem} ({listed}); {ADVICE}")
 
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The regions of each picture. Raises DataError for a picture without regions."""

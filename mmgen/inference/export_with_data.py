@@ -122,7 +122,6 @@ def predictions_of(
                 f"{predictor.where}: the run has no features of this extractor of '{name}'; give the features with "
                 f"--set inputs.{name}.features=FILE"
             )
-        predictor.model.embedders[name].reader.find_gaps(examples)
     texts: list[Generation] = []
     predicted: list[Prediction] = []
     with progress.task(f"{predictor.step}: predicting", len(examples), "examples") as advance:

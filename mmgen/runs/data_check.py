@@ -4,26 +4,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ..configs import EmbedderConfig, FeaturesConfig
+from ..configs import EmbedderConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import count_tokens, texts_read
 from ..errors import DataError, MmgenError
 from ..features.random_features import random_features
-from ..features.stores import ADVICE, gaps, open_store
+from ..features.stores import open_store
 from ..model import EMBEDDERS, Model
-from ..parts import Reader
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
 from ..tensors import Example
 from ..training.optimizer import check_patterns
 from .named_extractors import extractor_errors, without_extractor
 
-CHUNK = 4096  # examples in memory at a time
 COUNTED = 1000  # examples of a source whose texts are split into tokens
 UNKNOWN_SHARE = 0.1  # share of texts with unknown words that is worth a line
 
@@ -62,15 +60,6 @@ class Finding:
         return f"{place}{self.what}{shown}{advice}"
 
 
-@dataclass
-class _Walk:
-    """The examples of a split, and the first steps that need an input of them (by the input) or their targets."""
-
-    examples: Sequence[Example]
-    inputs: dict[str, str] = field(default_factory=dict)
-    targets: str = ""
-
-
 def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: Model, progress: Progress) -> None:
     """For a run: say the findings about the data of these steps. Raises the first that stops it."""
     for finding in findings(recipe, datasets, model, steps):
@@ -82,8 +71,8 @@ def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: 
 def findings(
     recipe: Recipe, datasets: Datasets, model: Model | None = None, steps: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """What the data of these steps lack; by default of all steps. Without the model, features are looked up in their
-    files; with it, its readers say what they lack, and patterns of parameters and lengths of texts are checked."""
+    """What the data of these steps lack, each once; by default of all steps. Without a model, also what a run finds
+    before it builds one; with it, patterns that match no parameter, and the texts that are cut."""
     seen = set[str]()
     try:
         for finding in _all_findings(recipe, datasets, model, steps or recipe.ordered()):
@@ -97,20 +86,21 @@ def findings(
 
 def _all_findings(recipe: Recipe, datasets: Datasets, model: Model | None, steps: Sequence[str]) -> Iterator[Finding]:
     if model is None:
-        yield from _of_data_sets(recipe, datasets)
-    yield from map(Finding.of, _errors_of_settings(recipe, datasets, steps, model))
-    for walk in _walks(recipe, datasets, steps):
-        yield from _gaps(walk, recipe, datasets, model)
+        yield from _before_the_model(recipe, datasets)
+    trained = [name for name in steps if recipe.steps[name].train]
+    yield from map(Finding.of, _errors_of_settings(recipe, datasets, trained, model))
+    for split in _splits(recipe, datasets, steps):
+        yield from _gaps(split, recipe, datasets)
     lines = [f"{name}: {remark}" for name, remark in random_features(recipe.inputs).items()]
     lines += without_extractor(recipe.inputs)
     if model is not None:
-        lines += _lengths(recipe, datasets, steps, model)
+        lines += _lengths(recipe, datasets, trained, model)
     yield from (Finding("", line, stops=False) for line in lines)
 
 
-def _of_data_sets(recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
-    """What a run finds before its model is built: splits that cannot be read, ids that are not unique, extractors that
-    did not make the features; and what the recipe's data set has left out."""
+def _before_the_model(recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
+    """Splits that cannot be read, ids that are not unique, extractors that did not make the features; and what the
+    recipe's data set has left out."""
     for split in datasets.main.splits():
         with contextlib.suppress(DataError):  # a damaged file, of which nothing is known
             for what, keys in datasets.main.lacking(split).items():
@@ -161,99 +151,85 @@ def _key_of(recipe: Recipe, step: str, key: str) -> tuple[str, ...]:
     return ("training", key) if inherited else ("steps", step, "training", key)
 
 
-def _walks(recipe: Recipe, datasets: Datasets, steps: Iterable[str]) -> list[_Walk]:
-    """Every split that these steps read, once, with what the steps need of it."""
-    walks: dict[int, _Walk] = {}
+@dataclass
+class _Split:
+    """Examples, and the first steps that need an input of them (by the input) or their targets ("": none)."""
 
-    def add(place: str, split: str, examples: Sequence[Example], inputs: Iterable[str], targets: bool) -> None:
+    examples: Sequence[Example]
+    inputs: dict[str, str] = field(default_factory=dict)
+    targets: str = ""
+
+
+def _splits(recipe: Recipe, datasets: Datasets, steps: Iterable[str]) -> list[_Split]:
+    """Every split that these steps read, once."""
+    splits: dict[int, _Split] = {}
+
+    def add(place: str, examples: Sequence[Example], inputs: Iterable[str], targets: bool) -> None:
         if len(examples):
-            walk = walks.setdefault(id(examples), _Walk(examples))
-            walk.targets = walk.targets or f"{place}, split '{split}'" * targets
-            for name in inputs:
-                walk.inputs.setdefault(name, f"{place}, split '{split}'")
+            split = splits.setdefault(id(examples), _Split(examples))
+            split.targets = split.targets or place * targets
+            split.inputs = {**dict.fromkeys(inputs, place), **split.inputs}
 
     for step in steps:
-        settings, configs, sources = recipe.steps[step], recipe.sources(step), datasets.sources(step)
+        settings, configs = recipe.steps[step], recipe.sources(step)
+        sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
             place = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1)
             inputs, writes = recipe.required_inputs(source.inputs, source.objectives), GENERATOR in source.objectives
-            add(place, configs[name].data.train_split, source.examples, inputs, writes)
-            add(place, configs[name].data.validation_split, source.validation, inputs, writes)
+            data = configs[name].data
+            for split, examples in ((data.train_split, source.examples), (data.validation_split, source.validation)):
+                add(f"{place}, split '{split}'", examples, inputs, writes)
         if settings.evaluate:
             data = recipe.scored_data(step) or recipe.data
             inputs = recipe.required_inputs(settings.inputs, settings.objectives)
-            add(f"step '{step}'", data.test_split, datasets.scored_by(step), inputs, targets=False)
-    return list(walks.values())
+            add(f"step '{step}', split '{data.test_split}'", datasets.scored_by(step), inputs, targets=False)
+    return list(splits.values())
 
 
-def _gaps(walk: _Walk, recipe: Recipe, datasets: Datasets, model: Model | None) -> Iterator[Finding]:
+def _gaps(split: _Split, recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
     """Examples of a split that lack an input or a target, and images without features."""
-    configs = {name: recipe.inputs[name] for name in walk.inputs}
-    incomplete = {name: dict[str, None]() for name in configs}  # ids
-    pictures = {name: dict[str, None]() for name, config in configs.items() if isinstance(config, FeaturesConfig)}
-    readers = {} if model is None else {name: model.embedders[name].reader for name in configs}
+    configs = {name: recipe.inputs[name] for name in split.inputs}
+    incomplete: dict[str, list[str]] = {name: [] for name in configs}  # ids
+    keys = {name: dict[str, None]() for name, config in configs.items() if config.takes == "picture"}
     without_target: list[str] = []
-    examples = iter(walk.examples)
-    while chunk := list(islice(examples, CHUNK)):
-        if walk.targets:
-            without_target += [example.id for example in chunk if not example.targets]
+    for example in split.examples:
+        if split.targets and not example.targets:
+            without_target.append(example.id)
         for name, config in configs.items():
-            for key in config.fields:
-                incomplete[name].update(dict.fromkeys([example.id for example in chunk if example.lacks(key)]))
-            if model is None and name in pictures:
-                pictures[name].update(dict.fromkeys(_keys(chunk, config.fields)))
-        for name, reader in list(readers.items()):
-            try:
-                reader.find_gaps(chunk)
-            except DataError as error:
-                yield Finding(walk.inputs[name], _of_all(reader, walk.examples, error))
-                del readers[name]
-    total = f"of {len(walk.examples):,} examples"
+            for path in config.fields:
+                if example.lacks(path):
+                    incomplete[name].append(example.id)
+                    break
+                for value in example.shown(path) if name in keys else ():
+                    alternatives = value if isinstance(value, tuple) else (value,)
+                    keys[name].update((key, None) for key in alternatives if isinstance(key, str))
+    count = f"of {len(split.examples):,} examples have no"
     for name, ids in incomplete.items():
         if ids:
-            what = f"{len(ids):,} {total} have no {' or no '.join(map(repr, configs[name].fields))}"
+            fields = " or no ".join(map(repr, configs[name].fields))
             advice = f"remove these examples, or remove '{name}' from its inputs"
-            yield Finding(walk.inputs[name], what, [*ids], advice)
+            yield Finding(split.inputs[name], f"{len(ids):,} {count} {fields}", ids, advice)
     if without_target:
-        what = f"{len(without_target):,} {total} have no target"
         advice = f"remove these examples, or remove '{GENERATOR}' from its objectives"
-        yield Finding(walk.targets, what, without_target, advice)
-    for name, keys in pictures.items() if model is None else ():
-        for what, absent, advice in _without_features(configs[name], list(keys), datasets):
-            yield Finding(walk.inputs[name], what, absent, advice)
+        yield Finding(split.targets, f"{len(without_target):,} {count} target", without_target, advice)
+    for name, names in keys.items():
+        for what, absent, advice in _lacks(configs[name], names, datasets):
+            yield Finding(split.inputs[name], f"{what} for {len(absent):,} of {len(names):,} images", absent, advice)
 
 
-def _of_all(reader: Reader, examples: Sequence[Example], error: DataError) -> str:
-    """What a reader says about all examples, which had this error about some of them."""
-    try:
-        reader.find_gaps(examples)
-    except DataError as of_all:
-        return str(of_all)
-    return str(error)
-
-
-def _keys(examples: Iterable[Example], fields: Sequence[str]) -> Iterator[str]:
-    """The keys of the pictures of examples, of all alternatives."""
-    for value in (value for example in examples for name in fields for value in example.shown(name)):
-        yield from (key for key in (value if isinstance(value, tuple) else (value,)) if isinstance(key, str))
-
-
-def _without_features(
-    config: EmbedderConfig, keys: Sequence[str], datasets: Datasets
-) -> Iterator[tuple[str, list[str], str]]:
-    """What images lack, their keys, and advice. A file of features that is missing is left to `missing_parts`."""
-    assert isinstance(config, FeaturesConfig)
-    if config.features is not None:
-        with contextlib.suppress(MmgenError), contextlib.closing(open_store(config.features)) as store:
-            yield from ((what, absent, ADVICE) for what, absent in gaps(store, keys))
-        return
-    try:
+def _lacks(config: EmbedderConfig, keys: Collection[str], datasets: Datasets) -> Iterator[tuple[str, list[str], str]]:
+    """What an input lacks of images, their keys, and advice. A missing file of features is left to `missing_parts`."""
+    if (path := getattr(config, "features", None)) is None:
         known = {picture.key for picture in datasets.pictures()}
-    except DataError as error:
-        yield str(error), [], ""
+        if absent := [key for key in keys if key not in known]:
+            yield "no picture", absent, "add the pictures, or leave the images out"
         return
-    if absent := [key for key in keys if key not in known]:
-        yield f"no picture for {len(absent):,} of {len(keys):,} images", absent, "add them, or leave the images out"
+    with contextlib.suppress(MmgenError), contextlib.closing(open_store(path)) as store:
+        absent = [key for key in keys if key not in store]
+        empty = [key for key in keys if key in store and not store.count(key)]
+        for problem, images in (("features", absent), ("regions", empty)):
+            if images:
+                yield f"{path}: no {problem}", images, "extract or import them, or leave the images out"
 
 
 def _lengths(recipe: Recipe, datasets: Datasets, steps: Iterable[str], model: Model) -> Iterator[str]:

@@ -11,19 +11,18 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import texts_read
-from ..errors import MmgenError
 from ..parts import Backbone
 from ..progress import Progress, table
 from ..recipe.tables import Recipe
 from ..registry import built
 from ..tensors import All, Example
 
-TEXTS = 10_000  # texts that are split into tokens at a time
+COUNTED = 1000  # examples of a split whose texts are split into tokens
 
 
 def summary(recipe: Recipe, datasets: Datasets, progress: Progress) -> Iterator[str]:
-    """The lines of the summary. Raises the errors of reading a split. Without the encoder, only the lengths in tokens
-    are left out."""
+    """The lines of the summary; the lengths, which need the encoder, are the last. Raises the errors of reading a split
+    and of building the encoder."""
     splits = {}
     for name in datasets.main.splits():
         with progress.task(f"reading {name}", None):
@@ -38,10 +37,10 @@ def summary(recipe: Recipe, datasets: Datasets, progress: Progress) -> Iterator[
     for name, examples in all_examples.items():
         yield f"{name}: {len(examples):,} examples, {sum(len(example.targets) for example in examples):,} targets"
     yield from _overlaps(recipe, all_examples)
-    yield ""
-    yield from _lengths(recipe, datasets, all_examples, progress)
     for example in islice(splits[recipe.data.train_split], 3):
         yield from _lines(example)
+    yield ""
+    yield from _lengths(recipe, datasets, all_examples)
 
 
 def _counts(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
@@ -82,49 +81,32 @@ def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterat
         yield f"{first} and {second} share {f'{shared:,} images' if shared else 'nothing'}"
 
 
-def _lengths(
-    recipe: Recipe, datasets: Datasets, splits: Mapping[str, Sequence[Example]], progress: Progress
-) -> Iterator[str]:
-    """The table of lengths in tokens, with a row for the targets and each text input of each split."""
-    try:
-        encoder, texts = recipe.backbone, list(datasets.texts())
-        backbone = built(encoder, lambda: encoder.build(texts=texts), "the backbone")
-    except MmgenError as error:
-        yield f"lengths in tokens need the encoder: {error}"
-        return
+def _lengths(recipe: Recipe, datasets: Datasets, splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
+    """The table of lengths in tokens of the first examples, with a row for the targets and each text input of each
+    split."""
+    encoder, texts = recipe.backbone, list(datasets.texts())
+    backbone = built(encoder, lambda: encoder.build(texts=texts), "the backbone")
     limit = getattr(recipe.generator, "max_tokens", None)
     rows = [["tokens per text", "min", "median", "max", "truncated", "unknown"]]
     for name, examples in splits.items():
-        texts = [text for example in examples for text in example.targets]
-        rows.append(_row_of_lengths(f"{name}: targets", backbone, texts, limit and limit - 1, progress))
+        first = list(islice(examples, COUNTED))
+        kinds = {"targets": ([text for example in first for text in example.targets], limit and limit - 1)}
         for input_, config in recipe.inputs.items():
-            texts = texts_read(config, map(resolve, examples))
-            if texts and not isinstance(config, FeaturesConfig):
-                most = getattr(config, "max_tokens", None)
-                rows.append(_row_of_lengths(f"{name}: {input_}", backbone, texts, most, progress))
+            if not isinstance(config, FeaturesConfig):
+                kinds[input_] = texts_read(config, map(resolve, first)), getattr(config, "max_tokens", None)
+        rows += [_row(f"{name}: {kind}", backbone, *texts) for kind, texts in kinds.items() if texts[0]]
     yield table(rows)
-    yield "truncated: texts longer than max_tokens, whose end is cut off (for targets, the end token counts)"
-    yield "unknown: texts with words or characters that are not in the tokenizer's vocabulary"
+    yield f"of the first {COUNTED:,} examples of each; truncated: texts longer than max_tokens, whose end is cut off"
+    yield "(for targets, the end token counts); unknown: texts with words or characters that the tokenizer lacks"
 
 
-def _row_of_lengths(
-    label: str, backbone: Backbone, texts: Sequence[str], limit: int | None, progress: Progress
-) -> list[str]:
-    """Table cells: the label, min, median and max tokens, and the numbers of truncated texts and of texts with unknown
-    tokens."""
-    if not texts:
-        return [label, *["-"] * 5]
-    unknown = getattr(backbone.tokenizer, "unk_token_id", None)
-    lengths, unknown_count = [], 0
-    with progress.task(f"lengths of {label}", len(texts), "texts") as advance:
-        for first in range(0, len(texts), TEXTS):
-            tokens = backbone.text_encoder(list(texts[first : first + TEXTS]))
-            lengths += [len(ids) for ids in tokens]
-            unknown_count += sum(unknown in ids for ids in tokens)
-            advance(len(tokens))
+def _row(label: str, backbone: Backbone, texts: Sequence[str], limit: int | None) -> list[str]:
+    """The label, min, median and max tokens, and the numbers of truncated texts and of texts with unknown tokens."""
+    unknown, tokens = getattr(backbone.tokenizer, "unk_token_id", None), backbone.text_encoder(texts)
+    lengths = [len(ids) for ids in tokens]
     truncated = "-" if limit is None else f"{sum(length > limit for length in lengths):,}"
-    shortest_to_longest = [str(min(lengths)), f"{median(lengths):g}", str(max(lengths))]
-    return [label, *shortest_to_longest, truncated, "-" if unknown is None else f"{unknown_count:,}"]
+    count = "-" if unknown is None else f"{sum(unknown in ids for ids in tokens):,}"
+    return [label, str(min(lengths)), f"{median(lengths):g}", str(max(lengths)), truncated, count]
 
 
 def _lines(example: Example) -> Iterator[str]:

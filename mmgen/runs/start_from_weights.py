@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -92,19 +92,18 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
     names = {id(tensor): name for name, tensor in parameters.items()}
     tensors: dict[str, Tensor] = {}
     for owner in parts:
-        part_state = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
+        part_state = owner.module.state_dict(keep_vars=True)
         parameter_of_key = {key: names[id(tensor)] for key, tensor in part_state.items()}
-        known = [key for key in part_state if key in weights]
-        if isinstance(weights, ExportedWeights):
-            fits = _same_meaning(owner, recipe, model, weights)
-            fits &= all(weights.shape(key) == part_state[key].shape for key in known)
-            loaded = {key: weights[key] for key in known if fits}
-        else:
-            loaded = {key: weights[key] for key in known} or _published_tensors(owner, weights)
+        known = [key for key in part_state if owner.prefix + key in weights]
+        if isinstance(weights, ExportedWeights) and not _fits(owner, recipe, model, weights):
+            known = []
+        loaded = {key: weights[owner.prefix + key] for key in known}
+        if not loaded and not isinstance(weights, ExportedWeights):
+            with part_calls(owner, "published"):
+                loaded = dict(owner.module.published(weights))
         for key, tensor in loaded.items():
             if key not in parameter_of_key:
-                name = key.removeprefix(owner.prefix)
-                raise PluginError(f"{owner}: published returns '{name}', which is not one of its parameters")
+                raise PluginError(f"{owner}: published returns '{key}', which is not one of its parameters")
             name = parameter_of_key[key]
             tensors[name] = _check_tensor(owner, name, tensor, parameters[name], weights)
         _refuse_half_layers(owner, loaded, parameter_of_key, weights)
@@ -118,13 +117,14 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
 
 
 def _refuse_half_layers(
-    owner: StepPart, loaded: Mapping[str, Tensor], parameter_of_key: Mapping[str, str], weights: PublishedWeights
+    owner: StepPart, loaded: Iterable[str], parameter_of_key: Mapping[str, str], weights: PublishedWeights
 ) -> None:
     """Raises DataError for a layer of which the weights have only the weight or only the bias."""
     taken = {parameter_of_key[key] for key in loaded}
     for layer in dict.fromkeys(key.rpartition(".")[0] for key in loaded):
-        keys = [key for kind in ("weight", "bias") if (key := f"{layer}.{kind}") in parameter_of_key]
-        has_all([key for key in keys if parameter_of_key[key] in taken], keys, f"'{weights.source}': {owner}: {layer}")
+        keys = {key: owner.prefix + key for key in (f"{layer}.weight", f"{layer}.bias") if key in parameter_of_key}
+        present = [name for key, name in keys.items() if parameter_of_key[key] in taken]
+        has_all(present, [*keys.values()], f"'{weights.source}': {owner}: {owner.prefix}{layer}")
 
 
 class ExportedWeights(PublishedWeights):
@@ -164,18 +164,21 @@ def _check_tokenizer(weights: ExportedWeights, model: Model) -> None:
         )
 
 
-def _same_meaning(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeights) -> bool:
-    """Whether a part's numbers mean the same in an export: an input's features, and the classes of a head."""
+def _fits(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeights) -> bool:
+    """Whether a part's tensors have the same sizes in an export, and mean the same: an input's features, the classes of
+    a head."""
     name = owner.prefix.removesuffix(".").partition(".")[2]
     if owner.kind == "embedder":
         saved = weights.config["inputs"].get(name, {}).get("fingerprint")
         allowed = getattr(recipe.inputs[name], "allow_other_features", False)
         settings = json.loads(json.dumps(model.embedders[name].inferred_settings()))
-        return saved is None or saved == settings.get("fingerprint") or allowed
-    if owner.kind == "objective":
-        labels = recipe.objectives[name].required_labels
-        return all(model.vocabularies.get(label) == weights.vocabularies.get(label) for label in labels)
-    return True
+        if saved is not None and saved != settings.get("fingerprint") and not allowed:
+            return False
+    labels = recipe.objectives[name].required_labels if owner.kind == "objective" else ()
+    if any(model.vocabularies.get(label) != weights.vocabularies.get(label) for label in labels):
+        return False
+    shapes = {owner.prefix + key: tensor.shape for key, tensor in owner.module.state_dict().items()}
+    return all(weights.shape(key) == shape for key, shape in shapes.items() if key in weights)
 
 
 def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
@@ -194,12 +197,6 @@ def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
             config, head = recipe.objectives[name], model.objective(name)
             parts.append((f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
     return [StepPart(name, kind, type(config), prefix, module) for name, kind, config, prefix, module in parts]
-
-
-def _published_tensors(owner: StepPart, weights: PublishedWeights) -> dict[str, Tensor]:
-    """The tensors that a part selects, by its keys in the model's state."""
-    with part_calls(owner, "published"):
-        return {f"{owner.prefix}{key}": tensor for key, tensor in owner.module.published(weights).items()}
 
 
 def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:

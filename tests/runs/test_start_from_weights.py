@@ -214,8 +214,8 @@ def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
 @pytest.mark.parametrize(
     "tensors, message",
     [
-        ({"model.cls": torch.ones(1)}, r"published returns 'model.cls', which is not one of its parameters"),
-        ([1], "published raises AttributeError: 'list' object has no attribute 'items'"),
+        ({"model.cls": torch.ones(1)}, "published returns 'model.cls', which is not one of its parameters"),
+        ([1], "published raises TypeError: "),
     ],
 )
 def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch, tensors, message):
