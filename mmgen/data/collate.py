@@ -18,6 +18,7 @@ from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .seeds import RngKey, resolve, share_a_picture
+from .sizes import Sizes
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -173,14 +174,8 @@ class Collator:
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
         """About how many slots each example's row takes outside training."""
-        return [self.prefix(resolve(example)) + self.tail(example) for example in examples]
-
-    def prefix(self, example: ResolvedExample) -> float:
-        """About how many slots a resolved example's prefix takes."""
-        return sum(
-            1 + sum(reader.slots(value) for field in self.fields[name] for value in example.seen_by(name).shown(field))
-            for name, reader in self.readers.items()
-        )
+        slots: list[float] = Sizes([resolve(example) for example in examples], self).fixed.tolist()
+        return slots
 
     def tail(self, example: Example) -> float:
         """About how many slots follow the example's prefix."""

@@ -69,7 +69,7 @@ class Datasets:
 
     def validation_by(self, step: str) -> Sequence[Example]:
         """The validation examples of the data that a step is scored on; empty if there are none."""
-        return self._validation_examples(self.recipe.scored_data(step) or self.recipe.data)
+        return self._validation_examples(self._scored_data(step))
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
@@ -77,30 +77,23 @@ class Datasets:
         has_split = config.validation_split in dataset.splits() and config.validation_split != config.train_split
         return self._split(config, config.validation_split) if has_split else ()
 
-    @property
-    def scored(self) -> Sequence[Example]:
-        """The examples that every row of the table is scored on. Raises DataError if there are none."""
-        config = self.recipe.data
-        if not (examples := self._split(config, config.test_split)):
-            raise DataError(f"data.test_split: split '{config.test_split}' has no examples, so nothing can be scored")
-        return examples
-
     def scored_by(self, step: str) -> Sequence[Example]:
         """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if
         there are none."""
-        if (step_data := self.recipe.scored_data(step)) is None:
-            return self.scored
-        if not (examples := self._split(step_data, step_data.test_split)):
+        config = self._scored_data(step)
+        if not (examples := self._split(config, config.test_split)):
+            place = "data" if config is self.recipe.data else f"steps.{step}.data"
             raise DataError(
-                f"steps.{step}.data.test_split: split '{step_data.test_split}' has no examples, so nothing can be "
-                "scored"
+                f"{place}.test_split: split '{config.test_split}' has no examples, so nothing can be scored"
             )
         return examples
 
     def dataset_of(self, step: str) -> Dataset:
         """The data set that a step is scored on."""
-        step_data = self.recipe.scored_data(step)
-        return self.main if step_data is None else self._built[_dataset_key(step_data)][1]
+        return self._built[_dataset_key(self._scored_data(step))][1]
+
+    def _scored_data(self, step: str) -> DatasetConfig:
+        return self.recipe.scored_data(step) or self.recipe.data
 
     def texts(self) -> Iterator[str]:
         """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
@@ -147,7 +140,7 @@ class Datasets:
         recipe, read = self.recipe, list[DatasetConfig]()
         for name, step in recipe.steps.items():
             sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
-            scored = [(recipe.scored_data(name) or recipe.data, step.inputs)] if step.evaluate else []
+            scored = [(self._scored_data(name), step.inputs)] if step.evaluate else []
             for config, inputs in [*sources, *scored]:
                 configs = [recipe.inputs[input_name] for input_name in inputs]
                 if any(config_.takes == "picture" for config_ in configs):
@@ -166,12 +159,20 @@ class Datasets:
             splits = [name for name in dict.fromkeys(names) if name in dataset.splits()]
             for name in splits:
                 hashes[key, name] = _walk(self._split(config, name), digest)
-            if _has_duplicate([hashes[key, name] for name in splits]):
-                _check_ids(config, {name: self._split(config, name) for name in splits})
+            examples = {name: self._split(config, name) for name in splits}
+            if _has_duplicate([hashes[key, name] for name in splits]) and (same := _first_duplicate(examples)):
+                raise PluginError(
+                    f"{_place(config)}: example '{same[0]}' of '{same[2]}': the id is also in '{same[1]}'; ids must be "
+                    "unique over all splits, because output files use them"
+                )
         for step in self.recipe.steps:
             trained = [(_dataset_key(s.data), s.data.train_split) for s in self.recipe.sources(step).values()]
-            if _has_duplicate([hashes[place] for place in trained if place in hashes]):
-                _check_sources(step, self.sources(step))
+            examples = {name: source.examples for name, source in self.sources(step).items()}
+            if _has_duplicate([hashes[place] for place in trained]) and (same := _first_duplicate(examples)):
+                raise DataError(
+                    f"steps.{step}.data: '{same[1]}' and '{same[2]}' both have an example with the id '{same[0]}'; "
+                    "change the ids of one of them"
+                )
         self._digest = digest.hexdigest()
         return self._digest
 
@@ -198,29 +199,15 @@ def _has_duplicate(hashes: Sequence[np.ndarray]) -> bool:
     return bool((numbers[1:] == numbers[:-1]).any())
 
 
-def _check_ids(config: DatasetConfig, splits: Mapping[str, Sequence[Example]]) -> None:
-    """Raises PluginError if two examples of a data set have the same id."""
+def _first_duplicate(examples: Mapping[str, Sequence[Example]]) -> tuple[str, str, str] | None:
+    """An id that two examples have, and the names of their groups."""
     owners: dict[str, str] = {}
-    for split, examples in splits.items():
-        for example in examples:
-            if (owner := owners.get(example.id)) is not None:
-                problem = "duplicate id; ids must be unique because output files use them"
-                if owner != split:
-                    problem = f"the same id is in '{owner}'; give every example of all splits its own id"
-                raise PluginError(f"{_place(config)}: example '{example.id}' of '{split}': {problem}")
-            owners[example.id] = split
-
-
-def _check_sources(step: str, sources: Mapping[str, Source]) -> None:
-    """Raises DataError if two sources of a step have an example with the same id."""
-    owners: dict[str, str] = {}
-    for name, source in sources.items():
-        for example in source.examples:
-            if (owner := owners.setdefault(example.id, name)) != name:
-                raise DataError(
-                    f"steps.{step}.data: '{owner}' and '{name}' both have an example with the id '{example.id}'; "
-                    "change the ids of one of them"
-                )
+    for name, group in examples.items():
+        for example in group:
+            if example.id in owners:
+                return example.id, owners[example.id], name
+            owners[example.id] = name
+    return None
 
 
 def _place(config: DatasetConfig) -> Qualified:

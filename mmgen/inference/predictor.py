@@ -296,7 +296,7 @@ class Predictor:
     def slots(self, prepared: Prepared) -> float:
         """About how many slots the input of a query takes; 0 for one that cannot be read."""
         read = prepared.read
-        return self._collate.prefix(read.rows[0].example) if read and read.rows else 0
+        return self._collate.slots([read.rows[0].example])[0] if read and read.rows else 0
 
     def prepare(self, query: Query | Example) -> Prepared:
         """Resolve a query to an example, and read its inputs once."""
