@@ -153,4 +153,4 @@ def quiet() -> None:
 
     hf.set_verbosity_error()
     hf.disable_progress_bar()
-    logging.getLogger("huggingface_hub").propagate = False  # its own handler prints each line a second time
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it announces every retry

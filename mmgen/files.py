@@ -7,6 +7,7 @@ and JSON are read with a size limit and clear errors.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import hashlib
 import json
@@ -14,7 +15,10 @@ import os
 import platform
 import re
 import shutil
+import ssl
 import stat
+import urllib.error
+import urllib.request
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -83,18 +87,36 @@ RUN_FILES = (  # in a run folder
 )
 
 
-def not_downloaded(name: str, file: str = "config.json") -> str:
+def not_downloaded(name: str, file: str = "config.json", size: Callable[[], str] = lambda: "") -> str:
     """Why a model, a path or a name of the hub, cannot be loaded: it is not on this machine, which is offline; "" if it
-    can, or if the hub has to say it."""
+    can, or if the hub has to say it. `size`: of the download, such as " (47 MB)"."""
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
-        if Path(name).exists() or not constants.HF_HUB_OFFLINE or isinstance(try_to_load_from_cache(name, file), str):
+        if Path(name).exists() or isinstance(try_to_load_from_cache(name, file), str):
             return ""
     except HFValidationError:
         return f"'{name}': no such file or folder"
-    return f"'{name}' is not on this machine, and HF_HUB_OFFLINE is set; it is at https://huggingface.co/{name}"
+    reason = "HF_HUB_OFFLINE is set"
+    if not constants.HF_HUB_OFFLINE:
+        if answers(constants.ENDPOINT):
+            return ""
+        reason = "the hub cannot be reached"
+    return f"'{name}' is not on this machine, as a folder or downloaded, and {reason}; it is at https://huggingface.co/{name}{size()}"
+
+
+@functools.cache
+def answers(address: str) -> bool:
+    """Whether the server of a web address can be reached; each is tried once."""
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=10).close()
+    except (OSError, ValueError) as error:
+        # an answer of any kind; a certificate that only others know; a kind of proxy that only others use
+        reason = getattr(error, "reason", error)
+        known = isinstance(error, urllib.error.HTTPError) or isinstance(reason, ssl.SSLError)
+        return known or "all" in urllib.request.getproxies()
+    return True
 
 
 def image_key(name: str) -> str:
@@ -151,12 +173,14 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
             path.replace(spent)
         take_name(partial, path)
         return written
-    except OSError as error:
-        raise _write_error(path, error) from None
     except UnicodeEncodeError as error:  # tokenizers take no other names
         if partial.name not in error.object:
             raise
         raise RunError(f"{path}: cannot be written: the name is not UTF-8; choose another name") from None
+    except Exception as error:
+        if not isinstance(error, OSError) and "(os error " not in str(error):  # of safetensors and tokenizers, in Rust
+            raise
+        raise _write_error(path, error) from None
     finally:
         _delete_partials(path, os.getpid(), [partial])
 
@@ -410,12 +434,6 @@ def file_fingerprint(paths: Iterable[Path]) -> str:
     """A text that changes when one of these files changes: their names, sizes and dates. Raises OSError."""
     states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     return hashlib.sha256(repr(states).encode()).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file. Raises OSError."""
-    with regular(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:

@@ -144,6 +144,8 @@ class Model(nn.Module):
                 loss = objective(cached, batch, targets)
             if problem := loss_problem(loss, objective.reader.losses):
                 raise PluginError(f"{part}: {problem}")
+            if uncounted := [repr(loss_name) for loss_name in loss.sums if loss_name not in targets.counts]:
+                raise PluginError(f"{part}: its reader's `collate` counts nothing for {', '.join(uncounted)}")
             if torch.is_grad_enabled() and name not in self._traced:
                 counted = [loss.sums[loss_name] for loss_name, count in targets.counts.items() if count]
                 if counted and (problem := gradient_problem(objective, counted, self.parameters())):

@@ -21,9 +21,8 @@ from torch import Tensor, nn
 
 from .configs import PROMPT, EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
-from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
-from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid, with_prompts_parted
+from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
 from .sequence import Prefix
 from .tensors import (
     LOG_PROBABILITY,
@@ -41,7 +40,6 @@ from .tensors import (
     Targets,
     describe_value,
 )
-from .tokens import estimate_tokens
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 
@@ -173,10 +171,6 @@ class TargetReader(abc.ABC):
         """What `predict` needs beside the inputs for B rows whose labels are unknown; by default nothing."""
         return Targets({})
 
-    def halves(self, example: Example) -> list[Example]:
-        """Split an example in two, for a pass that runs out of memory with it alone; by default it cannot be split."""
-        return [example]
-
     def pairs(self, example: Example) -> int:
         """How much an example counts in `batch_size`: 1 by default."""
         return 1
@@ -232,9 +226,6 @@ class TextTargets(TargetReader):
     def pairs(self, example: Example) -> int:
         return len(example.targets)
 
-    def halves(self, example: Example) -> list[Example]:
-        return with_prompts_parted(example, targets_parted(example))
-
     def targets(self, example: Example) -> list[list[int]]:
         """Token ids of an example's targets, cut to the limit, the end token last."""
         if not example.targets:
@@ -247,8 +238,8 @@ class TextTargets(TargetReader):
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokenise(example.targets)]
 
     def length(self, example: Example) -> float:
-        tokens = [min(int(estimate_tokens(text)) + 1, self.max_tokens) for text in example.targets]
-        return sum(map(self.slots, tokens)) + sum(map(estimate_tokens, prompts_of(example)))
+        tokens = [min(self.encode.count(text) + 1, self.max_tokens) for text in example.targets]
+        return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
 
     def cut(self, examples: Sequence[Example]) -> int:
         """How many targets are longer than the limit."""

@@ -1,4 +1,4 @@
-"""Lack of memory: recognise it, split items and examples in halves, retry down to a single item, or say so."""
+"""Lack of memory: recognise it, split items in halves, retry down to a single item, or say so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -14,7 +13,6 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from .errors import RunError
-from .tensors import Example
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,21 +46,6 @@ def as_run_error(where: str, advice: str) -> Iterator[None]:
         raise RunError(f"{where}: out of memory; {advice}") from None
 
 
-def halves(items: Sequence[Item], part: Callable[[Item], Sequence[Item]] | None = None) -> list[list[Item]]:
-    """Split items in two. `part` splits a single item; an item that cannot be split is returned alone."""
-    middle = len(items) // 2
-    if middle:
-        return [list(items[:middle]), list(items[middle:])]
-    return [[half] for half in (part(items[0]) if part else items)]
-
-
-def targets_parted(example: Example) -> list[Example]:
-    """Split an example in two, each with half of the targets; an example with a single target is not split."""
-    if len(example.targets) < 2:
-        return [example]
-    return [replace(example, targets=tuple(half)) for half in halves(example.targets)]
-
-
 class OomRetry:
     """Runs work on batches, with as many items at a time as fit into memory.
 
@@ -77,7 +60,6 @@ class OomRetry:
     advice  what to do if a single item does not fit
     unit    the noun for an item
     named   the name of an item
-    part    splits a single item that does not fit; by default items are not split
     say     logs the size of the pieces once they fit
     """
 
@@ -88,10 +70,9 @@ class OomRetry:
         *,
         unit: str = "example",
         named: Callable[[Any], str] = attrgetter("id"),
-        part: Callable[[Any], Sequence[Any]] | None = None,
         say: Callable[[str], None] = log.warning,
     ) -> None:
-        self.where, self.advice, self.unit, self.named, self.part, self.say = where, advice, unit, named, part, say
+        self.where, self.advice, self.unit, self.named, self.say = where, advice, unit, named, say
         self.most: int | None = None  # items at a time, after memory has run out
         self._announced: int | None = None
 
@@ -103,18 +84,16 @@ class OomRetry:
         left = list(items)
         while left:
             piece = left[: self.most]
-            for result in self._attempt(piece, work):
-                if self.most != self._announced:
-                    self._announced = self.most
-                    self.say(
-                        f"{self.where}: out of memory; from here on {self.most} {self.unit}{'s' * (self.most != 1)} at "
-                        "a time"
-                    )
-                yield piece, result
-                del left[: len(piece)]
-                break
-            else:
-                left[: len(piece)] = [item for half in self._split_piece(piece) for item in half]
+            results = self._attempt(piece, work)
+            if not results:
+                self._shrink(piece)
+                continue
+            if self.most != self._announced:
+                self._announced = self.most
+                items_now = f"{self.most} {self.unit}{'s' * (self.most != 1)}"
+                self.say(f"{self.where}: out of memory; from here on {items_now} at a time")
+            yield piece, results.pop()
+            del left[: len(piece)]
 
     def _attempt(self, piece: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> list[Result]:
         """The result in a list; an empty list if memory ran out, so that smaller pieces follow."""
@@ -127,12 +106,10 @@ class OomRetry:
         clear_device_cache(garbage_collection=True)
         return []
 
-    def _split_piece(self, piece: Sequence[Item]) -> list[list[Item]]:
-        """Split a piece that did not fit. Raises RunError if it cannot be split."""
-        smaller = halves(piece, self.part)
-        if len(smaller) == 1:
+    def _shrink(self, piece: Sequence[Item]) -> None:
+        """Halve the number of items at a time. Raises RunError for a single item."""
+        self.most = len(piece) // 2
+        if not self.most:
             raise RunError(
                 f"{self.where}: out of memory with a single {self.unit} ('{self.named(piece[0])}'); {self.advice}"
             )
-        self.most = len(smaller[0])
-        return smaller

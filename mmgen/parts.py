@@ -76,11 +76,6 @@ class Reader(abc.ABC):
         share batches. It is called for every value of the training data; see `mmgen.tokens.estimate_tokens`."""
         return 0
 
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError for examples that `read` would refuse (images without features), without reading them all.
-        A run calls it before it trains. By default it does nothing."""
-        return
-
     def augment(self, example: ResolvedExample, name: str, draw: random.Random) -> ResolvedExample:
         """What a visit to a training example reads in its place: a mirrored picture, with its texts. `name`: of the
         input, for `ResolvedExample.overrides`. Lengths and numbers of targets must stay about the same. By default the
@@ -265,10 +260,12 @@ class Record:
 
 @dataclass(frozen=True)
 class FailedImage:
-    """An image whose features could not be made. It is listed, and the others are extracted."""
+    """An image whose features could not be made. It is listed, and the others are extracted. `unlike_earlier`: it is
+    refused for its difference from earlier images, which may be wrong themselves; a second one stops the extraction."""
 
     key: str
     reason: str
+    unlike_earlier: bool = False
 
 
 class Extractor(abc.ABC):
@@ -417,10 +414,9 @@ class ShownExample:
 
 
 class Callback:
-    """Watches a run. A method that is not overridden does nothing. All methods are called in one thread, with copies;
-    an exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a record.
-
-    A callback must not draw from torch's global generator, since training draws from it at the same time."""
+    """Watches a run. A method that is not overridden does nothing. Training waits for a method to return. Records are
+    copies. An exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a
+    record."""
 
     def on_run_begin(self, run: RunInfo) -> None:
         """Before the first step that is to do."""

@@ -49,16 +49,6 @@ def texts_to_avoid(example: Example) -> list[str]:
     return list(texts)
 
 
-def with_prompts_parted(example: Example, halves: Sequence[Example]) -> list[Example]:
-    """The halves of an example, each with the prompts of its targets."""
-    prompts, parted = prompts_of(example), []
-    for half in halves:
-        labels = {**half.labels, PROMPT: prompts[: len(half.targets)]} if prompts else half.labels
-        parted.append(replace(half, labels=labels))
-        prompts = prompts[len(half.targets) :]
-    return parted
-
-
 def one_per_prompt(examples: Iterable[Example]) -> Iterator[Example]:
     """Examples of one prompt each, as a split that is scored needs them, with the prompt's kind and value as facts."""
     for example in examples:

@@ -14,6 +14,7 @@ import inspect
 import itertools
 import os
 import re
+import sys
 import traceback
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -131,8 +132,9 @@ class Qualified:
 @contextlib.contextmanager
 def part_calls(part: Qualified, method: str) -> Iterator[None]:
     """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
-    the exception's type and text; a note has the place in the plugin. With MMGEN_TRACEBACK=1 the traceback is printed.
-    Out-of-memory errors pass through, since smaller batches are tried then."""
+    the exception's type and text, or the package to install; a note has the place in the plugin. With
+    MMGEN_TRACEBACK=1 the traceback is printed. Out-of-memory errors pass through, since smaller batches are tried
+    then."""
     try:
         yield
     except MmgenError:
@@ -147,6 +149,10 @@ def part_calls(part: Qualified, method: str) -> Iterator[None]:
         text = " ".join(str(error).split())
         if "before Module.__init__() call" in text:
             text = f"{_failing_module_class(error)}.__init__ must call super().__init__() first"
+        module = str(error.name or "mmgen").partition(".")[0] if isinstance(error, ModuleNotFoundError) else "mmgen"
+        if module not in sys.modules and not module.startswith("mmgen"):
+            advice = f"install the package that has it, for example: pip install {module}"
+            raise PluginError(f"{part}: needs the module '{module}', which is not installed; {advice}") from error
         wrong = PluginError(f"{part}: {method} raises {type(error).__name__}{f': {text}' * bool(text)}")
         if place := _place_in_plugin(error, part):
             wrong.add_note(f"at {place} ({SHOW_TRACEBACK}=1 prints the traceback)")

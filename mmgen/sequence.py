@@ -24,7 +24,6 @@ from .prompts import (  # noqa: F401 -- plugins may import them from here too
     prompts_of,
     texts_to_avoid,
     with_prompts,
-    with_prompts_parted,
 )
 from .tensors import Segment, Slots, apply, describe_value, taken
 

@@ -75,7 +75,7 @@ class Example:
     def lacks(self, field: str) -> bool:
         """Whether the input is missing, or has no alternatives."""
         value = self.inputs.get(field)
-        return isinstance(value, tuple | None) and not value
+        return value is None or value == ()
 
     def shown(self, field: str) -> tuple[Any, ...]:
         """The values of an input: one, or several for `All`; none if the input is missing."""

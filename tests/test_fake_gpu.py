@@ -9,7 +9,7 @@ import pytest
 import torch
 from kit import toys
 from kit.fake_gpu import CUDA, FakeGpu, MixedDevices
-from kit.training import micro_batches
+from kit.training import micro_batches, validation_of
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_regions import Regions
@@ -27,9 +27,7 @@ from mmgen.parts import Record
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Example
 from mmgen.training.distributed import refuse_shared_gpus
-from mmgen.training.learner import Learner
-from mmgen.training.train import make_material
-from mmgen.training.validate import validate
+from mmgen.training.train import Trainer, make_material
 
 pytestmark = pytest.mark.slow
 
@@ -142,7 +140,7 @@ def learner(model, examples, folder):
     context = toys.context(folder, step, accelerator=accelerator)
     texts = [replace(example, id=f"{example.id} alone") for example in examples]
     sources = [Source(examples, examples, name="both"), Source(texts, texts, 0.5, ("caption",), name="texts")]
-    return Learner(model, context, make_material(model, context, sources))
+    return Trainer(model, context, make_material(model, context, sources))
 
 
 def update(trained):
@@ -163,10 +161,10 @@ def test_updates_validation_and_a_resume_work_there(tmp_path):
         gpu.waits.clear()
         _, micros = update(first)
         assert sum(gpu.waits.values()) <= 4 + 4 * micros, gpu.waits
-        assert validate(first)["validation_loss"] > 0
+        assert validation_of(first)["validation_loss"] > 0
         first.save()
         two = learner(again.to("cuda"), examples, tmp_path)
-        devices = {value.device.type for p in two.learning.values() for value in two.optimizer.state[p].values()}
+        devices = {value.device.type for p in two.trained.values() for value in two.optimizer.state[p].values()}
         assert two.cursor.done == 2 and devices == {"cuda"} and update(first) == update(two)
 
 

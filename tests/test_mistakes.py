@@ -128,11 +128,6 @@ class Hides(Labels):
         return {"caption": Hiding()}
 
 
-class TwiceInHalves(Labels):
-    def halves(self, example):
-        return [example, example]
-
-
 class OwnRows(Labels):
     def rows(self, example, draw, draw_other):
         return [example, example]
@@ -226,11 +221,6 @@ NEW = {
         "own (Hides): the config's hidden() returns [], but the reader hides ['caption']; they must name the same "
         "inputs",
     ),
-    "n10 halves give the example twice": (
-        lambda: objective(reads(TwiceInHalves), "test_halves"),
-        "the halves of 'red-cat' have different targets than the example: they count {'own.loss': 2}, and the example "
-        "{'own.loss': 1}; each target must be in one half",
-    ),
     "n11 rows without makes_rows": (
         lambda: first_update(reads(OwnRows)),
         "own (OwnRows): OwnRows has a method rows, but makes_rows is False, so it is never called; set makes_rows = "
@@ -306,6 +296,10 @@ def misspelt(field, backbone):
     from kit import bruken  # noqa: F401
 
 
+def needs_a_package(field, backbone):
+    import no_such_package  # noqa: F401
+
+
 class NotANumber(CountedMetric):
     def score(self, generations, examples):
         return Scores({"hits": float("nan")})
@@ -326,6 +320,11 @@ OTHER = {
     "16 a module misspelt in build": (
         lambda: built_with(misspelt),
         "input 'caption' (Changed): build raises ImportError: cannot import name 'bruken'",
+    ),
+    "16b a package that is not installed": (
+        lambda: built_with(needs_a_package),
+        "input 'caption' (Changed): needs the module 'no_such_package', which is not installed; install the package "
+        "that has it, for example: pip install no_such_package",
     ),
     "17 super().__init__ forgotten": (
         lambda: built_with(ForgetsTheBase),

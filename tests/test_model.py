@@ -17,7 +17,7 @@ from mmgen.storage.weights import read_tensors, state
 from mmgen.tensors import Loss, Targets
 from mmgen.testing import Tiny, Toy, Words
 from mmgen.testing.toy import TEXTS
-from mmgen.training.learner import Learner
+from mmgen.training.train import Trainer
 
 
 class Hints(mmgen.ObjectiveConfig):
@@ -89,7 +89,7 @@ def test_a_killed_distillation_resumes_with_the_same_teacher(tmp_path, monkeypat
     teacher = state(full.objective("hints")._teacher[0])
     assert all(tensor.equal(start[name]) for name, tensor in teacher.items())
     assert {*read_tensors(tmp_path / "full/weights.safetensors")[0]} == {*state(full)}
-    update = Learner.update
+    update = Trainer.update
 
     def stops(learner, number, *arguments, **more):
         if number == 3:
@@ -97,7 +97,7 @@ def test_a_killed_distillation_resumes_with_the_same_teacher(tmp_path, monkeypat
         return update(learner, number, *arguments, **more)
 
     with monkeypatch.context() as patch, pytest.raises(KeyError):
-        patch.setattr(Learner, "update", stops)
+        patch.setattr(Trainer, "update", stops)
         train_step(tmp_path / "stopped", stopped, DISTIL, examples)
     assert train_step(tmp_path / "stopped", again, DISTIL, examples) == expected
     assert largest_difference(again, full) == 0

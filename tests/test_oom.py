@@ -16,9 +16,8 @@ from mmgen.cli import main
 from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
 from mmgen.evaluation.answers import generate
-from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, halves, out_of_memory, targets_parted
+from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, out_of_memory
 from mmgen.report import attention as looks
-from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
 DeviceError = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have the class
@@ -183,13 +182,3 @@ def test_a_probe_finds_the_same_in_halves():
 )
 def test_what_counts_as_out_of_memory(error, short):
     assert out_of_memory(error) is short
-
-
-def test_examples_are_cut_between_their_targets_too():
-    single, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
-    assert halves([single, two, three], targets_parted) == [[single], [two, three]]
-    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], targets_parted)] == [
-        [("3", 1)],
-        [("3", 2)],
-    ]
-    assert halves([single], targets_parted) == [[single]] and halves([three]) == [[three]]

@@ -18,8 +18,7 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import check_prompts, generate
 from mmgen.model import compose
-from mmgen.oom import targets_parted
-from mmgen.prompts import prompts_of, with_prompts_parted
+from mmgen.prompts import prompts_of
 from mmgen.tensors import Example
 
 CLOSE = 1e-5
@@ -174,15 +173,6 @@ def test_empty_prompts_change_nothing(generator, backbone):
     assert torch.equal(loss_of(model, empty), loss_of(model, examples))
     for first, second in zip(generate(model, empty), generate(model, examples), strict=True):
         assert [text.tokens for text in first] == [text.tokens for text in second]
-
-
-def test_halves_keep_the_prompts_of_their_targets():
-    example = Example("e", {}, ("a", "b", "c"), labels={"prompt": ("1", "2", "3"), "x": 1})
-    halves = with_prompts_parted(example, targets_parted(example))
-    assert [(half.targets, half.labels) for half in halves] == [
-        (("a",), {"prompt": ("1",), "x": 1}),
-        (("b", "c"), {"prompt": ("2", "3"), "x": 1}),
-    ]
 
 
 @pytest.mark.parametrize(

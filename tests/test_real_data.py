@@ -39,7 +39,7 @@ def test_a_broken_picture_stops_a_run_before_training_and_mending_it_lets_it_go_
     for _ in range(2):  # the store is there the second time, and the picture is named all the same
         output = CliRunner().invoke(main, command, catch_exceptions=False).output
         assert f"image: skipped picture '3': {tmp_path}/3.png: not a readable image" in output
-        assert "no features for 1 of 4 images ('3')" in output and "learning" not in output
+        assert "no features for 1 of 4 images (3)" in output and "learning" not in output
     Image.new("RGB", (40, 30)).save(tmp_path / "3.png")
     output = CliRunner().invoke(main, command, catch_exceptions=False).output
     assert "first: training" in output and "done in" in output

@@ -16,7 +16,7 @@ import click
 
 from .. import __version__
 from ..commands import GOES_ON, LEARNING
-from ..errors import MmgenError, printable, shown
+from ..errors import MmgenError, RecipeError, printable, shown
 from ..progress import tell
 from ..settings import Config
 from ..training.signals import stop_signals_as_ctrl_c
@@ -113,7 +113,8 @@ def hint(error: click.NoSuchOption) -> str:
 
 def _print_error(what: str, error: BaseException) -> None:
     notes = map(shown, getattr(error, "__notes__", ()))
-    tell(f"error: {'; '.join([what, *notes])}", err=True)
+    separator = "\n" if isinstance(error, RecipeError) else "; "  # each mistake in a recipe has its own line
+    tell(f"error: {separator.join([what, *notes])}", err=True)
 
 
 class Printable(logging.Formatter):

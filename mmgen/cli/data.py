@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -25,7 +26,7 @@ def data() -> None:
     "--list-missing",
     "missing_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a list of missing items to this file, in tab-separated columns: split, what, and image or example.",
+    help="Write a list of missing items to this file, in tab-separated columns: where, what, and image or example.",
 )
 def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_file: Path | None) -> None:
     """Count the examples of RECIPE's data set, and what they lack.
@@ -38,25 +39,28 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     refuse_overwriting("--list-missing", missing_file, [recipe])
     loaded_recipe, layers = load_recipe(recipe, profile, sets)
     quiet()
-    from ..runs.data_summary import DataSummary
+    from ..data.datasets import Datasets
+    from ..runs.data_check import findings
+    from ..runs.data_summary import summary
     from ..runs.missing import missing_parts, with_missing_parts
 
     with with_missing_parts(loaded_recipe, loaded_recipe.ordered(), layers):
-        summary = DataSummary(loaded_recipe, Bars(transient=True))
-    failure: MmgenError | None = None
-    try:
-        for line in summary.lines():
+        datasets = Datasets(loaded_recipe)
+    with contextlib.suppress(MmgenError):  # of a split that cannot be read, which is among the findings
+        for line in summary(loaded_recipe, datasets, Bars(transient=True)):
             tell(line)
-    except MmgenError as error:
-        failure = error
-    if missing_file and (summary.missing or failure is None):
-        rows = [("split", "what", "image or example"), *summary.missing]
-        write_text(missing_file, "".join("\t".join(row) + "\n" for row in rows))
-        tell(f"\n{missing_file}: {len(summary.missing):,} missing")
-    missing = missing_parts(loaded_recipe, loaded_recipe.ordered(), layers)
-    if failure is not None:
-        raise MmgenError("\n".join([str(failure), *missing]))
-    known = "\n".join(summary.problems)  # with the steps that read the features
-    problems = [line for line in missing if not (wrong := line.partition(".features: ")[2]) or wrong not in known]
-    if problems := [*summary.problems, *problems]:
-        raise MmgenError("\n  ".join(["missing data would stop a run:", *problems]))
+    all_findings = list(findings(loaded_recipe, datasets))
+    problems = []
+    for finding in all_findings:
+        line = f"{layers.opening(finding.about) if finding.about else ''}{finding}"
+        if finding.stops:
+            problems.append(line)
+        else:
+            tell(line)
+    if missing_file:
+        rows = [(finding.place, finding.what, id_) for finding in all_findings for id_ in finding.ids]
+        lines = ["\t".join(row) for row in [("where", "what", "image or example"), *rows]]
+        write_text(missing_file, "".join(f"{line}\n" for line in lines))
+        tell(f"\n{missing_file}: {len(rows):,} missing")
+    if problems := [*problems, *missing_parts(loaded_recipe, loaded_recipe.ordered(), layers)]:
+        raise MmgenError("\n  ".join(["this would stop a run:", *problems]))

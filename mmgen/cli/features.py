@@ -123,8 +123,15 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     quiet()
     from ..features.extract import extract
     from ..progress import Bars
+    from ..recipe.tables import placed_parts
     from ..registry import built
 
+    if missing := [
+        f"{'.'.join((*path, key))}: {problem}"
+        for path, part in placed_parts(config)
+        for key, problem in part.missing_here().items()
+    ]:
+        raise DataError("\n".join(missing))
     progress = Bars()
     summary = extract(
         built(config, config.build), source, store, dtype="float32" if float32 else "float16", progress=progress

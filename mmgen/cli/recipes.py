@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -16,11 +17,13 @@ from ..progress import tell
 @profile_option
 @set_option
 def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
-    """Print RECIPE with all layers merged, and the origin of each value."""
+    """Print RECIPE with all layers merged, and the origin of each value; name each key that has no effect."""
     from ..recipe.show import toml
 
     loaded_recipe, layers = load_recipe(recipe, profile, sets)
     tell(toml(loaded_recipe.identity(), layers), wrap=False)
+    for remark in layers.remarks:
+        tell(remark, err=True)
 
 
 @click.command()
@@ -39,11 +42,16 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
         except MmgenError as error:  # no such file, say; the other recipes are checked
             problems.append(str(error))
             continue
+        count += len(profile_names)
+        places: dict[str, list[str | None]] = {}  # problem -> the profiles that have it
         for profile in profile_names:
-            count += 1
             try:
                 resolved, layers = load_recipe(recipe, profile, sets)
-                problems += weight_file_errors(resolved, layers)
+                lines = weight_file_errors(resolved, layers)
+                if any(getattr(config, "features", None) and config.extractor for config in resolved.inputs.values()):
+                    from ..runs.named_extractors import extractor_errors  # imports torch
+
+                    lines += [f"{layers.opening(error.about)}{error}" for error in extractor_errors(resolved)]
                 notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"
@@ -51,12 +59,26 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
                     if (problem := callback.problem())
                 ]
             except MmgenError as error:
-                problems.append(str(error))
+                lines = str(error).split("\n")
+                notes += getattr(error, "__notes__", [])
+            for line in lines:
+                places.setdefault(line, []).append(profile)
+        problems += [
+            line if len(found_in) == len(profile_names) else f"{line} ({_name_profiles(found_in)})"
+            for line, found_in in places.items()
+        ]
     for note in dict.fromkeys(notes):
         tell(note, err=True)
     if problems:
         raise MmgenError("\n".join(dict.fromkeys(problems)))
     tell(f"{count} configuration{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: no errors")
+
+
+def _name_profiles(names: Sequence[str | None]) -> str:
+    """Profiles as text: "profiles sample and paper"; None is the recipe without one."""
+    named = [name for name in names if name]
+    words = [f"profile{'s' * (len(named) > 1)} {', '.join(named)}"] if named else []
+    return " and ".join(["without a profile"] * (None in names) + words)
 
 
 @click.command()

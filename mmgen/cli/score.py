@@ -1,4 +1,4 @@
-"""The command `mmgen score`: score files of predictions against references, or a run or an export again."""
+"""The command `mmgen score`: score files of predictions against references, or a run again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ..commands import data_option, quiet, settings_option
+from ..commands import quiet, settings_option
 from ..errors import MmgenError
 from ..files import refuse_overwriting
 from ..progress import tell
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only
-OF_EXPORTS = (*OF_RUNS, "data", "profile", "split")
 MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
@@ -38,7 +37,6 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     help="A file of COCO captions or VQA questions, JSONL, JSON, CSV or TSV; or a recipe (.toml) or run folder, whose "
     "data set has the references.",
 )
-@data_option
 @click.option(
     "--references-per",
     "per",
@@ -48,7 +46,7 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     help="Score a text against all references of its image, as the papers do, or against each question separately; the "
     "two kinds of scores are not comparable.",
 )
-@click.option("--profile", help="The profile of the recipe in --references or --data.")
+@click.option("--profile", help="The profile of the recipe in --references.")
 @click.option("--split", help="The split of that recipe's data set; by default its evaluation split.")
 @click.option("--step", help="Use the data set of this step of that recipe, if the step has its own.")
 @click.option(
@@ -112,15 +110,10 @@ def score(context: click.Context, **_: Any) -> None:
 
     Or score the run folder RUN, without --references: the texts and predictions of its steps, with the metrics of its
     recipe or with --metric. The folder is not changed; --json saves the scores.
-
-    Or score an export with --data RECIPE: it writes or predicts the test split of that recipe's data, and the recipe's
-    metrics score the results.
     """
     quiet()
     request = ScoreRequest(**context.params)
-    if request.data:
-        _score_export(request, request.data, context)
-    elif request.references is None and request.predictions.is_dir():
+    if request.references is None and request.predictions.is_dir():
         _score_run(request, context)
     else:
         _score_files(request)
@@ -218,23 +211,6 @@ def _score_run(request: ScoreRequest, context: click.Context) -> None:
         tell(f"{request.out}: written")
     else:
         tell("scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again")
-
-
-def _score_export(request: ScoreRequest, data: Path, context: click.Context) -> None:
-    """Write or predict the data of a recipe with an export, score the results, and print the table."""
-    from ..inference.export_with_data import DataSource
-    from ..progress import Bars
-    from ..runs.rescore import score_export
-
-    if option := _option_beside(OF_EXPORTS, context):
-        raise MmgenError(f"{option}: not with --data; an export accepts --profile, --split, --metric, --set and --json")
-    refuse_overwriting("--json", request.out)
-    source = DataSource(data, request.profile, split=request.split)
-    scores = score_export(request.predictions, source, request.names, request.sets, Bars())
-    tell(scores.table)
-    if request.out:
-        score_table.write_rows(request.out, scores)
-        tell(f"{request.out}: written")
 
 
 def _option_beside(known: Sequence[str], context: click.Context) -> str:

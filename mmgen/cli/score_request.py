@@ -13,7 +13,6 @@ class ScoreRequest:
 
     predictions: Path
     references: Path | None
-    data: Path | None
     per: Literal["image", "question"]
     profile: str | None
     split: str | None

@@ -17,7 +17,6 @@ from ..parts import Reader
 from ..recipe.tables import GENERATOR
 from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
-from .part_checks import check_targets, collate_items
 from .seeds import RngKey, resolve, share_a_picture
 
 if TYPE_CHECKING:
@@ -127,15 +126,15 @@ class Collator:
                 draws = [self._random_of(rows, owner, place, name) for place in range(len(rows))]
                 with part_calls(self._qualify_input(name), "hide"):
                     items, hidden[owner][name] = _hide_and_label(reader, items, draws, how)
-            inputs[name] = collate_items(reader, self._qualify_input(name), items)
+            with part_calls(self._qualify_input(name), "collate"):
+                inputs[name] = reader.collate(items)
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
             draw = partial(self._random_of, rows, name)
             objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, self.candidates)
             with part_calls(self._qualify_objective(name), "ask" if self.predicting else "collate"):
-                collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
-            targets[name] = check_targets(collated, name, objective, self.predicting)
+                targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
         return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
@@ -171,13 +170,6 @@ class Collator:
     def pairs(self, example: Example) -> int:
         """How much an example counts in `batch_size`."""
         return max((reader.pairs(example) for reader in self.targets.values()), default=1)
-
-    @property
-    def halves(self) -> Callable[[Example], list[Example]]:
-        """The function that cuts a single example in two. Examples of several objectives are not cut: objectives that
-        ignore targets would count each half as an example."""
-        (first, *rest) = self.targets.values()
-        return first.halves if not rest else lambda example: [example]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
         """About how many slots each example's row takes outside training."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -26,49 +26,34 @@ from ..progress import Progress
 from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations, predictions
-from ..tensors import Batch, Example, Generation, Prediction
+from ..tensors import Example, Generation, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
 from .score import score_predictions
 
 
-@dataclass(frozen=True)
 class _Task:
-    """What a model is to do for examples, which gives an answer for each.
+    """What is asked of a model that reads these inputs: texts, by decoding options, or the predictions of an objective.
+    Called with examples, it gives an answer for each.
 
     doing, unit, advice  words for progress and errors: "writing", "texts", what to do if memory runs out
     """
 
-    model: Model
-    collate: Collator
-    answer: Callable[[Batch, Sequence[Example]], list[Any]]
-    doing: str
-    unit: str
-    advice: str
+    def __init__(self, model: Model, inputs: Sequence[str], asked: DecodingConfig | str) -> None:
+        self.model, self.asked = model, asked
+        if isinstance(asked, str):
+            self.doing, self.unit, self.advice = "predicting", "examples", ADVICE_SMALLER
+            objectives = [asked]
+        else:
+            self.doing, self.unit, self.advice = "writing", "texts", ADVICE_FEWER_TEXTS
+            objectives = [GENERATOR] * model.generator.reader.reads_prompts
+        self.collate = Collator(model, inputs, objectives, predicting=True)
 
     def __call__(self, examples: Sequence[Example]) -> list[Any]:
-        return self.answer(self.collate(examples).to(self.model.device), examples)
-
-
-def _writing(model: Model, inputs: Sequence[str], options: DecodingConfig) -> _Task:
-    """Writes the texts of each example, best first; reads these inputs, and prompts if the generator reads any."""
-    objectives = (GENERATOR,) if model.generator.reader.reads_prompts else ()
-    collate = Collator(model, inputs, objectives, predicting=True)
-
-    def write(batch: Batch, examples: Sequence[Example]) -> list[list[Generation]]:
-        return write_texts(model, batch, options, examples)
-
-    return _Task(model, collate, write, "writing", "texts", ADVICE_FEWER_TEXTS)
-
-
-def _predicting(model: Model, inputs: Sequence[str], objective: str) -> _Task:
-    """Makes an objective's prediction for each example from these inputs."""
-    collate = Collator(model, inputs, (objective,), predicting=True)
-
-    def make_predictions(batch: Batch, examples: Sequence[Example]) -> list[Prediction]:
-        return predict_with(model, objective, batch)
-
-    return _Task(model, collate, make_predictions, "predicting", "examples", ADVICE_SMALLER)
+        batch = self.collate(examples).to(self.model.device)
+        if isinstance(self.asked, str):
+            return predict_with(self.model, self.asked, batch)
+        return write_texts(self.model, batch, self.asked, examples)
 
 
 def generate(
@@ -84,7 +69,7 @@ def generate(
 
     A batch that runs out of memory is split in halves (samples differ then). Raises RunError if a single example does
     not fit. `retry`: shared by successive calls, so that they do not retry batch sizes that were too large."""
-    return _answers(_writing(model, inputs or model.inputs, options or model.decoding), examples, batch_size, retry)
+    return _answers(_Task(model, inputs or model.inputs, options or model.decoding), examples, batch_size, retry)
 
 
 def predict(
@@ -97,7 +82,7 @@ def predict(
 ) -> list[Prediction]:
     """One prediction for each example. `objective`: the objective that predicts; `inputs`, `retry`, the mode and the
     memory: see `generate`."""
-    return _answers(_predicting(model, inputs or model.inputs, objective), examples, batch_size, retry)
+    return _answers(_Task(model, inputs or model.inputs, objective), examples, batch_size, retry)
 
 
 @torch.inference_mode()
@@ -157,9 +142,7 @@ def split_answers(
     objective, kind = recipe.predicts(context.name) or (GENERATOR, "text")
     if kind == "text":
         check_prompts(examples)
-        task = _writing(model, step.inputs, recipe.decoding_of(context.name))
-    else:
-        task = _predicting(model, step.inputs, objective)
+    task = _Task(model, step.inputs, recipe.decoding_of(context.name) if kind == "text" else objective)
     retry = context.retry(task.doing, task.advice, named=lambda index: examples[index].id)
 
     def answer(number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:

@@ -1,4 +1,5 @@
-"""Remarks on texts: a model that writes nothing or the same for every input; a text that repeats itself or stutters."""
+"""Remarks on texts: a model that writes nothing or the same for every input; a text that repeats itself, stutters, or
+stops before its end."""
 
 from __future__ import annotations
 
@@ -9,18 +10,20 @@ from collections.abc import Sequence
 FEWEST = 5  # equal texts; fewer mean nothing
 REPEATED = 8  # words; in shorter texts, repetition may be chance
 TWICE = re.compile(r"\b(\w+)\s+\1\b|\b(\w+(?:\W+\w+){1,11})\W+\2\b", re.IGNORECASE)  # "the the", "the dog the dog"
+UNFINISHED = re.compile(  # before the next word of an English text; "a" and "an" end texts of other languages
+    r"\b(the|and|(?:is|are|was|of|in|with|has|have|for|at|to|this|that|there|like) an?)\W*$", re.IGNORECASE
+)
 MEND = "the texts say little about the input; train longer or with another learning rate, and check the loss curve"
 
 
 def collapsed(texts: Sequence[str]) -> str:
     """A remark if at least half of the texts have no word, or are the same; "" otherwise."""
     wordless = sum(not any(letter.isalnum() for letter in text) for text in texts)
-    if texts and 2 * wordless >= len(texts):
+    if len(texts) > 1 and 2 * wordless >= len(texts):
         return f"{wordless} of {len(texts)} texts contain no word; {MEND}"
     text, count = next(iter(Counter(texts).most_common(1)), ("", 0))
     if count >= FEWEST and 2 * count >= len(texts):
-        blind = "fluent and blind: " * (" " in text)  # but half of all answers may well be "yes"
-        return f"{blind}{count} of {len(texts)} texts are the same ('{text[:60]}'); {MEND}"
+        return f"{count} of {len(texts)} texts are the same ('{text[:60]}'); {MEND}"
     return ""
 
 
@@ -34,3 +37,9 @@ def repeats_itself(text: str) -> str:
     if twice := TWICE.search(text):
         return f"the text stutters: '{twice[0][:60]}'"
     return ""
+
+
+def unfinished(text: str) -> str:
+    """A remark if a text stops before a word that must follow; "" otherwise."""
+    stop = UNFINISHED.search(text)
+    return f"the text has no end: it stops after '{stop[1]}'" if stop else ""

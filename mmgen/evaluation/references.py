@@ -7,18 +7,22 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
 from ..data.part_checks import references_of, score_with
 from ..data.seeds import share_a_picture
 from ..errors import MmgenError
-from ..files import read_table, write_json
+from ..files import write_json
 from ..parts import Metric
 from ..recipe.tables import Recipe
+from ..storage.generations import parse
 from ..tensors import Example, Generation, Scores
-from .score import as_json, build_metric, parse
+from .score import as_json, build_metric
 
 FILE = "references.json"  # in a run's folder: key of a metric and of examples -> scores
+ALL = TypeAdapter(dict[str, Scores])
 
 
 def reference_scores(
@@ -37,7 +41,7 @@ def reference_scores(
 
     Raises RunError for a damaged file, and the metrics' errors."""
     file = folder / FILE if folder else None
-    kept = {key: parse(table, file) for key, table in read_table(file).items()} if file and file.exists() else {}
+    kept = parse(ALL, file) if file and file.exists() else {}
     known, by_step = dict(kept), dict[str, dict[str, Scores]]()
     for step in steps:
         examples, writes, by_step[step] = data.scored_by(step), recipe.makes_texts(step), {}

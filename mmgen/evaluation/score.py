@@ -8,29 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel, FiniteFloat, ValidationError
+from pydantic import TypeAdapter
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import score_with
 from ..errors import DataError, RunError
-from ..files import read_json, write_json
+from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
-from ..recipe.messages import mistake_text
 from ..recipe.tables import Recipe
 from ..registry import Qualified, built, part_calls
+from ..storage.generations import parse
 from ..tensors import Example, Generation, Prediction, Scores
 
 CPU = torch.device("cpu")
-
-
-class _SavedScores(BaseModel):
-    """A JSON object of scores."""
-
-    values: dict[str, int | FiniteFloat | None]
-    per_example: dict[str, list[int | FiniteFloat | None]]
-    notes: list[str]
+SCORES = TypeAdapter(Scores)
 
 
 def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
@@ -50,10 +43,13 @@ def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), 
     return metric
 
 
-def datasets_of(recipe: Recipe, data: ScoredOn) -> list[Dataset]:
-    """The data sets that the steps of a run are scored on, each once."""
-    steps = [step for step, settings in recipe.steps.items() if settings.evaluate]
-    return [*{id(dataset): dataset for dataset in map(data.dataset_of, steps)}.values()]
+def build_metrics(
+    recipe: Recipe, steps: Sequence[str], data: ScoredOn, device: torch.device = CPU
+) -> dict[str, Metric]:
+    """The metrics that score these steps on their data, by name; each is built once, since some start a program."""
+    datasets = {id(dataset): dataset for dataset in map(data.dataset_of, steps)}.values()
+    configs = {name: config for step in steps for name, config in recipe.judging(step).items()}
+    return {name: build_metric(name, config, datasets, device) for name, config in configs.items()}
 
 
 def score_predictions(
@@ -83,25 +79,13 @@ def write_scores(folder: Path, scores: Scores) -> None:
 
 def read(folder: Path) -> Scores:
     """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
-    path = folder / "scores.json"
-    return parse(read_json(path), path)
+    return parse(SCORES, folder / "scores.json")
 
 
 def as_json(scores: Scores) -> dict[str, Any]:
-    """Scores as a JSON object, which `parse` reads."""
+    """Scores as a JSON object."""
     per_example = {name: list(values) for name, values in scores.per_example.items()}
     return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
-
-
-def parse(saved: Any, path: Path) -> Scores:
-    """Scores from a JSON object of a file. Raises RunError."""
-    try:
-        table = _SavedScores.model_validate(saved, strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = "".join(f"{key}: " for key in first["loc"])
-        raise RunError(f"{path}: damaged: {key}{mistake_text(first)}; delete the file and run again") from None
-    return Scores(table.values, table.per_example, tuple(table.notes))
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:

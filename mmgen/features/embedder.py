@@ -92,25 +92,6 @@ class StoreReader(Reader):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
         return self.store.read(value, self.limit)
 
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError if images of examples are missing in the store, or have no regions, and for an example with
-        more pictures than token types."""
-        for example in examples:
-            check_picture_count(example, self.field, self.most)
-        values = (value for example in examples for value in example.shown(self.field))
-        alternatives = (value if isinstance(value, tuple) else (value,) for value in values)  # one is drawn later
-        keys = dict.fromkeys(key for group in alternatives for key in group if isinstance(key, str))
-        for absent, problem in (
-            ([key for key in keys if key not in self.store], "no features"),
-            ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),
-        ):
-            if absent:
-                listed = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
-                raise DataError(
-                    f"{self.store.path}: {problem} for {len(absent)} of {len(keys)} images ({listed}); extract or "
-                    "import them, or leave the images out"
-                )
-
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The regions of each picture. Raises DataError for a picture without regions."""
         return tuple(self._regions(record) for record in self.records(example))

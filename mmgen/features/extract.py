@@ -73,15 +73,15 @@ def extract(
     """Add the images of `source` that are not yet in the store at `path`. Images that cannot be read are listed in the
     summary.
 
-    After a stop at any moment, the same call continues. Raises DataError if no image could be read, if the features of
-    two images are unlike those of earlier ones, which may be wrong themselves, or if the source fails in the middle;
-    the images read until then are saved for the next call. `wait`: wait while another process writes the store, instead
+    After a stop at any moment, the same call continues. Raises DataError if no image could be read, if two images, or
+    one of two, are unlike the earlier ones, which may be wrong themselves, or if the source fails in the middle; the
+    images read until then are saved for the next call. `wait`: wait while another process writes the store, instead
     of raising DataError.
     """
     progress, outcomes = progress or Progress(), 0
     broken, duplicates = list[tuple[str, str]](), list[tuple[str, str]]()
     several: list[tuple[str, int]] = []  # keys of images with several frames, and how many
-    unlike, first = list[str](), ""  # keys of images unlike the earlier ones; the first of the earlier ones
+    unlike, first = list[tuple[str, str]](), ""  # (key, reason) of images unlike earlier ones; the first of those
     with StoreWriter(path, extractor.fingerprint, dtype, _wait_function(path, progress) if wait else None) as writer:
         stored_keys = frozenset(writer.keys)
         total = extractor.count(source)
@@ -92,9 +92,9 @@ def extract(
                 for outcome in extractor.records(_noting_frames(source, several), stored_keys):
                     outcomes += 1
                     place = str(source) if isinstance(source, Path) else ""
-                    reason: str | None = None
+                    reason, disagrees = None, False
                     if isinstance(outcome, FailedImage):
-                        reason = outcome.reason
+                        reason, disagrees = outcome.reason, outcome.unlike_earlier
                     else:
                         place = outcome.place or place
                         try:
@@ -103,11 +103,10 @@ def extract(
                             first = first or ", ".join(filter(None, (f"first '{outcome.key}'", place)))
                         except DataError as error:
                             reason = f"{place}: {error}" if place else str(error)
-                            unlike += [outcome.key] if isinstance(error, UnlikeEarlier) else []
-                    if reason is not None:
-                        broken.append(
-                            (outcome.key, shown(reason.replace("\n", r"\n")))
-                        )  # an untrusted key may contain a line break
+                            disagrees = isinstance(error, UnlikeEarlier)
+                    if reason is not None:  # an untrusted key may contain a line break
+                        broken.append((outcome.key, shown(reason.replace("\n", r"\n"))))
+                        unlike += broken[-1:] if disagrees else []
                     if len(unlike) > 1:
                         break
                     advance(1, f"{len(broken)} broken" if broken else "")
@@ -118,12 +117,13 @@ def extract(
                     f"{error}; {len(writer.keys)} images are saved in {writer.partial}; re-run the same command to "
                     "continue"
                 ) from None
-        if len(unlike) > 1:
-            earlier = first if first and not stored_keys else f"in {path}"
+        if len(unlike) > 1 or unlike and len(writer.keys) == 1:  # one image against one: either may be wrong
+            holder = path if path.exists() else writer.partial
+            earlier = first if first and not stored_keys else f"in {holder}"
+            also = f", as does image '{unlike[0][0]}'" if len(unlike) > 1 else ""
             raise DataError(
-                f"{broken[-1][1]}, as does image '{unlike[0]}'; either these or the earlier images ({earlier}) are "
-                f"wrong: correct the source, delete {writer.partial} if it has wrong images, and run the same command "
-                "again"
+                f"{unlike[-1][1]}{also}; either these or the earlier images ({earlier}) are wrong: correct the source, "
+                f"delete {holder} if it has wrong images, and run the same command again"
             )
         if not writer.keys:
             reason = (

@@ -127,6 +127,8 @@ def _not_an_image(source: Path | BinaryIO) -> str:
     source.seek(0)
     if not (start := source.read(512)):
         return "not a readable image: the file is empty (0 bytes); get it again"
+    if start.startswith((b"II*\0", b"MM\0*")):
+        return "is a TIFF file with pixels of a kind that is not read, or damaged; convert it to 8 bits, such as PNG"
     return foreign(start, "picture") or (
         f"not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these formats"
     )

@@ -216,7 +216,7 @@ class FeatureStore:
             )
         try:
             if what := foreign(self.path, "hdf5"):
-                raise DataError(f"{self.path}: {what}")
+                raise DataError(f"{self.path}: {_import_advice(self.path) or what}")
             self._file = open_hdf5(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
             self.fingerprint = self._read_attributes()
@@ -232,7 +232,8 @@ class FeatureStore:
             self._handles = {name: self._file[name] for name in self._dataset_names}
             self._memory = None
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-            raise DataError(f"{self.path}: not a feature store, or damaged: {_show_error(error)}") from None
+            reason = _import_advice(self.path) or f"not a feature store, or damaged: {_show_error(error)}"
+            raise DataError(f"{self.path}: {reason}") from None
 
     def _read_index(self) -> None:
         """Read the keys, and where the rows of each image end. Raises ValueError."""
@@ -301,6 +302,19 @@ class FeatureStore:
 
 def _has_nan(values: np.ndarray) -> bool:
     return bool((values != values).any())  # NaN
+
+
+def _import_advice(path: Path) -> str:
+    """What to do with a file of published features, by its name; "" for any other file."""
+    from ..configs import ExtractorConfig
+    from ..registry import installed
+
+    for part in installed().parts:
+        if issubclass(part.config, ExtractorConfig) and path.name.endswith(part.config.endings):
+            store = path.with_name(f"{path.name.partition('.')[0]}.h5")
+            command = f"mmgen features import {path} {store} --type {part.name}"
+            return f"published features, not a feature store; convert them with `{command}`"
+    return ""
 
 
 def _show_error(error: Exception) -> str:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .predictor import Predictor
 
 PARTS = ("backbone", "inputs", "generator", "objectives", "sequence", "decoding")  # tables of a recipe in config.json
+WITHOUT = "leave it out with --without-extractor, in Python extractor=False"
 
 
 def export(
@@ -199,13 +200,13 @@ def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path)
         if settings.extractor is None or settings.extractor.source == "file":
             raise UnavailableError(
                 f"{predictor.where}: '{name}' was trained on features whose extractor is not known here, so the export "
-                f"could not read pictures; name it: --set inputs.{name}.extractor.type=NAME, or use --without-extractor"
+                f"could not read pictures; name it with --set, in Python sets of load_run: "
+                f"inputs.{name}.extractor.type=NAME, or {WITHOUT}"
             )
         extractor = predictor.features.extractor(name)
         if type(extractor).save is Extractor.save:
             raise UnavailableError(
-                f"{predictor.where}: the extractor '{settings.extractor.type}' of '{name}' cannot be saved; use "
-                "--without-extractor"
+                f"{predictor.where}: the extractor '{settings.extractor.type}' of '{name}' cannot be saved; {WITHOUT}"
             )
         place = folder / EXTRACTORS / name
         place.mkdir(parents=True)

@@ -43,7 +43,7 @@ class WithData:
     """An export with data.
 
     folder    the export
-    recipe    the recipe of its step, with data, metrics and probes of the other recipe
+    recipe    the recipe of its step, with the data of the other recipe
     datasets  the data sets of `recipe`
     stores    input -> the file with the features of the examples' pictures
     """
@@ -92,14 +92,7 @@ def with_data(
     data = (source_recipe.scored_data(step) if step in source_recipe.steps else None) or source_recipe.data
     data = data.model_copy(update={"test_split": source.split}) if source.split else data
     steps = {step: predictor.recipe.steps[step].model_copy(update={"evaluate": True})}
-    changes = {
-        "data": data,
-        "steps": steps,
-        "metrics": source_recipe.metrics,
-        "probes": source_recipe.probes,
-        "seed": source_recipe.seed,
-    }
-    recipe = predictor.recipe.model_copy(update=changes)
+    recipe = predictor.recipe.model_copy(update={"data": data, "steps": steps})
     datasets = Datasets(recipe)
     with TemporaryDirectory() as temporary:
         stores = {}
@@ -129,7 +122,6 @@ def predictions_of(
                 f"{predictor.where}: the run has no features of this extractor of '{name}'; give the features with "
                 f"--set inputs.{name}.features=FILE"
             )
-        predictor.model.embedders[name].reader.find_gaps(examples)
     texts: list[Generation] = []
     predicted: list[Prediction] = []
     with progress.task(f"{predictor.step}: predicting", len(examples), "examples") as advance:

@@ -31,7 +31,7 @@ from .hub import find_folder
 from .load_export import load_export
 from .predictor import Predictor
 from .query import Query
-from .query_names import StepNames, describe_steps, quote_name
+from .query_names import COMMAND_ADVICE, StepNames, describe_steps, quote_name
 
 log = logging.getLogger("mmgen")
 INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
@@ -53,7 +53,8 @@ def load(
         model.ask("photo.jpg", n=3).texts
 
     where   the folder of an export or of a run, or "hf:user/name", or "hf:user/name@revision"
-    step    of a run: the step; default: the recipe's `default_step`, or the best one by the table's first metric
+    step    of a run: the step; default: the recipe's `default_step`, or the best one by the table's first metric. A
+            call of `ask` or `predict` without its inputs is answered by the best step that reads those it gives
     device  default: a GPU if there is one, else "cpu"
     dtype   of weights and computations: "float32" (default), "bfloat16" or "float16"
     token, cache_dir, local_files_only  see `huggingface_hub.snapshot_download`
@@ -110,7 +111,8 @@ def load_run(
 ) -> Predictor:
     """Load the model of a step as a predictor, on the GPU if there is one.
 
-    step     default: the recipe's `default_step`, or the best trained step by the table's first metric
+    step     default: the recipe's `default_step`, or the best trained step by the table's first metric; others answer
+             queries that do not give its inputs
     sets     overrides of the run's recipe: decoding, and the source of an input's features
     threads  number of CPU threads of torch; a setting of the process
     warm     build extractors and answer a dummy query first, so that the first real query is fast
@@ -158,9 +160,35 @@ def load_run(
     prepare_inputs(model, recipe, partial(Datasets, recipe))
     predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, step_name, folder)
     predictor.chosen = chosen.reason
+    if step is None:
+        predictor.other_steps = _other_steps(predictor, folder, registry, sets)
     if warm:
         predictor.warm()
     return predictor
+
+
+def _other_steps(
+    first: Predictor, folder: RunFolder, registry: Registry, sets: Sequence[str]
+) -> Callable[[Sequence[Query], bool], Predictor]:
+    """A function that loads the best step of a run for queries (`choose_step`), once, like the `first` one."""
+    loaded = {first.step: first}
+    chosen_for: dict[object, ChosenStep] = {}
+
+    def load_best(queries: Sequence[Query], writes: bool) -> Predictor:
+        forms = frozenset(map(_names_with_values, queries)), writes
+        if forms not in chosen_for:
+            chosen_for[forms] = choose_step(folder.path, queries, writes) or ChosenStep(first.step, "")
+        chosen = chosen_for[forms]
+        if chosen.name not in loaded:
+            predictor = load_run(folder.path, chosen.name, registry, sets)
+            predictor.model.to(first.model.device, next(first.model.parameters()).dtype)
+            predictor.chosen = chosen.reason
+            why = f", {chosen.reason}" if chosen.reason else ""
+            log.warning("%s: step '%s' answers, which reads %s%s", folder.path, chosen.name, predictor.names.reads, why)
+            loaded[chosen.name] = predictor
+        return loaded[chosen.name]
+
+    return load_best
 
 
 def _check_overridable(sets: Sequence[str]) -> None:
@@ -192,7 +220,8 @@ def restore_config(config: EmbedderConfig, saved: Mapping[str, Any], path: Path,
 def load_for(
     path: str | Path, queries: Sequence[Query], step: str | None = None, sets: Sequence[str] = (), writes: bool = True
 ) -> Predictor:
-    """The predictor of `step`; by default of the best step that reads exactly the inputs of every query (`best_step`).
+    """The predictor of `step`, for a command; by default of the best step that reads exactly the inputs of every query
+    (`best_step`).
 
     Lines of a file that cannot be read are ignored here; their answers have the error. `writes`: whether the step must
     write texts, or predict something else. Raises RunError and DataError, naming the missing or unread input."""
@@ -200,6 +229,7 @@ def load_for(
     chosen = choose_step(place, queries, writes) if step is None and not is_export(place) else None
     predictor = open_model(place, chosen.name if chosen else step, sets)
     predictor.chosen = chosen.reason if chosen else predictor.chosen
+    predictor.names.advice = COMMAND_ADVICE
     if writes and predictor.kind != "text":
         raise RunError(f"{path}: step '{predictor.step}' writes no texts; use `mmgen predict`")
     if not writes and predictor.kind == "text":
@@ -216,7 +246,7 @@ def check_query(path: str | Path, step: str | None = None, writes: bool = True) 
         if (form := _names_with_values(query)) in known or is_export(place := find_folder(path)):
             return
         if step is not None:
-            StepNames(RunFolder(place).recipe(installed()), step).bind_exactly(query)
+            StepNames(RunFolder(place).recipe(installed()), step, COMMAND_ADVICE).bind_exactly(query)
         else:
             try:
                 choose_step(place, [query], writes)
@@ -277,8 +307,8 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenSte
     where, what = missing[name][0]
     whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(forms) else ""
     raise RunError(
-        f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; add --input "
-        f'{what}=VALUE, or the field "{what}" in a JSONL file'
+        f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; "
+        f"{COMMAND_ADVICE.format(name=what)}"
     )
 
 

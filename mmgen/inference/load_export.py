@@ -179,9 +179,10 @@ def _build_model(recipe: Recipe, folder: Path, prefix: str) -> Model:
     saved_shapes = shapes(folder, prefix)
     if differs := sorted(name for name in {*expected, *saved_shapes} if expected.get(name) != saved_shapes.get(name)):
         name = differs[0]
-        problem = f"has shape {saved_shapes.get(name)} in the files, expected {expected.get(name)}"
-        problem = problem if name in saved_shapes else f"is missing in {folder / WEIGHTS}"
-        problem = problem if name in expected else f"is not a weight of the model in {CONFIG}"
-        raise RunError(f"{folder}: {name} {problem}; {COMPLETE}")
+        place = folder / BACKBONE if prefix and name.startswith(prefix) else folder
+        problem = f"has shape {saved_shapes.get(name)} in {WEIGHTS}, but {expected.get(name)} by {CONFIG}"
+        problem = problem if name in saved_shapes else f"is missing in {WEIGHTS}, but expected by {CONFIG}"
+        problem = problem if name in expected else f"is in {WEIGHTS}, but is not a weight of the model in {CONFIG}"
+        raise RunError(f"{place}: {name} {problem}; one of the two files is damaged; {COMPLETE}")
     with Uninitialised():
         return build()  # while `blank` exists, whose tokenizer it takes

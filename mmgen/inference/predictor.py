@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, MissingInput, MissingLabel, PluginError, RunError
 from ..evaluation.answers import generate
-from ..evaluation.collapse import repeats_itself
+from ..evaluation.collapse import repeats_itself, unfinished
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Picture
@@ -82,6 +82,7 @@ class Predictor:
         self.model, self.recipe, self.step, self.folder = model.eval(), recipe, step, folder
         self.where = where or (str(folder.path) if folder else recipe.name)
         self.chosen = ""  # why this step answers, if none was named
+        self.other_steps: Callable[[Sequence[Query], bool], Predictor] | None = None  # see `_answering`
         self.trained_on = recipe.only_about(step)  # such as "drawn scenes", if it knows nothing else
         self._said_limits = False
         self.names = StepNames(recipe, step)
@@ -167,10 +168,6 @@ class Predictor:
         Raises DataError for a query that cannot be read; in a list, such a query gets an `Answer.error` instead. Raises
         RunError for a step that does not write texts, and UnavailableError if the extractor of the training features is
         not available for a picture."""
-        if self.kind != "text":
-            raise RunError(
-                f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
-            )
         reads = {*self.names.known, *self.recipe.inputs}
         chosen = {
             name: inputs[name]
@@ -178,13 +175,17 @@ class Predictor:
             if name in type(self.recipe.decoding).model_fields and name not in reads
         }
         values = {name: value for name, value in inputs.items() if name not in chosen}
+        queries = queries_of(query, values)
+        predictor = self._answering(queries, writes=True)
+        predictor._check_writes()
         if options is None:
             options = self.decoding(n, chosen)
         elif beside := [*(["n"] if n is not None else []), *chosen]:
             raise DataError(f"options replaces {' and '.join(beside)}; give one or the other")
         else:
             options = self._check_options(options)
-        return self._answer_call(query, values, options, batch_size, choose_seed(options, seed))
+        answers = predictor._answer_call(queries, values, options, batch_size, choose_seed(options, seed))
+        return answers if is_many(query) else _single(answers)
 
     @overload
     def predict(
@@ -197,16 +198,38 @@ class Predictor:
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer | list[Answer]:
         """Predict a label, a choice, a region or boxes (a step that writes gives one text): `Answer.value` and
         `Answer.score`. Parameters and errors are those of `ask`."""
-        return self._answer_call(query, inputs, None, batch_size)
+        queries = queries_of(query, inputs)
+        answers = self._answering(queries, writes=False)._answer_call(queries, inputs, None, batch_size)
+        return answers if is_many(query) else _single(answers)
+
+    def _answering(self, queries: Sequence[Query | Example], writes: bool) -> Predictor:
+        """The predictor that answers these queries: this one, or, if no step was named and this one does not read
+        exactly their inputs, that of the best step that does. `writes`: whether it must write texts."""
+        asked = [query for query in queries if isinstance(query, Query)]
+        if self.other_steps is None or len(asked) < len(queries):
+            return self
+        with contextlib.suppress(DataError):  # an unknown name
+            if (self.kind == "text" or not writes) and all(map(self.names.reads_exactly, asked)):
+                return self
+            for kind in (True,) if writes else (False, True):
+                with contextlib.suppress(RunError):
+                    return self.other_steps(asked, kind)
+        return self
+
+    def _check_writes(self) -> None:
+        if self.kind != "text":
+            raise RunError(
+                f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
+            )
 
     def _answer_call(
         self,
-        query: Any,
+        queries: Sequence[Query | Example],
         inputs: Mapping[str, Any],
         options: DecodingConfig | None,
         batch_size: int,
         seed: int | None = None,
-    ) -> Answer | list[Answer]:
+    ) -> list[Answer]:
         if self.limits and not self._said_limits:
             log.warning("%s: %s", self.where, self.limits)
             self._said_limits = True
@@ -216,12 +239,6 @@ class Predictor:
                     f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
                     "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
                 )
-        queries = queries_of(query, inputs)
-        if not is_many(query):
-            (answer,) = self.answers(queries, options, batch_size, seed)
-            if answer.error:
-                raise DataError(answer.error)
-            return answer
         return list(self.answers(queries, options, batch_size, seed))
 
     def answers(
@@ -468,10 +485,7 @@ class Predictor:
     def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
         """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step
         that does not write texts, and DataError for an example that cannot be read."""
-        if self.kind != "text":
-            raise RunError(
-                f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
-            )
+        self._check_writes()
         return generate(self.model, examples, options or self.recipe.decoding, tuple(self.names.inputs))
 
     def save(self, folder: str | Path, *, half: bool = False, extractor: bool = True) -> Path:
@@ -524,6 +538,14 @@ class Predictor:
         return values
 
 
+def _single(answers: Sequence[Answer]) -> Answer:
+    """The answer to the only query. Raises DataError with its error."""
+    (answer,) = answers
+    if answer.error:
+        raise DataError(answer.error)
+    return answer
+
+
 def _check_count(n: object) -> None:
     """Raises DataError unless `n` is a number of texts that a query may ask for."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
@@ -545,7 +567,8 @@ def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
     numbers: dict[str, list[str]] = {}
     for number, text in enumerate(texts, 1):
         cut = text.tokens and text.tokens[-1] != end_id
-        no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)" if cut else ""
+        no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"
+        no_end = no_end if cut else unfinished(text.text)
         for remark in filter(None, (repeats_itself(text.text), no_end)):
             numbers.setdefault(remark, []).append(str(number))
     for remark, places in numbers.items():

@@ -102,7 +102,8 @@ class QueryFeatures:
                 raise DataError(f'{name}: the model needs boxes; add "boxes", with one box per row of features')
             return record
         if not isinstance(value, str) or query.folder is None:
-            raise DataError(f"{name}: expected a picture, a key or features, but got {str(value)[:40]}")
+            line = " ".join(str(value)[:40].split())
+            raise DataError(f"{name}: expected a picture, a key or features, but got {line}")
         if reader.path is None or not reader.path.exists() or value not in reader.store:
             if "://" in value:
                 raise DataError(f"{value}: is a web address; download the picture, and give the file")
@@ -158,7 +159,8 @@ class QueryFeatures:
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
-                f"a key of the feature store, or name the extractor: --set inputs.{name}.extractor.type=NAME"
+                f"a key of the feature store, or name the extractor with --set, in Python sets of load_run: "
+                f"inputs.{name}.extractor.type=NAME"
             )
         saved, settings = self.extractors.get(name), config.extractor
         extractor = built(settings, partial(settings.load, saved) if saved else settings.build)

@@ -12,7 +12,8 @@ from ..recipe.tables import GENERATOR, Recipe
 from .query import Query
 
 PICTURE = ""  # the name of `Query.picture` among names of values
-ADVICE = 'add --input {name}=VALUE, the field "{name}" in a line, or in Python {name}=VALUE'  # a missing value
+ADVICE = "add {name}=VALUE"  # for a missing value, in Python
+COMMAND_ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a JSONL file'
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,11 @@ class StepNames:
                 f"choose another step: {describe_steps(self.recipe, list(self.recipe.steps))}"
             )
         return bound
+
+    def reads_exactly(self, query: Query) -> bool:
+        """Whether a query gives exactly what the step reads. Raises DataError, as `bind`."""
+        bound = self.bind(query)
+        return not (bound.missing or bound.unread)
 
     @property
     def reads(self) -> str:

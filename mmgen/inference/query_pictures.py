@@ -53,6 +53,9 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
         except OSError:
             raise ValueError("the picture's file is cut short or damaged; get it again") from None
         return Picture(name, Opening(image.copy))
+    if hasattr(value, "__array__"):
+        shape = tuple(getattr(value, "shape", ()))
+        raise ValueError(f"a {type(value).__name__} of shape {shape} is no picture; give a numpy array, channels last")
     if (content := _bytes_of(value, "picture's file")) is not None:
         return Picture(name, Opening(partial(_open_bytes, content, name)))
     return None

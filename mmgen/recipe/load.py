@@ -25,10 +25,15 @@ def load(
     path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()
 ) -> tuple[Recipe, Layered]:
     """The checked recipe of a file, with its profile and settings applied, and where every value came from. Raises
-    RecipeError with one line for each mistake."""
+    RecipeError with one line for each mistake, and a note for each key that has no effect."""
     layers, chosen = read(path, profile, sets)
-    recipe = resolve(layers, registry, chosen, str(path))
-    layers.remarks = keys_without_effect(recipe, layers)
+    try:
+        recipe = resolve(layers, registry, chosen, str(path))
+    except RecipeError as error:
+        for remark in keys_without_effect(layers):
+            error.add_note(remark)
+        raise
+    layers.remarks = keys_without_effect(layers, recipe)
     return recipe, layers
 
 

@@ -13,18 +13,32 @@ from .tables import Recipe, placed_parts
 from .toml_lines import Key
 from .training import INSTEAD_OF
 
+NOT_FOR_TRAINING = ("validation_split", "test_split")  # keys of [data] that the data of a step do not replace
 
-def keys_without_effect(recipe: Recipe, layers: Layered) -> list[str]:
+
+def keys_without_effect(layers: Layered, recipe: Recipe | None = None) -> list[str]:
     """A line for every key that is set without effect. A key that its own file overrides, in a profile or for a step,
-    is a default, and gives no line; nor does one of a recipe that this one extends."""
+    is a default, and gives no line; nor does one of a recipe that this one extends. `recipe`: the checked recipe;
+    without it, as for tables with mistakes, keys that another key of their part replaces give no line."""
     lines = []
     defaults = replace(layers.defaults or Layered(), files=layers.files)
     for path, value in _leaves(defaults.values):
         by = _deciding_key(layers.values, path)
         if layers.depth(by) < defaults.depth(path) and (by != path or _value(layers, by) != value):
             lines.append(_line(defaults, path, layers, [by]))
-    steps = layers.values.get("steps", {})
-    for key, value in layers.values.get("training", {}).items():
+    lines += [*_training_without_effect(layers), *_data_without_effect(layers)]
+    for path, part in placed_parts(recipe):  # none without a recipe
+        for key, decides in part.without_effect().items():
+            size, by = (*path, key), (*path, decides)  # a size below `weights` is that of an encoder without them
+            if size in layers.origins and by in layers.origins and _rank(layers, size) >= _rank(layers, by):
+                lines.append(_line(layers, size, layers, [by]))
+    return lines
+
+
+def _training_without_effect(layers: Layered) -> Iterator[str]:
+    """A line for every key of [training] that steps of an extended recipe override."""
+    steps = _table(layers, "steps")
+    for key, value in _table(layers, "training").items():
         path, deciding = ("training", key), dict[str, Key]()
         for step in steps:
             by = _deciding_key(layers.values, ("steps", step, "training", key))
@@ -35,14 +49,36 @@ def keys_without_effect(recipe: Recipe, layers: Layered) -> list[str]:
             ):
                 deciding[step] = by
         if deciding:
-            some = f" on step{'s' * (len(deciding) > 1)} {', '.join(deciding)}" * (len(deciding) < len(steps))
-            lines.append(_line(layers, path, layers, [*deciding.values()], some))
-    for path, part in placed_parts(recipe):
-        for key, decides in part.without_effect().items():
-            size, by = (*path, key), (*path, decides)  # a size below `weights` is that of an encoder without them
-            if size in layers.origins and by in layers.origins and _rank(layers, size) >= _rank(layers, by):
-                lines.append(_line(layers, size, layers, [by]))
-    return lines
+            where = f" on {_names_of(deciding)}" * (len(deciding) < len(steps))
+            yield _line(layers, path, layers, [*deciding.values()], where)
+
+
+def _data_without_effect(layers: Layered) -> Iterator[str]:
+    """A line for [data] if steps of an extended recipe train on their own data."""
+    data = _table(layers, "data")
+    keys = [path for path in layers.origins if path[0] == "data" and path[1:2] and path[1] not in NOT_FOR_TRAINING]
+    if not keys:
+        return
+    path = max(keys, key=layers.depth)
+    deciding = {}
+    for step in _table(layers, "steps"):
+        by = ("steps", step, "data")
+        inside = [key for key in layers.origins if key[:3] == by]
+        if inside and max(map(layers.depth, inside)) < layers.depth(path) and _value(layers, by) != data:
+            deciding[step] = by
+    if deciding:
+        where = f" on the training of {_names_of(deciding)}"
+        yield _line(layers, path, layers, [*deciding.values()], where)
+
+
+def _table(layers: Layered, name: str) -> Mapping[str, Any]:
+    """A table of the recipe; empty if it is missing, or not a table."""
+    table = layers.values.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def _names_of(steps: Mapping[str, Key]) -> str:
+    return f"step{'s' * (len(steps) > 1)} {', '.join(steps)}"
 
 
 def _line(set_in: Layered, path: Key, layers: Layered, deciding: list[Key], where: str = "") -> str:

@@ -295,7 +295,8 @@ def _below_chance(rows: Mapping[str, Values], chance: Values, lower: frozenset[s
             if (value > limit if column in lower else value < limit) and number(value) != number(limit)
         ]
         if worse:
-            more = f"; and {len(worse) - MOST_COLUMNS} more columns" * (len(worse) > MOST_COLUMNS)
+            rest = len(worse) - MOST_COLUMNS
+            more = f"; and {rest} more column{'s' * (rest > 1)}" * (rest > 0)
             yield f"{label}: {'; '.join(worse[:MOST_COLUMNS])}{more}"
 
 

@@ -35,9 +35,22 @@ def without_extractor(inputs: Mapping[str, EmbedderConfig]) -> Iterator[str]:
                 )
 
 
-def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datasets) -> Recipe:
+def extractor_errors(recipe: Recipe, datasets: Datasets | None = None) -> Iterator[DataError]:
+    """The error of every input whose extractor did not make its features. Files and networks that are missing are
+    left to `missing_parts`."""
+    for name in recipe.inputs:
+        try:
+            compare_extractors(recipe, [name], datasets)
+        except DataError as error:
+            if error.about:
+                yield error
+        except MmgenError:
+            continue
+
+
+def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datasets | None) -> Recipe:
     """Compare every extractor that is named beside a file of features with the file; the recipe with what was compared.
-    Raises DataError.
+    `datasets`: whose pictures are compared; only widths are without. Raises DataError.
 
     The fingerprints must be equal. An imported file has none of a network, so one picture is extracted: its features
     must be as wide as those of the file and, if the data have pictures, be within their range."""
@@ -79,11 +92,14 @@ def _is_imported(fingerprint: Mapping[str, object]) -> bool:
     return part is not None and getattr(part.config, "source", "") == "file"
 
 
-def _unlike(extractor: Extractor, store: FeatureStore | MultiFileStore, limit: int | None, datasets: Datasets) -> str:
+def _unlike(
+    extractor: Extractor, store: FeatureStore | MultiFileStore, limit: int | None, datasets: Datasets | None
+) -> str:
     """How the features of a picture differ from those of a file: in width or range; "" if they do not."""
     picture = Picture("blank", partial(Image.new, "RGB", (224, 224)))
     with contextlib.suppress(DataError):  # the data have no pictures: only widths are compared
-        picture = next((candidate for candidate in datasets.pictures() if candidate.key in store), picture)
+        pictures = datasets.pictures() if datasets else ()
+        picture = next((candidate for candidate in pictures if candidate.key in store), picture)
     record = next(iter(extractor.records([picture])), None)
     if not isinstance(record, Record):
         return f"picture '{picture.key}': {record.reason if record else 'no features'}"

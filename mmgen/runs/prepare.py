@@ -7,15 +7,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import seeded
+from ..evaluation import score
 from ..evaluation.references import reference_scores
-from ..evaluation.score import build_metric, datasets_of
 from ..features import extract
-from ..features.random_features import random_features
 from ..features.store import FeatureStore
 from ..features.writer import remove_leftovers
 from ..model import Model
@@ -26,7 +24,7 @@ from ..registry import built
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
-from .named_extractors import without_extractor
+from ..training.distributed import Processes
 
 
 def title(recipe: Recipe) -> str:
@@ -38,19 +36,13 @@ def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """Print the sizes of the data before a run starts."""
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
-    for name, remark in random_features(recipe.inputs).items():
-        progress.say(f"{name}: {remark}")
-    for remark in without_extractor(recipe.inputs):
-        progress.say(remark)
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
-    """Build the metrics of a run, once: some start a program. Each metric scores the references now, for the folder;
-    the table needs these scores only after training, but an error should stop the run earlier. Raises the metrics'
-    errors, and PluginError."""
-    data = datasets_of(recipe, datasets)
-    metrics = {name: build_metric(name, config, data, device) for name, config in recipe.metrics.items()}
+    """The metrics of a run. Each scores the references now, for the folder; the table needs these scores only after
+    training, but an error should stop the run earlier. Raises the metrics' errors, and PluginError."""
     scored = [step for step, settings in recipe.steps.items() if settings.evaluate]
+    metrics = score.build_metrics(recipe, scored, datasets, device)
     reference_scores(recipe, scored, datasets, folder.path, metrics)
     return metrics
 
@@ -60,7 +52,7 @@ def model_of_steps(
     steps: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
     """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
@@ -76,7 +68,7 @@ def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:
 
 
 def fill_stores(
-    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Processes, progress: Progress
 ) -> Recipe:
     """Extract features for every input with an extractor and without a features file; the recipe with these files.
 

@@ -1,10 +1,10 @@
-"""Probes of a run or an export: selection of probes and steps; the trained models, and an untrained one to compare."""
+"""Probes of a run: selection of probes and steps; the trained models, and an untrained one to compare."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,7 +15,6 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.answers import generate
-from ..inference.export_with_data import DataSource, predictions_of, with_data
 from ..inference.load import load_run
 from ..inference.predictor import Predictor
 from ..model import Model
@@ -25,11 +24,8 @@ from ..recipe.select_parts import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
-from ..storage.exports import BACKBONE
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation
-
-Results = dict[str, ProbeResult | MmgenError]
+from ..tensors import Example
 
 
 def probe(
@@ -39,7 +35,7 @@ def probe(
     steps: Sequence[str] = (),
     sets: Sequence[str] = (),
     progress: Progress | None = None,
-) -> Results:
+) -> dict[str, ProbeResult | MmgenError]:
     """Run probes on a run's steps (default: all trained steps); the results, or the error of each probe. Files are in
     the run's `probes/NAME/`. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
@@ -53,11 +49,8 @@ def probe(
         raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
     dataset = recipe.data.build()
     examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
-    loads = {name: partial(load_run, folder.path, name) for name in recipe.steps if name in (steps or trained)}
-    written = [name for name in loads if folder.finished(name, "generations.jsonl")]
-    texts = {name: generations.best(folder.step(name)) for name in written}
     probe_data = ProbeInput(
-        [_trained_step(recipe, name, load, texts.get(name, {})) for name, load in loads.items()],
+        [_trained_step(folder, recipe, name) for name in recipe.steps if name in (steps or trained)],
         examples,
         lambda: untrained_model(load_run(folder.path, trained[-1]), folder.backbone),
         _pictures_of(dataset, examples),
@@ -65,31 +58,6 @@ def probe(
     )
     with folder.locked():
         return probing.probe(probes, probe_data, folder.path / "probes", recipe.seed)
-
-
-def probe_export(
-    where: str | Path,
-    source: DataSource,
-    folder: Path,
-    names: Sequence[str] = (),
-    sets: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> Results:
-    """Run probes on an export with the data of a recipe, by default the probes of that recipe; files are in
-    `folder`/NAME/. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError, DataError."""
-    progress = progress or Progress()
-    with with_data(where, source, progress=progress) as export:
-        probes, recipe, step = select_probes(export.recipe, names, sets, installed()), export.recipe, export.step
-        answers = predictions_of(export.load(), export.examples, progress) if recipe.makes_texts(step) else ()
-        texts = {answer.id: answer for answer in answers if isinstance(answer, Generation)}
-        probe_data = ProbeInput(
-            [_trained_step(recipe, step, export.load, texts)],
-            [resolve(example) for example in export.examples],
-            lambda: untrained_model(export.load(), export.folder / BACKBONE),
-            _pictures_of(export.datasets.dataset_of(step), export.examples),
-            progress,
-        )
-        return probing.probe(probes, probe_data, folder, recipe.seed)
 
 
 def select_probes(
@@ -107,15 +75,13 @@ def select_probes(
     return probes
 
 
-def _trained_step(
-    recipe: Recipe, name: str, load: Callable[[], Predictor], texts: Mapping[str, Generation]
-) -> TrainedStep:
+def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     inputs = tuple(input_name for input_name in recipe.inputs if input_name in recipe.steps[name].inputs)
     return TrainedStep(
         name,
-        lambda: _to_device(load().model),
+        lambda: _to_device(load_run(folder.path, name).model),
         inputs,
-        texts,
+        generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {},
         list(recipe.steps).index(name),
         lambda model, examples: generate(model, examples, inputs=inputs),
     )
@@ -141,7 +107,6 @@ def untrained_model(run: Predictor, backbone: Path) -> Model:
 
 def _pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
     """The examples' pictures by key; empty if the data set has no pictures."""
-    try:
+    with contextlib.suppress(MmgenError):
         return pictures_of(dataset, examples)
-    except MmgenError:
-        return {}
+    return {}

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets, ScoredOn
-from ..data.unread_text import warn_of_unread_text
 from ..errors import DataError
 from ..inference.load import load_run
 from ..model import Model
@@ -33,13 +31,14 @@ from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks
 from ..training.context import StepContext
+from ..training.distributed import Processes
 from ..training.threads import choose_threads, use_threads
-from .data_pass import DataPass
+from .data_check import check_data
 from .jobs import Jobs
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title
-from .start_from_weights import save_starts
+from .start_from_weights import check_starts
 from .step import score_step, train_step
 
 log = logging.getLogger("mmgen")
@@ -96,7 +95,7 @@ def run(
                 prepared = _prepare(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, prepared.model, jobs.count))
             if main:
-                save_starts(recipe, todo, prepared.model, folder, progress, layers)
+                check_starts(recipe, todo, prepared.model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and main and (message := folder.retire(recipe)):
             progress.say(message)
@@ -135,7 +134,7 @@ def _prepare(
     todo: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
+    accelerator: Processes,
     progress: Progress,
 ) -> _Prepared:
     """Extract features, build the model and the metrics, and check the data of the steps to do, in the first process;
@@ -145,8 +144,7 @@ def _prepare(
         recipe = compare_extractors(recipe, inputs_of(recipe, steps), datasets)
     model, recipe = model_of_steps(recipe, steps, datasets, folder, accelerator, progress)
     if main:
-        DataPass(recipe, model, datasets, progress).run(todo)
-        warn_of_unread_text(recipe, model, datasets, todo, progress)
+        check_data(recipe, todo, datasets, model, progress)
         metrics = build_metrics(recipe, datasets, folder, accelerator.device)
         folder.note_environment(recipe)
         keep_parts(model, folder, datasets.vocabularies())

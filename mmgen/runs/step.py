@@ -18,7 +18,6 @@ from ..model import Model
 from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..storage import start_weights
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state
@@ -61,12 +60,10 @@ def _train(
         load_step(model, recipe, folder, step.before, initial)
     else:
         load_state(model, initial, "the initial model")
-        loaded = load_start(model, folder, name) if step.weights is not None else loaded
+        loaded = load_start(recipe, name, model, folder)
     init_objectives(recipe, name, model, loaded)
     watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
     train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
-    if context.accelerator.is_main_process:
-        (context.folder / start_weights.WEIGHTS).unlink(missing_ok=True)
 
 
 def _shown_predictions(
@@ -90,10 +87,8 @@ def _validation_scores(
     """The scores that say which epoch of a step is best; None if the validation loss does."""
     if context.step.training.metric_for_best_model is None:
         return None
-    main = context.accelerator.is_main_process
-    data, device = [datasets.dataset_of(context.name)], context.accelerator.device
-    judging = recipe.judging(context.name) if main else {}
-    metrics = {name: score.build_metric(name, config, data, device) for name, config in judging.items()}
+    accelerator, steps = context.accelerator, [context.name] if context.accelerator.is_main_process else []
+    metrics = score.build_metrics(recipe, steps, datasets, accelerator.device)
     return partial(validation_scores, recipe, context, datasets.validation_by(context.name), metrics)
 
 

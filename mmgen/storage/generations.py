@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,6 +14,7 @@ from ..errors import RunError, regular
 from ..recipe.messages import mistake_text
 from ..tensors import LOG_PROBABILITY, Generation
 
+Value = TypeVar("Value")
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
@@ -48,6 +49,11 @@ def read(folder: Path) -> list[list[Generation]]:
     return [_parse_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
+def parse(of: TypeAdapter[Value], path: Path) -> Value:
+    """The content of a JSON file of a step or run. Raises RunError if it is missing or damaged."""
+    return _parse_line(of, text_of(path), str(path))
+
+
 def text_of(path: Path) -> str:
     """The content of a step's JSONL file. Raises RunError if the file is missing or cannot be read."""
     try:
@@ -64,13 +70,17 @@ def best(folder: Path) -> dict[str, Generation]:
     return {texts[0].id: texts[0] for texts in read(folder)}
 
 
-def _parse_texts(line: str, place: str) -> list[Generation]:
+def _parse_line(of: TypeAdapter[Value], line: str, place: str) -> Value:
     try:
-        texts = TEXTS.validate_json(line, strict=True)
+        return of.validate_json(line, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise RunError(f"{place}: damaged: {key}: {mistake_text(first)}; delete the file and run again") from None
+
+
+def _parse_texts(line: str, place: str) -> list[Generation]:
+    texts = _parse_line(TEXTS, line, place)
     if not texts:
         raise RunError(f"{place}: damaged: the line has no text; delete the file and run again")
     return texts

@@ -11,7 +11,6 @@ from pathlib import Path
 from torch import Tensor
 
 from ..errors import DataError, RunError
-from ..files import file_digest
 from ..reading.torch_files import format_problem, named_tensors, read_torch_file
 from ..recipe.weight_files import EXPECTED, IN_FOLDERS, INDEX, names_in_index, weight_files
 from .weights import read_tensors
@@ -23,12 +22,11 @@ class PublishedWeights(Mapping[str, Tensor]):
     """Tensors by their publisher's names, as parts see them.
 
     source  the path or hub name in the recipe
-    files   file -> SHA-256
     read    names of the tensors that were read, and count as used
     """
 
-    def __init__(self, source: str, tensors: Mapping[str, Tensor], files: Mapping[str, str]) -> None:
-        self.source, self.files = source, dict(files)
+    def __init__(self, source: str, tensors: Mapping[str, Tensor]) -> None:
+        self.source = source
         self.read: set[str] = set()
         self._tensors = dict(tensors)
         self._names = {id(tensor): name for name, tensor in self._tensors.items()}
@@ -65,12 +63,11 @@ def read_published(source: str) -> PublishedWeights:
     tensors."""
     files = weight_files(source)
     tensors: dict[str, Tensor] = {}
-    paths = _of_hub(source) if files is None else files
-    for path in paths:
+    for path in _of_hub(source) if files is None else files:
         tensors |= _read_file(path)
     if tensors and all(name.startswith(PARALLEL) for name in tensors):
         tensors = {name.removeprefix(PARALLEL): tensor for name, tensor in tensors.items()}
-    return PublishedWeights(source, tensors, {path.name: file_digest(path) for path in paths})
+    return PublishedWeights(source, tensors)
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:

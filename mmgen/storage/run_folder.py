@@ -3,7 +3,7 @@
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
     examples.jsonl  examples/  references.json
-    steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl, start.json}
+    steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
     times.json  table.md  report.html  curves/  probes/<probe>/
 """
 
@@ -26,7 +26,7 @@ from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
-from . import recipe_file, start_weights
+from . import recipe_file
 from .environment import environment, providers
 from .exports import is_export
 
@@ -56,6 +56,10 @@ class RunFolder:
     def finished(self, step: str, file: str = "scores.json") -> bool:
         return (self.step(step) / file).exists()
 
+    def begun(self, step: str) -> bool:
+        """Whether a step is trained or has a checkpoint, so that its initial weights are not needed again."""
+        return any(self.finished(step, file) for file in ("weights.safetensors", "checkpoint.safetensors"))
+
     def done(self, recipe: Recipe, step: str) -> bool:
         """Whether a step is complete; a step without evaluation ends with its weights."""
         return self.finished(step) if recipe.steps[step].evaluate else self.trained(recipe, step)
@@ -81,15 +85,14 @@ class RunFolder:
         return [cls(folder) for folder in folders]
 
     def seeds(self) -> dict[int, RunFolder]:
-        """This run and its sibling runs, by seed. Only runs that differ in nothing but the seed, with equal data and
-        published weights, are included. Others are logged."""
+        """This run and its sibling runs, by seed. Only runs that differ in nothing but the seed, with equal data, are
+        included. Others are logged."""
         identity, data = self.identity(), self.fingerprint()
         runs = {identity["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
             beside = RunFolder(path.parent)
             try:
                 recipe, mismatch = beside.identity(), "it used different data" * (beside.fingerprint() != data)
-                mismatch = mismatch or start_weights.unlike(beside.path, self.path)
             except RunError as error:  # damage to another run must not prevent this run's table
                 log.warning("%s; this run is left out of the results over seeds", error)
                 continue
@@ -129,8 +132,8 @@ class RunFolder:
         if not path.exists():
             if (self.path / "config.json").exists() and is_export(self.path):
                 raise RunError(
-                    f"{self.path}: an export, which has no data; `mmgen score`, `mmgen probe` and `mmgen predict --as` "
-                    "take it with --data RECIPE; for anything else name a run folder"
+                    f"{self.path}: an export, which has no data; `mmgen predict --as` takes it with --data RECIPE; for "
+                    "anything else name a run folder"
                 )
             raise recipe_file.missing(self.path)
         saved = read_json(path)
@@ -264,7 +267,7 @@ class RunFolder:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
         for weights in self.path.glob("steps/*/weights.safetensors"):
-            for spent in ("checkpoint.safetensors", "best.safetensors", start_weights.WEIGHTS):
+            for spent in ("checkpoint.safetensors", "best.safetensors"):
                 weights.with_name(spent).unlink(missing_ok=True)
 
     def _environments_of_sessions(self, recipe: Recipe) -> dict[str, Any]:

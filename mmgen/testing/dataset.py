@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from PIL import Image
 
 from ..configs import DatasetConfig
-from ..data.part_checks import example_problem
 from ..errors import DataError
 from ..parts import Dataset
 from ..tensors import All, Example
@@ -120,6 +119,26 @@ class DatasetSuite(Suite[DatasetConfig]):
                     f"picture '{picture.key}' has the box {tuple(box)}; boxes are (x0, y0, x1, y1), relative to the "
                     "image"
                 )
+
+
+def example_problem(example: Example) -> str:
+    """What is wrong with the types of an example; empty if they are right."""
+    if not isinstance(example, Example):
+        return "is not a mmgen.tensors.Example"
+    if not isinstance(example.id, str):
+        return f"the id is {example.id!r:.60}; ids must be texts"
+    if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):
+        return f"targets are {example.targets!r:.60}, not a tuple of texts; write (text,) with the comma"
+    if not isinstance(example.inputs, Mapping):
+        return f"inputs are {example.inputs!r:.60}; inputs must be a dict"
+    for field, value in example.inputs.items():
+        if isinstance(value, list):
+            return f"the alternatives of '{field}' are a list; write a tuple"
+        shown = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
+        kinds = (str, tuple) if isinstance(value, All) else str  # All may contain positions in a text, as tuples
+        if not isinstance(shown, tuple) or not all(isinstance(single, kinds) for single in shown):
+            return f"'{field}' is {value!r:.60}; inputs must be keys, texts, tuples of alternatives, or All"
+    return ""
 
 
 def _first_keys(keys: set[Any]) -> str:

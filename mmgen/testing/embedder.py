@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from ..configs import BackboneConfig, EmbedderConfig
-from ..data.part_checks import check_reads
 from ..data.seeds import resolve
 from ..parts import Backbone, Embedder, Picture
 from ..sequence import lay_out, segment_problem, sharing_problem, terms_problem
 from ..tensors import Example, Hiding, ResolvedExample, Segment, Slots
 from .devices import MixedDevices, OneDevice, plain_tensors
 from .rows import some_ids
-from .suite import Suite, assert_close, assert_json, assert_published, assert_refused, explained, skip
+from .suite import Suite, assert_close, assert_json, assert_published, assert_refused, assert_tensors, explained, skip
 from .tiny import Tiny
 from .toy import TEXTS
 
@@ -60,7 +59,9 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         return self.seeded(self.backbone_config().build, texts=texts or TEXTS).eval()
 
     def collated(self, embedder: Embedder, examples: Sequence[Example]) -> Mapping[str, Tensor]:
-        return embedder.reader.collate([embedder.reader.read(resolve(example)) for example in examples])
+        collated = embedder.reader.collate([embedder.reader.read(resolve(example)) for example in examples])
+        assert_tensors("collate returns", collated)
+        return collated
 
     def embedded(self, embedder: Embedder, examples: Sequence[Example]) -> Segment:
         return embedder(**self.collated(embedder, examples))
@@ -89,17 +90,21 @@ class EmbedderSuite(Suite[EmbedderConfig]):
 
     def test_reads_are_deterministic(self) -> None:
         """Loader workers read in any order and number, so a read may depend only on the example."""
-        backbone, examples = self.built(), [resolve(example) for example in self.examples()]
-        check_reads("input", self.embedder(backbone), [*examples, *reversed(examples)], backbone.input_size)
+        embedder, examples = self.embedder(), self.examples()
+        reads = [self.collated(embedder, [example]) for example in [*examples, *reversed(examples)]]
+        for example, first, second in zip(examples, reads, reads[::-1], strict=False):
+            changed = ", ".join(name for name in first if not torch.equal(first[name], second[name]))
+            assert not changed, f"example '{example.id}' read twice gives different {changed}"
 
     def test_neighbours_and_padding_change_nothing(self) -> None:
-        backbone, examples = self.built(), self.examples()
+        embedder, examples = self.embedder(), self.examples()
         assert len(examples) > 1, "examples() must return at least two examples"
-        embedder = self.embedder(backbone)
-        check_reads("input", embedder, [resolve(example) for example in examples], backbone.input_size)
         together = self.embedded(embedder, examples)
         for number, example in enumerate(examples):
             alone = self.embedded(embedder, [example])
+            slots, batched = int(alone.mask.sum()), int(together.mask[number].sum())
+            same = slots == batched
+            assert same, f"example '{example.id}' has {slots} slots alone and {batched} in a batch; mask the padding"
             assert_close(
                 together.states[number][together.mask[number]],
                 alone.states[0][alone.mask[0]],
@@ -170,8 +175,6 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         with explained("the reader cannot be pickled, which loader workers need"):
             reader = pickle.loads(pickle.dumps(embedder.reader))  # noqa: S301
         collated = reader.collate([reader.read(resolve(example)) for example in examples])
-        tensors = isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values())
-        assert tensors, "collate must return a dict of tensors"
         for example, slots in zip(examples, embedder(**collated).mask.sum(1).tolist(), strict=True):
             count = sum(
                 reader.slots(value) for field in self.reading().fields for value in resolve(example).shown(field)

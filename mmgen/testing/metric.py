@@ -13,7 +13,7 @@ from ..configs import MetricConfig
 from ..data.part_checks import references_of, score_with
 from ..parts import Metric
 from ..tensors import Example, Generation, Prediction, Scores
-from .suite import Suite, explained
+from .suite import Suite, assert_json, explained
 from .toy import Toy
 
 
@@ -42,8 +42,20 @@ class MetricSuite(Suite[MetricConfig]):
         return self.score(self.generations(examples), examples)
 
     def score(self, predictions: Sequence[Any], examples: Sequence[Example]) -> Scores:
-        """Scores, checked as a run checks them."""
-        return score_with("suite", self.metric(), predictions, examples)
+        """Scores, checked as a run checks them, and their types."""
+        scores = score_with("suite", self.metric(), predictions, examples)
+        self._assert_types("score", scores)
+        return scores
+
+    def _assert_types(self, method: str, scores: Scores) -> None:
+        is_scores = isinstance(scores, Scores)
+        assert is_scores, f"{method} returns {scores!r:.60}; expected a mmgen.tensors.Scores"
+        notes = isinstance(scores.notes, tuple | list) and all(isinstance(note, str) for note in scores.notes)
+        assert notes, f"{method} returns notes {scores.notes!r:.60}; expected a tuple of texts, ('...',)"
+        for name in (*scores.values, *scores.per_example):
+            assert isinstance(name, str), f"{method} returns a score named {name!r:.60}; names must be texts"
+        listed = {name: list(values) for name, values in scores.per_example.items()}
+        assert_json([dict(scores.values), listed], f"what {method} returns")
 
     def test_values(self) -> None:
         scores = self.scores()
@@ -106,6 +118,8 @@ class MetricSuite(Suite[MetricConfig]):
 
     def test_references(self) -> None:
         scores = references_of("suite", self.metric(), self.examples())
+        if scores is not None:
+            self._assert_types("references", scores)
         names = self.scores().values if scores else ()
         for name in scores.values if scores else ():
             assert name.removeprefix("chance_") in names, f"references() has '{name}', but score does not"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import torch
@@ -18,9 +19,9 @@ from ..data.part_checks import predict_with
 from ..data.seeds import RngKey
 from ..errors import PluginError
 from ..model import Objectives, compose
-from ..tensors import Batch, Example, Loss
+from ..tensors import Batch, Example, Loss, Prediction, Targets
 from .greedy import Greedy
-from .suite import Suite, Tried, assert_close, assert_published, explained, skip
+from .suite import Suite, Tried, assert_close, assert_json, assert_published, assert_tensors, explained, skip
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
@@ -70,8 +71,17 @@ class LearningSuite(Suite[Tried]):
         return Collator(model, model.inputs, (self.name,), RngKey(0, "suite"), self.examples())
 
     def batch(self, model: Any, examples: Sequence[Example]) -> Batch:
-        """A batch of examples in their first epoch; its targets are checked as in a run."""
-        return self.collator(model)(examples, [0] * len(examples))
+        """A batch of examples in their first epoch; the types of its targets are checked."""
+        batch = self.collator(model)(examples, [0] * len(examples))
+        targets, losses = batch.targets[self.name], model.objective(self.name).reader.losses
+        assert isinstance(targets, Targets), f"collate returns {targets!r:.60}; expected a mmgen.tensors.Targets"
+        assert_tensors("collate returns labels", targets.labels)
+        message = f"collate counts {', '.join(map(repr, targets.counts)) or 'nothing'}; its losses are "
+        assert set(targets.counts) == set(losses), f"{message}{', '.join(map(repr, losses))}"
+        for loss, count in targets.counts.items():
+            number = isinstance(count, Real) and count >= 0
+            assert number, f"collate counts {count!r:.60} for '{loss}'; a count must be a number of at least 0"
+        return batch
 
     def sixty_updates(self, model: Any, examples: Sequence[Example], fresh: bool) -> tuple[float, float]:
         """The mean loss of the first five and of the last five of sixty updates on these examples. `fresh`: every
@@ -132,23 +142,6 @@ class LearningSuite(Suite[Tried]):
             "examples have different targets in a batch than alone; labels and counts must be those of the batch's "
             "rows, and draws only from `Rows.draw`"
         )
-
-    def test_halves(self) -> None:
-        """If memory runs out, an example is trained in halves, which together must equal the example."""
-        model, examples = self.model(), self.examples()
-        reader, collate = model.objective(self.name).reader, self.collator(model)
-        for example in examples:
-            parts = reader.halves(example)
-            assert parts and all(isinstance(part, Example) for part in parts), "halves must return a list of examples"
-            halved, unsplit = collate(parts, [0] * len(parts)), collate([example], [0])
-            near = all(
-                abs(a - b) <= 1e-6 + 1e-6 * abs(b)
-                for a, b in zip(self._sums_of_labels(halved), self._sums_of_labels(unsplit), strict=True)
-            )
-            assert near and halved.counts == unsplit.counts, (
-                f"the halves of '{example.id}' have different targets than the example: they count {halved.counts}, "
-                f"and the example {unsplit.counts}; each target must be in one half"
-            )
 
     def _contents_of_batch(self, batch: Batch) -> str:
         """Inputs, labels and counts of a batch."""
@@ -231,7 +224,7 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         assert last < 0.5 * first, fell
 
     def test_predictions(self) -> None:
-        """One prediction for each example, checked as in a run."""
+        """One prediction for each example, whose value is JSON."""
         if self.config().gives is None:
             skip("predicts nothing")
         model, few = self.model(), self.examples()
@@ -239,4 +232,8 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         for examples in (few, few[:1], copies):  # of any number
             batch = Collator(model, model.inputs, (self.name,), predicting=True)(examples)
             with torch.no_grad():
-                predict_with(model, self.name, batch)
+                predictions = predict_with(model, self.name, batch)
+            for prediction in predictions:
+                expected = isinstance(prediction, Prediction)
+                assert expected, f"predict returns {prediction!r:.60}; expected a mmgen.tensors.Prediction"
+                assert_json(prediction.value, f"the value of the prediction for '{prediction.id}'")

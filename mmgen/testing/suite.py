@@ -1,7 +1,7 @@
 """The base of all suites: tests that cannot be overridden, and assertions that say what to do.
 
-Checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.sequence`, `mmgen.recipe.load`),
-which raise PluginError or RecipeError. The rest are plain assertions.
+The few checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.sequence`,
+`mmgen.recipe.load`), which raise PluginError or RecipeError. The rest are plain assertions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
@@ -17,7 +17,6 @@ from torch import Tensor
 
 from .. import registry
 from ..configs import PartConfig
-from ..data.part_checks import tensors_problem
 from ..errors import DataError, MmgenError
 from ..parts import Part
 from ..recipe.load import part_from
@@ -120,9 +119,15 @@ def assert_published(part: Part) -> None:
     """Fails unless a part ignores weights with unknown names."""
     with explained("published fails on weights without its names; test names with `in`"):
         taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
-    problem = tensors_problem("published returns", taken)
-    assert not problem, problem
+    assert_tensors("published returns", taken)
     assert not taken, f"published takes weights with unknown names ({', '.join(taken)}); expected an empty mapping"
+
+
+def assert_tensors(what: str, tensors: object) -> None:
+    """Fails unless a part gives named tensors. `what`: the start of the message, "published returns"."""
+    assert isinstance(tensors, Mapping), f"{what} a {type(tensors).__name__}, not a mapping of names to tensors"
+    for name, tensor in tensors.items():
+        assert isinstance(tensor, Tensor), f"{what} '{name}' as a {type(tensor).__name__}, not as a tensor"
 
 
 def assert_close(first: Tensor, second: Tensor, message: str, tolerance: float = TOLERANCE) -> None:
@@ -148,7 +153,7 @@ def assert_refused(call: Callable[[], Any], name: str, message: str) -> None:
 def assert_json(value: Any, name: str) -> None:
     """Fails unless a value can be written as JSON."""
     with explained(f"{name} cannot be written as JSON"):
-        json.dumps(value)
+        json.dumps(value, allow_nan=False)
 
 
 def skip(reason: str) -> NoReturn:

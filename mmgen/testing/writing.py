@@ -11,7 +11,7 @@ import torch
 
 from ..configs import EmbedderConfig, GeneratorConfig
 from ..data.collate import Collator
-from ..data.part_checks import check_texts
+from ..data.part_checks import write_texts
 from ..decoding import Decoding, DecodingConfig
 from ..errors import UnavailableError
 from ..model import compose
@@ -56,8 +56,10 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
     def write_with(self, model: Any, examples: Sequence[Example], options: DecodingConfig) -> list[list[Generation]]:
         batch = self.to_write(model, examples)
         with torch.no_grad():
-            texts = model.generator.generate(model, batch, options)
-        return check_texts(texts, batch.ids, options.texts, model.generator)
+            texts = write_texts(model, batch, options, examples)
+        wrong = next((text for row in texts for text in row if not isinstance(text, Generation)), None)
+        assert wrong is None, f"generate returns {wrong!r:.60}; expected a mmgen.tensors.Generation"
+        return texts
 
     def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:
         """The texts, or None if the generator refuses these options, or has others, which is allowed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,52 +11,33 @@ from typing import Any
 
 from torch import Tensor
 
-from ..errors import RunError, regular
-from ..files import write_text
+from ..errors import RunError
 from ..storage.weights import read_tensors, write_tensors
-
-Moments = dict[str, dict[str, Tensor]]  # optimiser state: parameter's name -> kind -> tensor
 
 
 @dataclass
 class Cursor:
     """The progress of a step.
 
-    done     updates that are finished
-    best     the lowest validation loss so far
-    halved   how often micro-batches were cut in two, for lack of memory
-    records  the log, one record per update
+    done              updates that are finished
+    micro_batch_size  in pairs; it is halved when memory runs out
+    records           the log, one record per update
     """
 
+    micro_batch_size: int
     done: int = 0
-    best: float = math.inf
-    halved: int = 0
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def last(self) -> dict[str, Any]:
         return self.records[-1]
 
-    def check(self, updates: int) -> None:
-        """Raises ValueError unless the log has a record with numbers for every finished update, and `done` is at most
-        `updates`."""
-        are_ints = type(self.done) is int and type(self.halved) is int
-        if not are_ints or not 0 <= self.done <= updates or not 0 <= self.halved < 64:
-            raise ValueError(f"update {self.done} of {updates}, halved {self.halved}")
-        numbered = [record["update"] for record in self.records] == list(range(self.done))
-        if not numbered or not isinstance(self.best, int | float):
-            raise ValueError(f"the log has no records of {self.done} updates in order")
-        for record in self.records:
-            numbers = [record["epoch"], record["loss"], record["grad_norm"], record.get("validation_loss") or 0.0]
-            numbers.append(record.get("clipped", False))  # or a share
-            if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
-                raise ValueError(f"the record of update {record['update']} has values that are not numbers")
-
 
 class Checkpoint:
     """A step's files during training.
 
-    path  the trained weights, the optimiser's state, and the cursor
+    path  the trained weights, the optimiser's state, and the progress with the last record of the log, which the end of
+          an epoch may still change
     best  all weights at the lowest validation loss
     log   one line of JSON per update
     """
@@ -64,50 +45,43 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.path, self.best = folder / "checkpoint.safetensors", folder / "best.safetensors"
         self.log = folder / "log.jsonl"
+        self._logged = self._end = 0  # records in the log, and the bytes that they take
 
     def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
-        """Write the log, then the checkpoint. `tensors`: weights as "model.NAME", moments as "optimizer.KIND.NAME"."""
+        """Write the log, then the checkpoint."""
         self.write_log(cursor)
-        place = {
-            "done": cursor.done,
-            "best": cursor.best,
-            "records": len(cursor.records),
-            "halved": cursor.halved,
-        }
-        write_tensors(self.path, tensors, {"cursor": json.dumps(place)})
+        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done}
+        write_tensors(self.path, tensors, {"cursor": json.dumps({**place, "last": cursor.last})})
 
     def write_best(self, tensors: Mapping[str, Tensor]) -> None:
         write_tensors(self.best, tensors, {"format": "pt"})
 
     def write_log(self, cursor: Cursor) -> None:
-        write_text(self.log, "".join(json.dumps(record) + "\n" for record in cursor.records))
+        """Append the new records; what an earlier session has written beyond its checkpoint is cut off."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as file:
+            file.truncate(self._end)
+            file.writelines(f"{json.dumps(record)}\n".encode() for record in cursor.records[self._logged :])
+            file.flush()
+            os.fsync(file.fileno())  # the checkpoint needs its records
+            self._logged, self._end = len(cursor.records), file.tell()
 
-    def read(self, updates: int) -> tuple[Cursor, dict[str, Tensor], Moments]:
-        """The progress of a step with this number of updates, its trained weights, and its optimiser state. Raises
-        RunError for files that are damaged or do not fit together."""
+    def read(self, updates: int) -> tuple[Cursor, dict[str, Tensor]]:
+        """The progress of a step with this number of updates, and the checkpoint's tensors. Raises RunError for files
+        that do not fit together."""
         tensors, about = read_tensors(self.path)
         try:
             place = json.loads(about["cursor"])
-            lines = regular(self.log).read_text(encoding="utf-8").splitlines() if self.log.exists() else []
-            records = [json.loads(line) for line in lines[: place["records"]]]
-            cursor = Cursor(place["done"], place["best"], place["halved"], records)
-            cursor.check(updates)
-        except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            reason = getattr(error, "strerror", None) or error
+            lines = self.log.read_bytes().splitlines(keepends=True)[: place["done"] - 1]
+            cursor = Cursor(records=[*map(json.loads, lines), place.pop("last")], **place)
+            if len(cursor.records) != cursor.done or cursor.done > updates:
+                raise ValueError(f"{len(cursor.records)} records of {cursor.done} updates, of {updates} in all")
+        except (OSError, KeyError, ValueError, TypeError) as error:
             raise RunError(
-                f"{self.path}: the checkpoint or log.jsonl is damaged: {reason}; delete the checkpoint to train the "
-                "step again"
+                f"{self.path}: the checkpoint does not fit log.jsonl: {error}; delete it to train the step again"
             ) from None
-        learnt: dict[str, Tensor] = {}
-        moments: Moments = {}
-        for key, tensor in tensors.items():
-            kind, _, name = key.partition(".")
-            if kind == "model":
-                learnt[name] = tensor
-            elif kind == "optimizer":
-                moment, _, name = name.partition(".")
-                moments.setdefault(name, {})[moment] = tensor
-        return cursor, learnt, moments
+        self._logged, self._end = len(lines), sum(map(len, lines))
+        return cursor, tensors
 
     def clear(self) -> None:
         """Delete the files that are not needed after the step's weights have their final name."""

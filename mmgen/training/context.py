@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
-
-from accelerate import Accelerator
 
 from ..model import Model
 from ..oom import OomRetry
@@ -17,6 +15,7 @@ from ..parts import ShownExample
 from ..progress import Progress
 from ..recipe.tables import Step
 from .callbacks import Events
+from .distributed import Processes
 
 log = logging.getLogger("mmgen")
 
@@ -39,23 +38,16 @@ class StepContext:
     step: Step
     seed: int
     folder: Path
-    accelerator: Accelerator
+    accelerator: Processes
     progress: Progress
     events: Events = field(default_factory=Events)
     predict: Callable[[Model], list[ShownExample]] | None = None
 
-    def retry(
-        self,
-        doing: str,
-        advice: str,
-        *,
-        named: Callable[[Any], str] = attrgetter("id"),
-        part: Callable[[Any], Sequence[Any]] | None = None,
-    ) -> OomRetry:
+    def retry(self, doing: str, advice: str, *, named: Callable[[Any], str] = attrgetter("id")) -> OomRetry:
         """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ...". Every process
         reports it, the first through `progress`, the others through the log."""
-        alone = self.accelerator.num_processes == 1
-        where = f"step '{self.name}', {doing}"
-        say = self.progress.say if self.accelerator.is_main_process else log.warning
-        place = where if alone else f"{where}, process {self.accelerator.process_index}"
-        return OomRetry(place, advice, named=named, part=part, say=say)
+        processes, where = self.accelerator, f"step '{self.name}', {doing}"
+        if processes.num_processes > 1:
+            where += f", process {processes.process_index}"
+        say = self.progress.say if processes.is_main_process else log.warning
+        return OomRetry(where, advice, named=named, say=say)

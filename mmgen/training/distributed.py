@@ -1,54 +1,86 @@
-"""Several processes that train together: sums over processes, broadcasts, and errors when one process ends.
+"""Several processes that train together: start and end, waiting, sums, broadcasts; errors when one process ends.
 
-Processes are started by `accelerate launch` or `torchrun`; in a single process these functions do nothing. Gradients
-are summed here, and not by DistributedDataParallel during the backward pass, so that a process that runs out of memory
+`torchrun` or `accelerate launch` starts the processes; in a single process these functions do nothing. Gradients are
+summed here, and not by DistributedDataParallel during the backward pass, so that a process that runs out of memory
 does not leave the others waiting: all processes know of it before the sum.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import itertools
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 import torch
-from accelerate import Accelerator
-from accelerate.utils import InitProcessGroupKwargs, gather_object
+from accelerate import PartialState
+from accelerate.utils import gather_object
 from torch import Tensor, distributed
 
-from ..commands import LEARNING
 from ..errors import RunError
-from .rendezvous import leave_at_exit, meet, world_size
 
-PATIENCE = timedelta(hours=12)  # the other processes wait while the first extracts features or scores
+PATIENCE = timedelta(minutes=10)  # of a process that waits for the others, at the start and in a sum
 CHUNK_BYTES = 64 << 20  # tensors are sent in chunks of this size
 LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? ?out|peer|gloo|nccl", re.IGNORECASE)
+HOW = (
+    "start all together with `torchrun --nproc-per-node N -m mmgen run ...`, or run "
+    "`unset WORLD_SIZE RANK LOCAL_RANK` for one process"
+)
 
 
-def start() -> Accelerator:
+class Processes(PartialState):
+    """The processes that work together: how many, which of them is this one, and its device. `meetings`: how
+    often they have waited for each other."""
+
+    meetings = 0
+
+    def wait_for_everyone(self) -> None:
+        """Wait for the first process however long it works alone (it extracts features, or scores), then for the others
+        with the usual patience."""
+        if self.num_processes == 1:
+            return
+        store = distributed.distributed_c10d._get_default_store()
+        if self.is_main_process:
+            store.add("mmgen", 1)
+        self.meetings += 1
+        while store.add("mmgen", 0) < self.meetings:  # raises if the first process has ended
+            time.sleep(0.05)  # Python handles signals
+        super().wait_for_everyone()
+
+
+def start() -> Processes:
     """Connect the processes, and choose the device of this one. They disconnect when Python ends. Raises RunError if
     they cannot connect."""
-    expected, store = world_size(), meet()
-    on_cpus = expected > 1 and not torch.cuda.is_available()  # without cpu=True accelerate would run each process alone
-    group = InitProcessGroupKwargs(timeout=PATIENCE)
-    if group.backend == "nccl":
-        refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", expected)), torch.cuda.device_count())
-    accelerator = Accelerator(cpu=on_cpus, kwargs_handlers=[group])
-    if accelerator.num_processes != expected:
-        raise RunError(
-            f"{expected} processes were started, but this one finds {accelerator.num_processes}; start them with "
-            "`torchrun --nproc-per-node N -m mmgen run ...`"
-        )
-    if not accelerator.is_main_process:
-        for name in ("mmgen", LEARNING):
-            logging.getLogger(name).setLevel(logging.WARNING)  # messages appear once
+    os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")  # a sum raises when time is up, and does not end the process
+    try:
+        expected = int(os.environ.get("WORLD_SIZE", 1))
+        on_cpus = expected > 1 and not torch.cuda.is_available()  # without cpu=True each process would run alone
+        if expected > 1 and not on_cpus:
+            refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", expected)), torch.cuda.device_count())
+        processes = Processes(cpu=on_cpus, timeout=PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        raise RunError(f"the processes could not connect: {str(error).strip().splitlines()[0]}; {HOW}") from None
+    if processes.num_processes != expected:
+        raise RunError(f"WORLD_SIZE is {expected} in the environment, but LOCAL_RANK is not set; {HOW}")
+    if not processes.is_main_process:
+        logging.disable(logging.INFO)  # messages appear once
     if expected > 1:
-        leave_at_exit()
-    del store  # the process group has its own store now
-    return accelerator
+        atexit.unregister(leave)
+        atexit.register(leave)
+    return processes
+
+
+def leave() -> None:
+    """Close the process group. (An open group may abort its process at exit, and `torchrun` then reports a failed
+    run.)"""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def refuse_shared_gpus(processes: int, gpus: int) -> None:
@@ -60,71 +92,57 @@ def refuse_shared_gpus(processes: int, gpus: int) -> None:
         )
 
 
-def all_reduce_sum(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
+def all_reduce_sum(processes: PartialState, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by its sum over all processes, with the same bits in every process."""
-    if accelerator.num_processes == 1:
-        return
-    for lot in _chunks_of_one_dtype(tensors):
-        together = torch.cat([tensor.flatten() for tensor in lot])
-        distributed.all_reduce(together)
-        _copy_back(together, lot)
+    if processes.num_processes > 1:
+        _in_chunks(tensors, distributed.all_reduce)
+
+
+def broadcast(processes: PartialState, tensors: Sequence[Tensor]) -> None:
+    """Replace every tensor by that of the first process."""
+    if processes.num_processes > 1:
+        _in_chunks(tensors, partial(distributed.broadcast, src=0))
 
 
 @torch.no_grad()
-def broadcast(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
-    """Replace every tensor by that of the first process."""
-    if accelerator.num_processes == 1:
-        return
-    for lot in _chunks_of_one_dtype(tensors):
-        together = torch.cat([tensor.flatten() for tensor in lot])
-        distributed.broadcast(together, 0)
-        _copy_back(together, lot)
+def _in_chunks(tensors: Sequence[Tensor], send: Callable[[Tensor], object]) -> None:
+    """Send the tensors of each dtype joined into chunks of about `CHUNK_BYTES`, and copy back what they become."""
+    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
+        same = [tensor for tensor in tensors if tensor.dtype == dtype]
+        ends = itertools.accumulate(tensor.nbytes for tensor in same)
+        for _, group in itertools.groupby(zip(ends, same, strict=True), lambda pair: pair[0] // CHUNK_BYTES):
+            lot = [tensor for _, tensor in group]
+            joined = torch.cat([tensor.flatten() for tensor in lot])
+            send(joined)
+            for tensor, part in zip(lot, joined.split([tensor.numel() for tensor in lot]), strict=True):
+                tensor.copy_(part.view_as(tensor))
 
 
-def any_rank(accelerator: Accelerator, flags: Sequence[bool]) -> list[bool]:
+def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:
     """For every flag, whether it is true in any process."""
-    if accelerator.num_processes == 1:
+    if processes.num_processes == 1:
         return list(flags)
-    raised = torch.tensor(flags, dtype=torch.int32, device=accelerator.device)
-    distributed.all_reduce(raised)
+    raised = torch.tensor(flags, dtype=torch.int32, device=processes.device)
+    all_reduce_sum(processes, [raised])
     return [count > 0 for count in raised.tolist()]
 
 
-def gather_texts(accelerator: Accelerator, texts: list[str]) -> list[str]:
+def gather_texts(processes: PartialState, texts: list[str]) -> list[str]:
     """The texts of all processes, in their order."""
-    return gather_object(texts) if accelerator.num_processes > 1 else texts
+    return gather_object(texts) if processes.num_processes > 1 else texts
 
 
 @contextlib.contextmanager
-def peer_failures(accelerator: Accelerator) -> Iterator[None]:
-    """Raises RunError instead of a network error if this process waits for a process that has ended."""
+def peer_failures(processes: PartialState, where: str = "") -> Iterator[None]:
+    """Raises RunError instead of a network error if this process waits for a process that has ended, or does not answer
+    within `PATIENCE`. `where`: the beginning of the message."""
     try:
         yield
     except RuntimeError as error:  # torch's network errors are, and gloo's are nothing more
-        if accelerator.num_processes == 1 or not (isinstance(error, distributed.DistError) or LOST.search(str(error))):
+        if processes.num_processes == 1 or not (isinstance(error, distributed.DistError) or LOST.search(str(error))):
             raise
         raise RunError(
-            f"process {accelerator.process_index} of {accelerator.num_processes}: another process has ended "
-            f"({str(error).strip().splitlines()[0]}); "
-            "its last message is above, or in its output; the same command resumes from the last checkpoint"
+            f"{where}process {processes.process_index} of {processes.num_processes}: another process has ended or does "
+            f"not answer ({str(error).strip().splitlines()[0]}); its last message is above, or in its output; the same "
+            "command resumes from the last checkpoint"
         ) from None
-
-
-def _chunks_of_one_dtype(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Tensors of one dtype, in chunks of about `CHUNK_BYTES`."""
-    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-        lot, size = [], 0
-        for tensor in tensors:
-            if tensor.dtype == dtype:
-                lot.append(tensor)
-                size += tensor.nbytes
-                if size >= CHUNK_BYTES:
-                    yield lot
-                    lot, size = [], 0
-        if lot:
-            yield lot
-
-
-def _copy_back(together: Tensor, lot: Sequence[Tensor]) -> None:
-    for tensor, part in zip(lot, together.split([tensor.numel() for tensor in lot]), strict=True):
-        tensor.copy_(part.view_as(tensor))

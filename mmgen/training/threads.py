@@ -36,23 +36,11 @@ def use_threads(threads: int | str | None) -> None:
 def choose_threads(threads: int | str | None, model: nn.Module, jobs: int = 1) -> str:
     """Set torch's number of threads, and return a message about it. `threads`: a number, `AUTO` or None. `jobs`: the
     number of processes that share the cores; without a requested number each gets its share."""
-    variable = next((name for name in ASKED if os.environ.get(name)), None)
-    if isinstance(threads, int):
-        use_threads(threads)
-        why = "as --threads says"
-    elif threads is None:
-        why = "torch's own setting"
-    elif variable:
-        why = f"as {variable} says"
-    elif (weights := sum(parameter.numel() for parameter in model.parameters())) <= SMALL:
-        torch.set_num_threads(1)
-        why = f"more threads do not help a model of {weights / 1e6:.1f} M parameters; --threads sets another number"
-    else:
-        if jobs > 1:
-            torch.set_num_threads(max(1, torch.get_num_threads() // jobs))
-        why = "--threads sets another number"
+    use_threads(threads)
+    if threads == AUTO and not any(os.environ.get(name) for name in ASKED):
+        small = sum(parameter.numel() for parameter in model.parameters()) <= SMALL
+        torch.set_num_threads(1 if small else max(1, torch.get_num_threads() // jobs))
     count = torch.get_num_threads()
     side_by_side = f", up to {jobs} steps side by side, each" if jobs > 1 else ""
-    return (
-        f"computing{side_by_side} with {count} thread{'s' * (count > 1)} on {cores()} core{'s' * (cores() > 1)} ({why})"
-    )
+    how = "; --threads sets another number" if threads == AUTO else ""
+    return f"computing{side_by_side} with {count} thread{'s' * (count > 1)} on {cores()} core{'s' * (cores() > 1)}{how}"

@@ -2,16 +2,22 @@
 
 Ctrl-C (or a scheduler's SIGTERM) waits for the current update and writes a checkpoint. It does not wait for the
 validation at the end of an epoch: a resumed step validates first, with the same weights.
+
+When memory runs out in any process, all processes discard the update, halve the micro-batch, and load the same update
+again. The loss of an update is the mean over all its predictions, however it is split (see `accumulate`), so only
+dropout is drawn otherwise.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
 import torch
+from accelerate.utils.memory import clear_device_cache
 
 from ..data.collate import Collator
 from ..data.loader import lost_workers_explained, time_batches, updates
@@ -19,64 +25,59 @@ from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
 from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
-from ..model import Model
+from ..errors import RunError
+from ..model import EMBEDDERS, Model
 from ..oom import ADVICE_SMALLER, as_run_error
+from ..parts import Backbone
+from ..recipe.training import Training
 from ..storage.weights import load_state, read_tensors, save_weights, state
-from .accumulate import Material
+from ..tensors import Batch, Loss
+from .accumulate import Accumulator, Material, Micros
+from .checkpoint import Checkpoint, Cursor
 from .context import StepContext
-from .distributed import any_rank, broadcast
-from .learner import Learner, ScoreModel, set_checkpointing_and_compile
+from .distributed import any_rank, broadcast, gather_texts, peer_failures
+from .not_finite import refuse_losses
+from .optimizer import clip, make_optimizer, rates, schedule, set_learning
+from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
-from .validate import in_eval_mode, validate
+from .validate import ScoreModel, in_eval_mode, scores_of_validation, validate
+
+KEPT = f"{ADVICE_SMALLER}; the last checkpoint is kept"
 
 
 def train(model: Model, context: StepContext, sources: Sequence[Source], scores: ScoreModel | None = None) -> None:
     """Train a step and write `weights.safetensors` and `log.jsonl` into its folder. The model has the step's initial
     weights. `scores`: of the validation examples, for `training.metric_for_best_model`."""
-    accelerator = context.accelerator
-    material = make_material(model, context, sources)
-    _warn_of_processes(context, material)
-    devices = [accelerator.device] if accelerator.device.type == "cuda" else []
+    place, device = f"step '{context.name}'", context.accelerator.device
     with (
-        torch.random.fork_rng(devices),
+        peer_failures(context.accelerator, f"{place}: "),
+        torch.random.fork_rng([device] if device.type == "cuda" else []),
         interruptions() as stop,
-        as_run_error(f"step '{context.name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
-        lost_workers_explained(f"step '{context.name}'"),
+        as_run_error(place, KEPT),
+        lost_workers_explained(place),
     ):
-        model.to(accelerator.device)
+        model.to(device)
         for name in context.step.objectives:
             with seeded(context.seed, f"objectives.{name}", "on_train_begin"):
                 model.objective(name).on_train_begin(model)
-        learner = Learner(model, context, material, scores)
-        context.events.send("on_step_begin", context.name, learner.cursor.done, len(learner.plan))
-        spent = _train_updates(learner, stop.is_set)
-        finish(learner)
-    if spent:
-        context.progress.say(f"{context.name}: {spent}")
+        trainer = Trainer(model, context, make_material(model, context, sources), scores)
+        trainer.run(stop.is_set)
+        trainer.finish()
     if stop.is_set():
         raise KeyboardInterrupt
-    accelerator.free_memory()
 
 
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
     """The training data of a step, in the order and the batches of its seed and settings."""
-    training, step = context.step.training, context.step
-    place = RngKey(context.seed, context.name)
+    training, step, key = context.step.training, context.step, RngKey(context.seed, context.name)
     streams = [
         DataStream(
             source,
-            Collator(
-                model,
-                source.inputs or step.inputs,
-                source.objectives or step.objectives,
-                place,
-                source.examples,
-            ),
+            Collator(model, source.inputs or step.inputs, source.objectives or step.objectives, key, source.examples),
         )
         for source in sources
     ]
-    over_batch = next((name for name in step.objectives if name in model.over_batch), "")
     options = PlanOptions(
         seed=context.seed,
         step=context.name,
@@ -87,137 +88,256 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
     )
     sizes = [Sizes(stream.source.examples, stream.collate) for stream in streams]
     plan = Plan(sizes, options, [source.share for source in sources])
-    micro_batch_size = training.micro_batch_size or training.batch_size
-    return Material(plan, streams, ONE_MICRO_BATCH if over_batch else micro_batch_size, over_batch)
+    over_batch = next((name for name in step.objectives if name in model.over_batch), "")
+    micro_batch_size = ONE_MICRO_BATCH if over_batch else training.micro_batch_size or training.batch_size
+    return Material(plan, streams, micro_batch_size, over_batch)
 
 
-def _warn_of_processes(context: StepContext, material: Material) -> None:
-    """Report a number of processes that does not fit the settings."""
-    plan, processes = material.plan, context.accelerator.num_processes
-    if material.over_batch and processes > 1:
-        context.progress.say(
-            f"{context.name}: '{material.over_batch}' compares all pairs of an update, so one of {processes} processes "
-            "trains and the rest are idle"
+class Trainer:
+    """The training of one step.
+
+    cursor    the progress, from the step's checkpoint if there is one
+    trained   the trainable parameters, by name
+    scores    scores the present weights on the validation examples, for `training.metric_for_best_model`
+    stopping  whether any process received a signal to stop
+    """
+
+    def __init__(
+        self, model: Model, context: StepContext, material: Material, scores: ScoreModel | None = None
+    ) -> None:
+        self.model, self.context, self.material, self.scores = model, context, material, scores
+        self.processes, self.plan = context.accelerator, material.plan
+        self.validates = any(stream.source.validation for stream in material.streams)
+        self.stopping = False
+        set_learning(model, context.step)
+        set_checkpointing_and_compile(model.backbone, self.training)
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.optimizer = make_optimizer(self.trained, context.step)
+        self.accumulator = Accumulator(context, material, self.loss, [*self.trained.values()])
+        self.cursor, self.checkpoint = Cursor(material.micro_batch_size), Checkpoint(context.folder)
+        if self.checkpoint.path.exists():
+            self._resume()
+        broadcast(self.processes, [*state(model).values()])
+
+    @property
+    def training(self) -> Training:
+        return self.context.step.training
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Run the remaining updates. `stop`: whether this process is to stop; then all stop after the current update,
+        with a checkpoint and KeyboardInterrupt."""
+        plan, cursor, events, name = self.plan, self.cursor, self.context.events, self.context.name
+        events.send("on_step_begin", name, cursor.done, len(plan))
+        self._warn_of_processes()
+        waits, began = list[float](), time.perf_counter()
+        done = plan.pairs(end=cursor.done)
+        with self.context.progress.task(f"{name}: training", plan.pairs(), "pairs", done) as advance:
+            if self.validates and plan.ends_epoch(cursor.done) and "validation_loss" not in cursor.last:
+                self._end_epoch(stop)  # an earlier session stopped before it
+                self._save_if_due()
+            for number, micros in time_batches(self._load() if not self._stops_early() else (), waits):
+                record = self.update(number, micros, stop)
+                if record is None:
+                    self._halve(number)
+                    continue
+                cursor.records.append(record)
+                cursor.done = number + 1
+                events.send("on_update", name, record)
+                if plan.ends_epoch(cursor.done):
+                    self._end_epoch(stop)
+                self._save_if_due()  # before any message, which fails if the terminal is gone
+                recent = [record["loss"] for record in cursor.records[-20:]]
+                advance(plan.pairs(number, number + 1), f"loss {sum(recent) / len(recent):.3f}")
+                if self._stops_early():
+                    break
+        if waits:
+            self._say_waste(sum(waits) / (time.perf_counter() - began))
+
+    def _load(self) -> Iterator[tuple[int, Micros]]:
+        """The remaining updates with this process's micro-batches; an update comes again after `_halve`."""
+        processes, cursor, workers = self.processes, self.cursor, self.training.num_workers
+        if workers is None:
+            workers = default_workers(processes.device, processes.num_processes)
+        while cursor.done < len(self.plan):
+            size = cursor.micro_batch_size
+            for number, micros in updates(
+                self.material.streams,
+                self.plan,
+                size,
+                start=cursor.done,
+                share=(processes.process_index, processes.num_processes),
+                workers=workers,
+                pin=processes.device.type == "cuda",
+            ):
+                yield number, micros
+                if cursor.micro_batch_size != size:
+                    break
+
+    def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any] | None:
+        """One optimiser update from this process's micro-batches. Returns its record for the log; None if memory ran
+        out in any process. Raises RunError."""
+        place, share = f"step '{self.context.name}', update {number}", schedule(self.plan, number, self.training)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * share
+        with as_run_error(place, KEPT):
+            means = self.accumulator.gradients(number, micros, stop)
+            if means is None:
+                return None
+            clipped = clip(self.trained.values(), self.training)
+        self.stopping = means.stopping
+        if not math.isfinite(clipped["grad_norm"]) or not math.isfinite(means.loss):
+            refuse_losses(self, number, means)
+        with as_run_error(f"{place}, the optimiser's state", "use a smaller encoder, or a larger device"):
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        halved = self.cursor.micro_batch_size != self.material.micro_batch_size
+        return {
+            "update": number,
+            "epoch": self.plan.epoch(number),
+            "loss": means.loss,
+            **({"losses": means.by_loss} if len(self.material.losses) > 1 else {}),
+            **({"sources": means.by_source} if len(self.material.streams) > 1 else {}),
+            **rates(self.optimizer),
+            **clipped,
+            **({"micro_batch_size": self.cursor.micro_batch_size} if halved else {}),
+        }
+
+    def loss(self, batch: Batch) -> Loss:
+        """The losses of a batch on this process's device, in the step's precision."""
+        with precision(self.training.precision, self.processes.device):
+            loss: Loss = self.model(batch)
+        return loss
+
+    def _halve(self, number: int) -> None:
+        """Prepare another attempt at an update with smaller micro-batches. Raises RunError if they cannot be
+        smaller."""
+        self.optimizer.zero_grad(set_to_none=True)
+        clear_device_cache(garbage_collection=True)
+        where = f"step '{self.context.name}', update {number}: out of memory"
+        if self.material.over_batch:
+            raise RunError(
+                f"{where}; '{self.material.over_batch}' compares all pairs of an update, which is not split; lower "
+                "training.batch_size"
+            )
+        if self.cursor.micro_batch_size == 1:
+            ids = gather_texts(self.processes, [*self.accumulator.too_large])
+            raise RunError(f"{where} with a single example ('{ids[0]}'); {KEPT}")
+        self.cursor.micro_batch_size //= 2
+        pairs = f"{self.cursor.micro_batch_size} pair{'s' * (self.cursor.micro_batch_size > 1)}"
+        self.context.progress.say(f"{where}; from now on a micro-batch has {pairs}; updates stay the same")
+
+    def _end_epoch(self, stop: Callable[[], bool]) -> None:
+        """Add the summary of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
+        record, events, name = self.cursor.last, self.context.events, self.context.name
+        record |= summarise_clipping(self.cursor.records)
+        if self.validates:
+            if self.stopping:
+                self.save()
+                raise KeyboardInterrupt
+            with in_eval_mode(self.model):
+                values = validate(self.context, self.material, self.loss)
+                if self.scores:
+                    values["validation_scores"] = scores_of_validation(self.context, self.model, self.scores)
+                shown = self.context.predict(self.model) if self.context.predict else None
+            record |= values
+            events.send("on_validation", name, {"update": record["update"], **values})
+            if shown is not None:
+                events.send("on_examples", name, record["update"], shown)
+            if self.training.keep == "best" and self._epochs_since_best() == 0 and self.processes.is_main_process:
+                self.checkpoint.write_best(state(self.model))
+            (self.stopping,) = any_rank(self.processes, [stop()])
+        events.send("on_epoch_end", name, record)
+
+    def _epochs_since_best(self) -> int:
+        """How many epochs have ended after the one with the lowest validation loss, or the best value of
+        `metric_for_best_model`. Follows from the log, which a checkpoint includes."""
+        metric, sign = self.training.metric_for_best_model, -1 if self.training.greater_is_better else 1
+        ends = [record for record in self.cursor.records if "validation_loss" in record]
+        values = [sign * end["validation_scores"][metric] if metric else end["validation_loss"] for end in ends]
+        return len(values) - 1 - values.index(min(values))
+
+    def _stops_early(self) -> bool:
+        """Whether the last `early_stopping_patience` epochs were not better than those before them."""
+        patience, done = self.training.early_stopping_patience, self.cursor.done
+        if patience is None or done == len(self.plan) or not self.plan.ends_epoch(done):
+            return False
+        if self._epochs_since_best() < patience:
+            return False
+        measure = self.training.metric_for_best_model or "validation loss"
+        self.context.progress.say(
+            f"{self.context.name}: stopped early: {patience} epoch{'s' * (patience > 1)} without a better {measure}"
         )
-    elif processes > (most := len(plan.update(0, material.micro_batch_size))):
-        context.progress.say(
-            f"{context.name}: an update has {most} micro-batches for {processes} processes, so some are idle; lower "
-            "training.micro_batch_size"
-        )
+        return True
+
+    def _save_if_due(self) -> None:
+        """Write a checkpoint when one is due, after every epoch and before stopping."""
+        done = self.cursor.done
+        due = self.plan.ends_epoch(done) or done % self.training.checkpoint_every == 0
+        if (due or self.stopping) and done < len(self.plan):
+            self.save()
+            if self.stopping:
+                raise KeyboardInterrupt
+
+    def save(self) -> None:
+        """Write all that a resume needs, in the first process: trained weights, optimiser state, progress, log."""
+        if not self.processes.is_main_process:
+            return
+        step = self.context.step
+        saved = step.train if step.weights is None else ["backbone", *step.inputs]  # published weights are read once
+        parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in saved]
+        heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
+        tensors = {
+            f"model.{name}": value for name, value in state(self.model).items() if name.startswith((*parts, *heads))
+        }
+        for name, parameter in self.trained.items():
+            for key, value in self.optimizer.state[parameter].items():
+                tensors[f"optimizer.{key}.{name}"] = value
+        self.checkpoint.write(tensors, self.cursor)
+
+    def _resume(self) -> None:
+        """Load what `save` has written."""
+        self.cursor, tensors = self.checkpoint.read(len(self.plan))
+        weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+        load_state(self.model, {**state(self.model), **weights}, self.checkpoint.path)
+        for place in tensors.keys() - {f"model.{name}" for name in weights}:
+            _, key, name = place.split(".", 2)
+            self.optimizer.state[self.trained[name]][key] = tensors[place].to(self.trained[name].device)
+
+    def finish(self) -> None:
+        """Write the step's weights under their final name, then delete the checkpoint."""
+        set_checkpointing_and_compile(self.model.backbone, None)
+        if self.processes.is_main_process:
+            if self.training.keep == "best" and self.checkpoint.best.exists():
+                best = read_tensors(self.checkpoint.best)[0]
+                load_state(self.model, {**state(self.model), **best}, self.checkpoint.best)
+            self.checkpoint.write_log(self.cursor)
+            save_weights(self.model, self.context.folder / "weights.safetensors", step=self.context.name)
+            self.checkpoint.clear()
+        broadcast(self.processes, [*state(self.model).values()])
+
+    def _warn_of_processes(self) -> None:
+        """Report more processes than an update has micro-batches."""
+        count = self.processes.num_processes
+        if count > 1 and count > (most := len(self.plan.update(0, self.cursor.micro_batch_size))):
+            owner = self.material.over_batch
+            why = f"'{owner}' compares all its pairs" if owner else "lower training.micro_batch_size"
+            plural = "es" * (most > 1)
+            self.context.progress.say(
+                f"{self.context.name}: an update has {most} micro-batch{plural} for {count} processes, so some are "
+                f"idle; {why}"
+            )
+
+    def _say_waste(self, waiting: float) -> None:
+        """Report padding (if the generator counts its slots), and waiting for the loader."""
+        real, slots = self.accumulator.slots.tolist()
+        padding = f"{1 - real / slots:.1%} of the slots were padding; " if slots else ""
+        self.context.progress.say(f"{self.context.name}: {padding}{waiting:.1%} of the time was spent waiting for data")
 
 
-def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
-    """Run the remaining updates. Returns a message about padding and waiting."""
-    plan, cursor = learner.plan, learner.cursor
-    validation = any(stream.source.validation for stream in learner.material.streams)
-    before = plan.pairs(end=cursor.done)
-    name = learner.context.name
-    with learner.context.progress.task(f"{name}: training", plan.pairs(), "pairs", before) as advance:
-        waits: list[float] = []
-        began = time.perf_counter()
-        if plan.ends_epoch(cursor.done) and validation and "validation_loss" not in cursor.last:  # stopped before
-            _end_epoch(learner, stop)
-            _save_checkpoint(learner)
-        if _stops_early(learner):  # a run that was killed before it wrote the step's weights
-            return ""
-        for number, micros in time_batches(_load_updates(learner), waits):
-            cursor.records.append(learner.update(number, micros, stop=stop))
-            learner.context.events.send("on_update", name, cursor.last)
-            cursor.done = number + 1
-            if plan.ends_epoch(cursor.done):
-                _end_epoch(learner, stop)
-            _save_checkpoint(learner)  # before any message, which fails if the terminal is gone
-            advance(plan.pairs(number, number + 1), _summarise_losses(cursor.records))
-            if _stops_early(learner):
-                break
-    return _waste_summary(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
-
-
-def _waste_summary(learner: Learner, waiting: float) -> str:
-    """A message about wasted work: padding (if the generator counts its slots), and waiting for the loader."""
-    real, slots = learner.accumulator.slots.tolist()
-    padding = f"{1 - real / slots:.1%} of the slots were padding; " if slots else ""
-    return f"{padding}{waiting:.1%} of the time was spent waiting for data"
-
-
-def _load_updates(learner: Learner) -> Iterator[Any]:
-    accelerator, material = learner.accelerator, learner.material
-    workers = learner.training.num_workers
-    if workers is None:
-        workers = default_workers(accelerator.device, accelerator.num_processes)
-    return updates(
-        material.streams,
-        material.plan,
-        material.micro_batch_size,
-        start=learner.cursor.done,
-        share=(accelerator.process_index, accelerator.num_processes),
-        workers=workers,
-        pin=accelerator.device.type == "cuda",
-    )
-
-
-def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
-    """Add the summary of an epoch to the last record of the log."""
-    record, events, name = learner.cursor.last, learner.context.events, learner.context.name
-    record |= summarise_clipping(learner.cursor.records)
-    if any(stream.source.validation for stream in learner.material.streams):
-        if learner.stopping:
-            learner.save()
-            raise KeyboardInterrupt
-        values = validate(learner)
-        record |= values
-        events.send("on_validation", name, {"update": record["update"], **values})
-        if learner.context.predict:
-            events.send("on_examples", name, record["update"], in_eval_mode(learner.model, learner.context.predict))
-        (learner.stopping,) = any_rank(learner.accelerator, [stop()])
-    events.send("on_epoch_end", name, record)
-
-
-def _save_checkpoint(learner: Learner) -> None:
-    """Write a checkpoint when one is due, after every epoch and before stopping, and the best weights with
-    `keep = "best"`."""
-    cursor = learner.cursor
-    value = learner.monitored(cursor.last)
-    due = learner.plan.ends_epoch(cursor.done) or cursor.done % learner.training.checkpoint_every == 0
-    better = value < cursor.best
-    cursor.best = min(cursor.best, value)
-    unfinished = cursor.done < len(learner.plan)
-    if better and learner.training.keep == "best":
-        learner.save_best()
-    if (due or learner.stopping) and unfinished:
-        learner.save()
-    if learner.stopping and unfinished:
-        raise KeyboardInterrupt
-
-
-def _stops_early(learner: Learner) -> bool:
-    """Whether the last `early_stopping_patience` epochs were not better than those before them. Follows from the log,
-    which a checkpoint includes."""
-    patience, cursor = learner.training.early_stopping_patience, learner.cursor
-    if patience is None or not learner.plan.ends_epoch(cursor.done) or cursor.done == len(learner.plan):
-        return False
-    values = [learner.monitored(record) for record in cursor.records if "validation_loss" in record]
-    if len(values) - values.index(min(values)) <= patience:
-        return False
-    measure = learner.training.metric_for_best_model or "validation loss"
-    learner.context.progress.say(
-        f"{learner.context.name}: stopped early: {patience} epoch{'s' * (patience > 1)} without a better {measure}"
-    )
-    return True
-
-
-def finish(learner: Learner) -> None:
-    """Write the step's weights under their final name, then delete the checkpoint."""
-    checkpoint, accelerator, context = learner.checkpoint, learner.accelerator, learner.context
-    set_checkpointing_and_compile(learner.model.backbone, None)
-    if accelerator.is_main_process:
-        if learner.training.keep == "best" and checkpoint.best.exists():
-            best = read_tensors(checkpoint.best)[0]  # an earlier session with fewer inputs may have written it
-            load_state(learner.model, {**state(learner.model), **best}, checkpoint.best)
-        checkpoint.write_log(learner.cursor)
-        save_weights(learner.model, context.folder / "weights.safetensors", step=context.name)
-        checkpoint.clear()
-    broadcast(accelerator, list(state(learner.model).values()))
+def set_checkpointing_and_compile(backbone: Backbone, training: Training | None) -> None:
+    """Recompute activations and compile layers as the settings say; None: neither."""
+    backbone.set_gradient_checkpointing(training is not None and training.gradient_checkpointing)
+    backbone.set_torch_compile(training is not None and training.torch_compile)
 
 
 def summarise_clipping(records: Sequence[dict]) -> dict[str, float]:
@@ -228,9 +348,3 @@ def summarise_clipping(records: Sequence[dict]) -> dict[str, float]:
         "epoch_grad_norm": median(record["grad_norm"] for record in of_epoch),
         "epoch_clipped": sum(clipped) / len(clipped),
     }
-
-
-def _summarise_losses(records: Sequence[dict]) -> str:
-    recent = [record["loss"] for record in records[-20:]]
-    checked = next((record["validation_loss"] for record in reversed(records) if record.get("validation_loss")), None)
-    return f"loss {sum(recent) / len(recent):.3f}" + (f", validation {checked:.3f}" if checked else "")

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -35,7 +34,6 @@ from mmgen.tensors import NOISY, PAD, WRITTEN, Example, Layout, Tail, Targets
 from . import AnyOrder
 
 MASK_NAME = "[MASK]"  # in partly written texts, whatever the tokenizer's mask token is
-FIRST_QUESTION = "any_order.first_question"  # label of a half: the number of its first target
 SPREAD = ((math.sqrt(5) - 1) / 2, math.sqrt(2))  # of questions and blocks: multiples fill the interval [0, 1) evenly
 Noise = Sequence[Sequence[Sequence[bool]]]  # of B examples' K targets: whether a place is masked
 
@@ -70,10 +68,7 @@ class AnyOrderTargets(TextTargets):
     def collate(self, rows: Rows) -> Targets:
         targets = [self.targets(example) for example in rows.examples]
         noise = [
-            [
-                list(self._draw_noise(rows, row, number, y))
-                for number, y in enumerate(texts, first_question(rows.examples[row]))
-            ]
+            [list(self._draw_noise(rows, row, number, y)) for number, y in enumerate(texts)]
             for row, texts in enumerate(targets)
         ]
         tail, weights = self._build_tail(targets, noise)
@@ -91,17 +86,6 @@ class AnyOrderTargets(TextTargets):
             return Targets({})
         longest = max(map(len, texts))
         return Targets({}, {"partial": torch.tensor([text + [-1] * (longest - len(text)) for text in texts])})
-
-    def halves(self, example: Example) -> list[Example]:
-        """Halves keep the numbers of their targets, from which the noise is drawn."""
-        halves = super().halves(example)
-        if len(halves) < 2:
-            return halves
-        firsts = (first_question(example), first_question(example) + len(halves[0].targets))
-        return [
-            replace(half, labels={**half.labels, FIRST_QUESTION: first})
-            for half, first in zip(halves, firsts, strict=True)
-        ]
 
     def _maskable_places(self, target: Sequence[int]) -> range:
         """The places of a target that can be masked."""
@@ -180,9 +164,3 @@ class AnyOrderTargets(TextTargets):
             word = next((word for word in text.split() if not unknown.isdisjoint(self.encode([word])[0])), text)
             raise DataError(f"'text' has {word!r:.60}, which the encoder's vocabulary cannot write; replace it")
         return tokens
-
-
-def first_question(example: Example) -> int:
-    """The number of the first of an example's targets among those of the undivided example."""
-    number: int = example.labels.get(FIRST_QUESTION, 0)
-    return number

@@ -53,7 +53,9 @@ class ClipScoreMetric(Metric):
             texts = [self.config.prompt + generation.text for generation in generations[batch]]
             pixels = self.processor(images=images, return_tensors="pt").to(self.device)
             longest = model.config.text_config.max_position_embeddings
-            tokens = self.tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+            tokens = self.tokenizer(  # "<|endoftext|>" in a text is no end
+                texts, padding=True, truncation=True, max_length=longest, return_tensors="pt", split_special_tokens=True
+            )
             ids = {name: tokens[name].to(self.device) for name in ("input_ids", "attention_mask")}
             similarity = (_unit(model.get_image_features(**pixels)) * _unit(model.get_text_features(**ids))).sum(1)
             values += (100 * SCALE * similarity.clamp(min=0)).tolist()

@@ -107,9 +107,7 @@ class Encoder(mmgen.BackboneConfig):
         try:
             check_weights(self)
         except DataError as error:
-            hub = "" if Path(self.weights).is_absolute() or self.weights.startswith(".") else self.weights
-            address = f"; it is at https://huggingface.co/{hub}" * bool(hub)
-            return {"weights": str(error).removeprefix("backbone.weights: ") + address}
+            return {"weights": str(error).removeprefix("backbone.weights: ")}
         return {}
 
     def build(self, texts=None, folder: Path | None = None):

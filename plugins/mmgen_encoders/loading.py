@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
 from mmgen.features.uninitialised import building_device
-from mmgen.files import file_fingerprint
+from mmgen.files import file_fingerprint, not_downloaded
 from mmgen.parts import has_all
 
 from . import Encoder
@@ -130,7 +131,9 @@ def _read_sizes(name: str) -> PreTrainedConfig:
     for key, limit in LIMITS.items():
         if type(value := values.get(key)) is int and value > limit:
             raise ValueError(f"{key} must be a whole number from 1 to {limit}, not {value}")
-    if (family := values.get("model_type")) not in CONFIG_MAPPING and not values.get("auto_map"):
+    if (family := values.get("model_type")) is None and not values.get("auto_map"):
+        raise ValueError("config.json is missing, or has no 'model_type'")
+    if family not in CONFIG_MAPPING and not values.get("auto_map"):
         written = values.get("transformers_version", "an unknown version")
         raise ValueError(
             f"transformers {transformers.__version__} has no family '{family}'; config.json was written by "
@@ -227,14 +230,16 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
 
 
 def _check_path(name: str) -> None:
-    """Raise DataError for weights that are a path, not a hub name, where nothing is. `mmgen check` does not ask: like
-    data, weights of one profile need not be there."""
+    """Raise DataError for weights that are a path where nothing is, or a hub name out of reach. `mmgen check` does not
+    ask: like data, weights of one profile need not be there."""
     is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
     if is_path and not Path(name).exists():
         raise DataError(
             f"backbone.weights: '{name}': no such folder; a path in a recipe is relative to the recipe's folder, a "
             "path of --set to the current folder"
         )
+    if name and (problem := not_downloaded(name)):
+        raise DataError(f"backbone.weights: {problem}")
 
 
 def check_weights(config: Encoder) -> PreTrainedConfig:
@@ -295,8 +300,20 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     absent = [name for name in report["missing_keys"] if name not in missing]
     if absent:
         raise DataError(
-            f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, such as "
-            f"{absent[0]}; use complete weights"
+            f"backbone.weights: '{config.weights}' lacks {len(absent)} weights that its config.json expects, such as "
+            f"{absent[0]}; use complete weights with their own config.json"
+        )
+    for name, tensor in model.named_parameters():
+        if not tensor.sum().isfinite() and not tensor.isfinite().all():
+            raise DataError(
+                f"backbone.weights: '{config.weights}': {name} is not finite (NaN or infinite); use other weights"
+            )
+    if unused := unused_layers(model, report["unexpected_keys"]):
+        log.info(
+            "%s: %d of the weights, such as %s, have no place in the layers that config.json says; they are left out",
+            config.weights,
+            len(unused),
+            unused[0],
         )
     head = head_names(model)
     if not has_all({*head} - {*missing}, head, f"backbone.weights: '{config.weights}': the masked-LM head"):
@@ -318,6 +335,13 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     _load_weights(config, lambda _: _check_tokenizer(backbone))
     config.check_backbone(backbone)
     return backbone
+
+
+def unused_layers(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+    """Those of these weights that an encoder with more layers would have."""
+    prefix, digits = f"{model.base_model_prefix}.", re.compile(r"\d+")
+    known = {digits.sub("#", name) for name in model.base_model.state_dict()}
+    return sorted(name for name in names if digits.sub("#", name.removeprefix(prefix)) in known)
 
 
 def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:

@@ -27,7 +27,8 @@ class VisualGenome(mmgen.ExtractorConfig):
     def missing_here(self):
         if (self.weights / PUBLISHED).is_file():
             return {}
-        return {"weights": f"{self.weights / PUBLISHED}: no such file; it is at https://huggingface.co/{PUBLISHED_AT}"}
+        address = f"https://huggingface.co/{PUBLISHED_AT} (262 MB)"
+        return {"weights": f"{self.weights / PUBLISHED}: no such file; it is at {address}"}
 
     def build(self):
         from .extractor import VisualGenomeRegions

@@ -22,7 +22,6 @@ from torch.nn.utils.rnn import pad_sequence
 from mmgen.errors import DataError
 from mmgen.features.embedder import StoreReader
 from mmgen.features.multi_file import MultiFileStore
-from mmgen.features.regions import check_picture_count
 from mmgen.features.store import FeatureStore
 from mmgen.features.stores import open_store
 from mmgen.parts import Picture, Record
@@ -116,16 +115,6 @@ class PictureReader(PictureSource):
 
     def slots(self, value: Any) -> float:
         return self.inner.slots(self.regions_of(value))
-
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError for a picture that the data lack, or that has no boxes. Opens no picture."""
-        for example in examples:
-            check_picture_count(example, self.field, self.inner.most)
-            for shown in example.shown(self.field):
-                for value in shown if isinstance(shown, tuple) else (shown,):  # alternatives: one is drawn later
-                    self.regions_of(value, example.id)
-            rest = {name: value for name, value in example.inputs.items() if name != self.field}
-            self.inner.find_gaps([replace(example, inputs=rest)])
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """The tensors of the reader of features, whose features (B, N, W) are the weights of W regions; and those of

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.parts import Backbone, Embedder, Picture
-from mmgen.tensors import Example, ResolvedExample, Segment
+from mmgen.tensors import ResolvedExample, Segment
 
 from . import PictureTokens
 from .source import PictureSource
@@ -74,13 +74,6 @@ class TokenReader(PictureSource):
     def slots(self, value: Any) -> int:
         """Those of a picture that is one tile: how many tiles a picture has is known once it is opened."""
         return self.tokens + 3
-
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError for a picture that the data lack. Opens no picture."""
-        for example in examples:
-            for shown in example.shown(self.field):
-                for value in shown if isinstance(shown, tuple) else (shown,):  # alternatives: one is drawn later
-                    self.picture(value, example.id)
 
     def collate(self, items: Sequence[tuple[Tensor, tuple[Tiled, ...]]]) -> dict[str, Tensor]:
         """ids and mask (B, N); pixels (T, 3, S, S) uint8 of the tiles of every picture of the batch, once; tile_slots

@@ -122,6 +122,13 @@ class FasterRcnn(Detections):
     def is_random(self):
         return self.weights == "random"
 
+    def missing_here(self):
+        if self.weights != "pretrained":
+            return {}
+        from .faster_rcnn import not_published_here
+
+        return {"weights": problem} if (problem := not_published_here(self.model)) else {}
+
     def build(self):
         from .faster_rcnn import TorchvisionDetector
 
@@ -150,6 +157,7 @@ class BottomUpTsv(Published):
     """Reads the TSV files of bottom-up-attention (6 columns) and LXMERT (10 columns), also gzipped."""
 
     type: Literal["bottom_up_tsv"] = "bottom_up_tsv"
+    endings: ClassVar[tuple[str, ...]] = (".tsv", ".tsv.gz")
 
     def build(self):
         from .tsv import TsvFile

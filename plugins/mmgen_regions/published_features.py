@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +18,14 @@ from . import Published
 
 
 def relative_boxes(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
-    """Boxes (R, 4) in pixels -> relative to the image's size. Raises ValueError for an image of size 0."""
-    if not (width > 0 and height > 0):
-        raise ValueError(f"the image size is {width:g} x {height:g} pixels; it must be positive")
+    """Boxes (R, 4) in pixels -> relative to the image's size. Raises ValueError for an image of size 0 or infinity, and
+    for boxes that are relative already."""
+    if not (0 < width < math.inf and 0 < height < math.inf):
+        raise ValueError(f"the image size is {width:g} x {height:g} pixels; it must be positive and finite")
+    if 0 < boxes.max(initial=0) <= 1 < min(width, height):
+        raise ValueError(
+            f"no box ends after {boxes.max():g} pixels; boxes must be in pixels, not relative to the image"
+        )
     return boxes.reshape(-1, 4).astype(np.float32) / np.array([width, height, width, height], np.float32)
 
 

@@ -7,13 +7,14 @@ img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes 
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmgen.errors import DataError, regular
-from mmgen.files import image_key
+from mmgen.files import foreign, image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
@@ -49,13 +50,18 @@ class TsvFile(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        path = existing_path(source, "file")
+        path, expected = existing_path(source, "file"), 0  # columns of the first row
         for number, line in lines(path):
-            columns = line.rstrip(b"\r\n").split(b"\t")
-            key = image_key(columns[0].decode(errors="replace"))
-            if number == 1 and columns[-1] == b"features":  # some files have a header
+            columns = line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n").split(b"\t")
+            if not line.strip() or columns[-1] == b"features":  # some files have a header
                 continue
+            key, count = image_key(columns[0].decode(errors="replace")), len(columns)
+            expected = expected or (count if count in COLUMNS else 0)
             if key in skip:
+                continue
+            if count in COLUMNS and count != expected:
+                reason = f"image '{key}': has {count} columns, but earlier rows have {expected}"
+                yield FailedImage(key, f"{path}:{number}: {reason}", unlike_earlier=True)
                 continue
             try:
                 yield self._build_record(key, columns, f"{path}:{number}")
@@ -95,6 +101,8 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Numbered lines of a plain or gzipped file. Raises DataError if the file is truncated or damaged."""
     number = 0
     try:
+        if what := foreign(path, *(("gzip",) if path.suffix == ".gz" else ())):
+            raise DataError(f"{path}: {what}")
         with gzip.open(regular(path), "rb") if path.suffix == ".gz" else regular(path).open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1

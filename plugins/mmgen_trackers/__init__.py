@@ -20,7 +20,8 @@ class Tracker(mmgen.CallbackConfig):
     project: str = Field("", description="the project of the tracker; by default the recipe's name")
 
     def problem(self):
-        if importlib.util.find_spec(self.package) is not None:
+        spec = importlib.util.find_spec(self.package)
+        if spec is not None and spec.origin is not None:  # else a folder of this name, such as that of wandb's files
             return ""
         return f"the package '{self.package}' is not installed; {install_extra(self.type)}"
 

@@ -57,8 +57,20 @@ class CnnConfig(ExtractorConfig):
         if self.weights in ("random", "empty"):
             return {}
         hub_name = self.base_model() if self.weights == "pretrained" else self.weights
-        problem = hub_name and not_downloaded(hub_name, "model.safetensors")
+        problem = hub_name and not_downloaded(hub_name, "model.safetensors", self._download_size)
         return {"weights": problem} if problem else {}
+
+    def _download_size(self) -> str:
+        """The size of the network's weights as float32, such as " (47 MB)"; "" if timm cannot say it."""
+        import timm
+        import torch
+
+        try:
+            with torch.device("meta"):
+                tensors = timm.create_model(self.model).state_dict().values()
+        except Exception:  # of a network's own code
+            return ""
+        return f" ({sum(tensor.numel() * tensor.element_size() for tensor in tensors) / 1e6:.0f} MB)"
 
     def base_model(self) -> str | None:
         if self.weights != "pretrained":

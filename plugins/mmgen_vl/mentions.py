@@ -36,7 +36,8 @@ class Mentions:
     def pairs(self, example: ResolvedExample, regions: int, objects: int) -> Tensor:
         """(M, 3) triples: region, index of the text, index of the token. Only mentions of the first `regions` regions,
         those of the first picture that the model sees, are included. Raises DataError for an object that is not among
-        the `objects` of the first picture."""
+        the `objects` of the first picture, and for mentions of another text."""
+        self._check_names(example)
         triples: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
             mentions = example.shown(f"{name}{BEHIND}")
@@ -58,12 +59,11 @@ class Mentions:
                     triples += [(region, place, token) for token in tokens if region < regions]
         return torch.tensor(triples, dtype=torch.long).view(-1, 3)
 
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError if `texts` has some inputs but an example has mentions of another text, which would be
-        silently ignored."""
+    def _check_names(self, example: Example) -> None:
+        """Raises DataError for mentions of a text that `texts` lacks, which would be silently ignored."""
         known = {f"{name}{BEHIND}" for name in self.texts}
-        for example in examples if known else ():
-            if field := next((name for name in example.inputs if name.endswith(BEHIND) and name not in known), None):
+        for field in example.inputs if known else ():
+            if field.endswith(BEHIND) and field not in known:
                 text = field.removesuffix(BEHIND)
                 raise DataError(
                     f"example '{example.id}' has {field}, but mentions = [{', '.join(map(repr, self.texts))}] does "
@@ -94,10 +94,6 @@ class MentionedReader(StoreReader):
         if any(len(pairs) for _, pairs in items):
             batch["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
         return batch
-
-    def find_gaps(self, examples: Sequence[Example]) -> None:
-        super().find_gaps(examples)
-        self.mentions.find_gaps(examples)
 
 
 def columns(slots: Slots, name: str) -> Tensor:

@@ -32,6 +32,21 @@ def test_check_reads_a_recipe_without_a_profile_too(tmp_path):
     assert toys.mmgen_here(tmp_path, "check", "named.toml").stdout == "1 configuration in 1 recipe: no errors\n"
 
 
+def test_check_names_the_profiles_that_have_a_mistake(tmp_path):
+    wrong = "\n[profiles.{}.training]\nepoch = 3\n"
+    (tmp_path / "toy.toml").write_text(toys.recipe() + "".join(map(wrong.format, ("long", "longer"))))
+    lines = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr.splitlines()
+    assert [line.rpartition("?")[2] for line in lines] == [" (profile long)", " (profile longer)"]
+    (tmp_path / "toy.toml").write_text(toys.recipe(training={"epochs": 0}) + "[profiles.a]\n[profiles.b]\n")
+    (line,) = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr.splitlines()
+    assert "profile" not in line  # it is a mistake of all
+    (tmp_path / "toy.toml").write_text(
+        toys.recipe(training={"epochs": 0}) + "[profiles.a.training]\nepochs = 1\n[profiles.b]\n[profiles.c]\n"
+    )
+    (line,) = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr.splitlines()
+    assert line.endswith(" (without a profile and profiles b, c)")
+
+
 def test_show_has_the_origin_of_a_value(tmp_path):
     (tmp_path / "toy.toml").write_text(toys.recipe())
     done = toys.mmgen_here(tmp_path, "show", "toy.toml", "--set", "training.epochs=7")

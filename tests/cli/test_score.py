@@ -128,6 +128,6 @@ def test_empty_or_equal_texts_are_reported(tmp_path):
     done = score(empty, "--references", references, "--against", same, *FAST)
     assert done.exit_code == 0
     assert "empty.jsonl: 12 of 12 texts contain no word; the texts say little about the input; train" in done.output
-    assert "same.jsonl: fluent and blind: 11 of 12 texts are the same ('why ?'); the texts say little " in done.output
+    assert "same.jsonl: 11 of 12 texts are the same ('why ?'); the texts say little " in done.output
     well = write(tmp_path / "well.jsonl", [{"id": n, "text": f"is it {n} ?"} for n in range(12)], lines=True)
     assert "says little" not in score(well, "--references", references, *FAST).output

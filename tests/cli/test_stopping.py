@@ -123,7 +123,7 @@ def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monke
     def load(*_):
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-        return SimpleNamespace(callbacks={}), SimpleNamespace(remarks=[])
+        return SimpleNamespace(callbacks={}, inputs={}), SimpleNamespace(remarks=[])
 
     (tmp_path / "x.toml").write_text("")
     monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
@@ -138,7 +138,7 @@ def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
 
     def load(*_):
         os.kill(os.getpid(), number)
-        return SimpleNamespace(callbacks={}), SimpleNamespace(remarks=[])
+        return SimpleNamespace(callbacks={}, inputs={}), SimpleNamespace(remarks=[])
 
     monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
     monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])

@@ -1,12 +1,10 @@
-"""Warnings about cut texts and unknown words; notes about a step that writes empty or equal texts."""
+"""Remarks on texts that are cut, or have unknown words."""
 
 import pytest
 from kit import toys
-from kit.training import RecordedProgress
 from mmgen_text import Text
 
-from mmgen.data.datasets import Datasets
-from mmgen.data.unread_text import remarks, warn_of_unread_text
+from mmgen.data.unread_text import remarks
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
@@ -42,15 +40,3 @@ def test_several_fields_are_cut_as_one_text(recipe):
     assert [*remarks("both", config, backbone, example)] == [
         "both has 8 tokens; only the first 6 are read (max_tokens)"
     ]
-
-
-def test_a_run_logs_cut_and_unknown_texts(recipe):
-    datasets, said = Datasets(recipe), RecordedProgress()
-    warn_of_unread_text(recipe, compose_model(recipe, list(datasets.texts())), datasets, ["first", "second"], said)
-    (line,) = said.lines  # once, though two steps read it
-    assert line.startswith("caption: ") and line.endswith(" of 24 texts are longer than max_tokens and are cut")
-    said = RecordedProgress()
-    warn_of_unread_text(recipe, compose_model(recipe, ["xyz"] * 3), datasets, ["first"], said)
-    assert (
-        "caption: 24 of 24 texts contain words or characters that are not in the tokenizer's vocabulary" in said.lines
-    )

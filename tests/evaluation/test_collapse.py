@@ -25,9 +25,10 @@ def recipe(tmp_path):
     "texts, remark",
     [
         (["", "?", "a dog", "??"], "3 of 4 texts contain no word; "),
-        (["why ?"] * 6 + list("abcdef"), "fluent and blind: 6 of 12 texts are the same ('why ?'); "),
+        (["why ?"] * 6 + list("abcdef"), "6 of 12 texts are the same ('why ?'); "),
         (["no"] * 6 + list("abcdef"), "6 of 12 texts are the same ('no'); "),
         (["why ?"] * 4, ""),  # so few say nothing
+        (["?"], ""),  # as its own remark says
         (list("abcdefghijkl"), ""),
     ],
 )

@@ -126,8 +126,8 @@ def test_references_are_scored_once_for_each_metric_and_its_examples(tmp_path, m
     examples.pop()
     assert scores(tmp_path) == scores(tmp_path) == first and OnDevice.scored == 3
     assert scores(None) == first and OnDevice.scored == 4
-    (tmp_path / FILE).write_text('{"key": {"values": {}, "per_example": {}}}')
-    with pytest.raises(RunError, match="damaged: notes: "):
+    (tmp_path / FILE).write_text('{"key": {"values": {"fit": "90"}}}')
+    with pytest.raises(RunError, match="damaged: key.values.fit: must be a number"):
         scores(tmp_path)
 
 

@@ -49,24 +49,16 @@ def test_several_pictures_in_one_segment(store):
     assert [model.reader.slots(key) for key in ("3", "2")] == [3, 2]
     description = model.describe(example(All(("3", "2"))))
     assert description["pictures"] == [0, 0, 0, 1, 1] and len(description["boxes"]) == len(description["names"]) == 5
-    with pytest.raises(DataError, match="no features for 1 of 2 images"):
-        model.reader.find_gaps([example(All(("3", "absent")))])
 
 
-def test_more_pictures_than_token_types_are_refused_before_training_and_on_reading(store):
+def test_more_pictures_than_token_types_are_refused(store):
     reader, several = embedder(features=store).reader, example(All(("3", "2", "4")))
-    for call in (lambda: reader.find_gaps([several]), lambda: reader.read(several)):
-        with pytest.raises(DataError) as error:
-            call()
-        assert str(error.value) == (
-            f"example '{several.id}' shows 3 pictures, but the encoder has token types for 2; show fewer, or set "
-            "extra_token_types of the backbone"
-        )
-
-
-def test_gaps_are_found_among_alternatives_too(store):
-    with pytest.raises(DataError, match="no features for 1 of 2 images"):
-        embedder(features=store).reader.find_gaps([example(("3", "absent"))])
+    with pytest.raises(DataError) as error:
+        reader.read(several)
+    assert str(error.value) == (
+        f"example '{several.id}' shows 3 pictures, but the encoder has token types for 2; show fewer, or set "
+        "extra_token_types of the backbone"
+    )
 
 
 def test_blind_regions_are_where_they_are_and_look_like_nothing(store):

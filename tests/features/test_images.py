@@ -117,6 +117,18 @@ def test_a_transparent_grey_is_that_of_the_file_s_depth(depth, row, transparent,
     assert pixels(png(2, 1, chunk, depth=depth, color=0, rows=b"\0" + row))[:, :, 0].tolist() == [greys]
 
 
+@pytest.mark.parametrize("form", [lambda image: image, Image.Image.copy])
+@pytest.mark.parametrize("depth", [1, 16])
+def test_a_transparent_colour_is_known_after_loading(form, depth):
+    """Pillow forgets the depth of the file: 1 of 1 bit is known by the mode, and 16 bits by a value above 255."""
+    chunk, row = struct.pack(">H", 1), b"\0\x80"
+    if depth == 16:
+        chunk, row = struct.pack(">3H", 5, 6, 700), b"\0" + struct.pack(">6H", 5, 6, 700, *(257 * v for v in BLUE))
+    image = Image.open(BytesIO(png(2, 1, (b"tRNS", chunk), depth=depth, color=depth // 8, rows=row)))
+    image.load()
+    assert np.asarray(as_rgb(form(image))).tolist() == [[WHITE, BLUE if depth == 16 else [0, 0, 0]]]
+
+
 def test_half_of_a_colour_is_half_white_and_premultiplied_colours_are_read():
     assert np.asarray(as_rgb(Image.new("RGBA", (1, 1), (0, 0, 0, 128)))).tolist() == [[[127] * 3]]
     for mode in ("RGBa", "La"):
@@ -130,9 +142,17 @@ def test_everything_else_is_as_pillow_converts_it(mode):
     assert np.array_equal(np.asarray(as_rgb(image)), np.asarray(image.convert("RGB")))
 
 
-@pytest.mark.parametrize(("mode", "kind"), [("I", "integers of 32 bits"), ("F", "floating-point numbers")])
-def test_pixels_whose_range_is_not_known_are_refused(mode, kind, tmp_path):
-    Image.new(mode, (4, 4)).save(tmp_path / "a.tif")
+@pytest.mark.parametrize(
+    ("mode", "tags", "kind"),
+    [
+        ("I", {}, "signed integers of 32 bits"),
+        ("F", {}, "floating-point numbers"),
+        ("L", {conversion.SAMPLES: 2}, "signed integers of 8 bits"),
+        ("I;16", {conversion.SAMPLES: 2}, "signed integers of 16 bits"),
+    ],
+)
+def test_pixels_whose_range_is_not_known_are_refused(mode, tags, kind, tmp_path):
+    Image.new(mode, (4, 4)).save(tmp_path / "a.tif", tiffinfo=tags)
     with pytest.raises(DataError) as error:
         open_image(tmp_path / "a.tif")
     advice = "whose range is not known; scale the values to 0 to 255, and give 8 bits"
@@ -176,6 +196,11 @@ def test_a_file_that_is_no_picture_is_named_whatever_it_is_called(tmp_path):
         ("a.heic", box + b"heic\0\0\0\0mif1heic", "is a HEIC photo; convert it to JPEG or PNG"),
         ("b.jpg", box + b"mif1\0\0\0\0mif1heic", "is a HEIC photo; convert it to JPEG or PNG"),
         ("a.cr3", box + b"crx \0\0\0\1crx isom", "is a camera's raw file; convert it to JPEG or PNG"),
+        (
+            "c.tif",
+            b"II*\0\0\0\0\0",
+            "is a TIFF file with pixels of a kind that is not read, or damaged; convert it to 8 bits, such as PNG",
+        ),
         ("a.jxl", b"\xff\x0a\xfa\x1f", "is a JPEG XL picture; convert it to JPEG or PNG"),
         ("a.nef", saved(Image.new("L", (4, 4)), "TIFF"), None),
         ("c.jpg", saved(Image.new("L", (4, 4)), "TIFF", tiffinfo=raw), None),

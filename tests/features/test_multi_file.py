@@ -132,5 +132,3 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
         single_file.reader.read(example),
     )
     assert np.array_equal(features, single_features) and np.array_equal(boxes, other_boxes)
-    with pytest.raises(DataError, match=r"regions: no features for 1 of 1 images \('y'\)"):
-        several_files.reader.find_gaps([Example("x", {"image": "y"})])

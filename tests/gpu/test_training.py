@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
+from accelerate.state import PartialState
 from click.testing import CliRunner
 from kit import toys
 from mmgen_encoders import Bert
@@ -29,6 +28,7 @@ from mmgen.parts import Picture, Record
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
 from mmgen.tensors import Example
+from mmgen.training.distributed import Processes
 from mmgen.training.train import train
 
 pytestmark = pytest.mark.gpu
@@ -69,8 +69,8 @@ def learn(folder, device, stop_at=None, precision="fp32", material=None, **train
         return forward(batch)
 
     model.forward = stopping
-    AcceleratorState._reset_state(reset_partial_state=True)  # accelerate keeps one device for a process
-    context = toys.context(folder, step, accelerator=Accelerator(cpu=device.type == "cpu"))
+    PartialState._reset_state()  # accelerate keeps one device for a process
+    context = toys.context(folder, step, accelerator=Processes(cpu=device.type == "cpu"))
     train(model, context, [Source(examples[6:], examples[:6])])
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     return {name: tensor.cpu().clone() for name, tensor in state(model).items()}, log
@@ -132,7 +132,7 @@ def test_with_too_little_memory_the_same_is_learnt_in_smaller_batches(tmp_path, 
 def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
     (tmp_path / "toy.toml").write_text(toys.RECIPE)
     monkeypatch.chdir(tmp_path)
-    AcceleratorState._reset_state(reset_partial_state=True)
+    PartialState._reset_state()
     sets = ("data.train_size=8", "steps.first.evaluate=false")
     command = ["run", "toy.toml", "--step", "first", *(word for setting in sets for word in ("--set", setting))]
     result = CliRunner().invoke(main, command)

@@ -15,6 +15,7 @@ import torch
 from kit import small_runs, toys
 from mmgen_regions import Roi
 from PIL import Image
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -37,6 +38,7 @@ STEPS = [
     ("writes", "both"),
     *(("predicts", step) for step in ("answers", "choices", "expressions")),
 ]
+DAMAGED = "of the two files is damaged; download or copy the complete folder again"
 OFFLINE = """
 import socket
 def refuse(*_, **__):
@@ -318,8 +320,8 @@ def test_sizes_are_checked_before_memory_is_taken(copy):
     config["inputs"]["image"]["width"] = 10**6
     change(copy, inputs=config["inputs"])
     assert refused(copy) == (
-        "FOLDER: embedders.image.deviation has shape (288,) in the files, expected (1000000,); download or copy "
-        "the complete folder again"
+        "FOLDER: embedders.image.deviation has shape (288,) in model.safetensors, but (1000000,) by config.json; one "
+        f"{DAMAGED}"
     )
 
 
@@ -328,9 +330,41 @@ def test_a_missing_weight(copy):
     tensors.pop("embedders.image.projection.bias")
     save_file(tensors, copy / "model.safetensors")
     assert refused(copy) == (
-        "FOLDER: embedders.image.projection.bias is missing in FOLDER/model.safetensors; download or copy the "
-        "complete folder again"
+        "FOLDER: embedders.image.projection.bias is missing in model.safetensors, but expected by config.json; one "
+        f"{DAMAGED}"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (
+            "intermediate_size",
+            7,
+            "{weight}.0.intermediate.dense.bias has shape (64,) in model.safetensors, but (7,) by",
+        ),
+        ("num_hidden_layers", 9, "{weight}.1.attention.output.LayerNorm.bias is missing in model.safetensors, but "),
+    ],
+)
+def test_a_config_of_the_encoder_that_does_not_fit_its_weights_is_named(copy, key, value, message):
+    path = copy / "backbone" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, key: value}))
+    assert refused(copy).startswith(f"FOLDER/backbone: {message.format(weight='backbone.model.bert.encoder.layer')}")
+
+
+@pytest.mark.parametrize("error", [SafetensorError("I/O error: full (os error 28)"), Exception("full (os error 28)")])
+def test_a_full_disk_is_a_line(both, tmp_path, monkeypatch, error):
+    """safetensors and tokenizers raise classes of their own."""
+
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr("mmgen.inference.export.save_torch_state_dict", fails)
+    with pytest.raises(mmgen.RunError) as raised:
+        export(both, tmp_path / "export")
+    assert str(raised.value).startswith(f"{tmp_path}/export: cannot be written: {error}; ")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_damaged_extractor(copy, photo):

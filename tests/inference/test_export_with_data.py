@@ -1,6 +1,4 @@
-"""Exports with the data of a recipe: scores, result files and probes are those of the run."""
-
-import json
+"""Exports with the data of a recipe: result files are those of the run."""
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +10,6 @@ from mmgen.inference.export import export
 from mmgen.inference.export_with_data import DataSource, with_data
 from mmgen.inference.load import load_run
 from mmgen.inference.result_file import result_file, result_file_of_export
-from mmgen.runs.probe import probe_export
-from mmgen.runs.rescore import score_export
 
 pytestmark = pytest.mark.slow  # the data are drawn, and their features extracted
 
@@ -28,14 +24,6 @@ def answers(tmp_path_factory):
     return export(load_run(small_runs.drawn("predicts"), "answers"), tmp_path_factory.mktemp("exports") / "answers")
 
 
-def test_scores_are_those_of_the_run(both):
-    scores = score_export(both, DataSource(small_runs.recipe_of("writes")))
-    saved = json.loads((small_runs.drawn("writes") / "steps" / "both" / "scores.json").read_text())
-    assert dict(scores.rows["both"].values) == pytest.approx(saved["values"])
-    assert "| both " in scores.table and len(scores.ids["both"]) == 3
-    assert {path.name for path in both.iterdir()} == {"config.json", "model.safetensors", "backbone", "extractor"}
-
-
 def test_a_result_file_is_that_of_the_run(answers):
     run = result_file(small_runs.drawn("predicts"), "vqa", ["answers"])
     assert result_file_of_export(answers, "vqa", DataSource(small_runs.recipe_of("predicts"))) == run
@@ -48,12 +36,6 @@ def test_a_result_file_of_another_task(answers):
         f"{answers}: step 'answers' predicts 'answers', but nlvr2 needs 'truth'; choose another recipe with --data, or "
         "another export"
     )
-
-
-def test_probes_write_into_another_folder(both, tmp_path):
-    results = probe_export(both, DataSource(small_runs.recipe_of("writes")), tmp_path / "out", ["attention"])
-    assert results["attention"].tables and (tmp_path / "out" / "attention" / "findings.json").exists()
-    assert not (both / "probes").exists()
 
 
 def test_an_extractor_that_there_is_not():
@@ -78,8 +60,6 @@ def test_a_run_has_data():
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("score", "both", "--data", "writes.toml", "--references", "x.jsonl"), "--references: not with --data; "),
-        (("probe", "both", "--data", "writes.toml"), "--data and --out belong together, "),
         (("predict", "both", "--data", "writes.toml"), "--data, --split, and --step more than once, require --as; "),
     ],
 )
@@ -97,11 +77,11 @@ def test_commands(answers, tmp_path):
 
 
 def test_without_data_an_export_says_what_to_add(both):
-    for command in ("score", "report"):
+    for command in ("score", "probe", "report"):
         refused = CliRunner().invoke(main, [command, str(both)])
         assert refused.output == (
-            f"error: {both}: an export, which has no data; `mmgen score`, `mmgen probe` and `mmgen predict --as` take "
-            "it with --data RECIPE; for anything else name a run folder\n"
+            f"error: {both}: an export, which has no data; `mmgen predict --as` takes it with --data RECIPE; for "
+            "anything else name a run folder\n"
         )
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from kit import small_runs
 from kit.refusals import copied_run, refusal
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from mmgen.errors import DataError, RecipeError, RunError
@@ -26,6 +27,33 @@ def test_the_step_that_reads_exactly_the_inputs_is_chosen(predicts):
     assert choose_step(predicts, [QUESTION], writes=False).name == "answers"
     expression = Query("e", {"expression": "red ball", "image": "ball.png"})
     assert choose_step(predicts, [expression], writes=False).name == "expressions"
+
+
+def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog):
+    """Which step is best is known when the inputs are."""
+    place, blank = small_runs.drawn("writes"), Image.new("RGB", (64, 64))
+    model, words, both = load(place, dtype="float16"), load(place, step="words"), load(place, step="both")
+    assert model.step == "both" and "step 'words' answers" not in caplog.text
+    assert model.ask(blank, caption="a red ball").value == both.ask(blank, caption="a red ball").value
+    assert model.ask(caption="a red ball").value == words.ask(caption="a red ball").value
+    assert [answer.value for answer in model.predict([{"caption": "a ball"}] * 2)] == [
+        words.ask(caption="a ball").value
+    ] * 2
+    assert caplog.text.count(f"{place}: step 'words' answers, which reads caption") == 1
+    for predictor in (model, both):
+        with pytest.raises(DataError) as error:
+            predictor.ask(blank)
+        assert str(error.value) == (
+            "this query: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
+        )
+    with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
+        both.ask(caption="a red ball")
+
+
+def test_a_step_that_predicts_answers_a_prediction(predicts):
+    blank, question = Image.new("RGB", (64, 64)), "what is it ?"
+    answers = load(predicts, step="answers").predict(blank, question=question)
+    assert load(predicts).predict(blank, question=question).value == answers.value
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         (
             [str(PLACE), "--caption", "x", "--step", "both"],
             "error: caption: 'image' is missing: step 'both' reads image and caption; add --input "
-            'image=VALUE, the field "image" in a line, or in Python image=VALUE',
+            'image=VALUE, or the field "image" in a JSONL file',
         ),
         (
             [str(PLACE), "--input", "captoin=x"],
@@ -431,8 +431,9 @@ def test_an_extractor_can_be_set_for_a_run_trained_on_a_feature_file(seeing, mon
     assert (key, line) == (picture.key, "2")
     assert float(extracted.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
     assert stdout_of("own.png") == (
-        f"error: {place}: 'image' was trained on features of roi, whose extractor is not known here; give a "
-        "key of the feature store, or name the extractor: --set inputs.image.extractor.type=NAME\n"
+        f"error: {place}: 'image' was trained on features of roi, whose extractor is not known here; give a key of the "
+        "feature store, or name the extractor with --set, in Python sets of load_run: inputs.image.extractor.type=NAME"
+        "\n"
     )
     assert "(settings.image_size: 64 in training, 192 here)" in stdout_of("own.png", *roi[:4])
     assert (place / "recipe.json").read_bytes() == recipe_before
@@ -506,7 +507,7 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
         (
             "f",
             "queries.jsonl:8: 'caption' is missing: step 'caption' reads caption; add --input "
-            'caption=VALUE, the field "caption" in a line, or in Python caption=VALUE',
+            'caption=VALUE, or the field "caption" in a JSONL file',
         ),
     ]
 
@@ -684,7 +685,7 @@ def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
     done = mmgen(
         seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}"
     )
-    assert done.returncode == 1 and "no regions for 1 of 12 images ('train-00003')" in done.stderr
+    assert done.returncode == 1 and "no regions for 1 of 12 images (train-00003)" in done.stderr
     assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
 
 

@@ -98,7 +98,7 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     )
     assert len(two["value"]["probabilities"]) == 2 and two["value"]["choice"] in (0, 1)
     assert three["value"] == two["value"]  # under the name of the input that choices are read by
-    advice = 'add --input choices=VALUE, the field "choices" in a line, or in Python choices=VALUE'
+    advice = 'add --input choices=VALUE, or the field "choices" in a JSONL file'
     assert none["error"] == f"example 'ball.png:3' has no choices; {advice}"
     assert odd["error"] == f"example 'ball.png:4': {NO_LIST}"
 

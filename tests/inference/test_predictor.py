@@ -44,7 +44,7 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
 TOO_MANY = "num_return_sequences is 300, but must be at most 100"
 TWICE = "n and num_return_sequences both set the number of texts; give one or the other"
-ADVICE = 'add --input caption=VALUE, the field "caption" in a line, or in Python caption=VALUE'
+ADVICE = "add caption=VALUE"
 SURROGATE = "\\ud800.jpg: 'picture' contains a lone surrogate ('\\ud800.jpg'); remove it"
 FINITE = "image: features must be finite and between -1e+15 and 1e+15; extract them again"
 
@@ -279,6 +279,28 @@ def test_words_that_are_written_twice_in_a_row_are_remarked(text, twice):
     assert remark.startswith(f"the text stutters: '{twice}") if twice else not remark
 
 
+@pytest.mark.parametrize(
+    ("text", "stop"),
+    [
+        ("what color are the", "the"),
+        ("What color is the?", "the"),
+        ("a cat and", "and"),
+        ("is there a", "there a"),
+        ("what is it made of?", ""),
+        ("is this vitamin a?", ""),
+        ("combien il y en a ?", ""),
+        ("was zieht sie an?", ""),
+        ("what color is the ball", ""),
+    ],
+)
+def test_a_text_that_stops_before_a_word_is_remarked(predictor, monkeypatch, text, stop):
+    tokens = (7, 8, predictor.model.backbone.end_id)
+    monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [[Generation("q", text, tokens, -1.0)]])
+    remark = f"the text has no end: it stops after '{stop}'"
+    remarks = predictor.ask(SEEN, caption="a red dog").remarks
+    assert (remark in remarks) if stop else not any("no end" in remark for remark in remarks)
+
+
 def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
     end = predictor.model.backbone.end_id
     texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("what is it is", (7, 8, 7, 9))]
@@ -349,7 +371,7 @@ def test_a_model_of_drawn_scenes_says_so_once(predictor, caplog, monkeypatch):
 def test_answers_that_are_all_the_same_are_remarked():
     answers = [Answer(str(number), (Generation(str(number), "what is it ?", (), -1.0),)) for number in range(12)]
     assert remark_on_all([*answers, Answer("odd", error="odd")]) == (
-        "fluent and blind: 12 of 12 texts are the same ('what is it ?'); the texts say little about the input; train "
+        "12 of 12 texts are the same ('what is it ?'); the texts say little about the input; train "
         "longer or with another learning rate, and check the loss curve"
     )
     assert remark_on_all(answers[:3]) == remark_on_all([]) == ""

@@ -91,8 +91,7 @@ def test_a_picture_without_a_name_is_for_the_one_input_that_takes_pictures(predi
     with pytest.raises(DataError) as error:
         predictor.ask(SEEN, caption="a dog")
     assert str(error.value) == (
-        "this query: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
-        'sound=VALUE, the field "sound" in a line, or in Python sound=VALUE'
+        "this query: 'sound' is missing: step 'all' reads image and sound and caption; add sound=VALUE"
     )
 
 
@@ -166,7 +165,8 @@ def test_what_the_step_does_not_read_is_refused(recipe):
 def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, picture, expected):
     monkeypatch.setattr(load_module.RunFolder, "recipe", lambda self, registry: recipe)
     monkeypatch.setattr(load_module.RunFolder, "finished", lambda *_: True)
-    monkeypatch.setattr(load_module, "load_run", lambda path, step, sets: SimpleNamespace(step=step, kind="text"))
+    fake = SimpleNamespace(kind="text", names=SimpleNamespace())
+    monkeypatch.setattr(load_module, "load_run", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
     try:
         assert load_module.load_for("run", [Query("photo.png", inputs, picture)]).step == expected
     except RunError as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from mmgen.errors import DataError
@@ -57,6 +58,7 @@ def test_an_array_is_read_by_its_type():
         (grey, grey.repeat(3, 2)),
         (grey[:, :, 0].astype(np.uint16) * 257, grey.repeat(3, 2)),
         (grey[:, :, 0] > 99, ((grey > 99) * np.uint8(255)).repeat(3, 2)),
+        (np.ma.masked_array(PIXELS), PIXELS),
         (np.concatenate([PIXELS, clear], 2), np.full_like(PIXELS, 255)),
         (np.concatenate([PIXELS, clear + 255], 2), PIXELS),
         (np.concatenate([grey, clear], 2), np.full_like(PIXELS, 255)),
@@ -95,7 +97,24 @@ def test_what_is_no_picture_is_none():
     [
         *(
             (array, f"{ARRAYS}, not {array.shape} of {array.dtype}; {CONVERT}")
-            for array in (PIXELS[0, 0], PIXELS / 255, PIXELS.astype(np.int64), np.zeros((6, 8, 5), np.uint8))
+            for array in (PIXELS / 255, PIXELS.astype(np.int64))
+        ),
+        *(
+            (array, f"{ARRAYS}, not {array.shape} of uint8; {advice}")
+            for array, advice in (
+                (PIXELS.transpose(2, 0, 1), "put the channels last: array.transpose(1, 2, 0)"),
+                (PIXELS[None], "give one picture, channels last"),
+                (PIXELS[0, 0], "give one picture, channels last"),
+                (np.zeros((6, 8, 5), np.uint8), "give one picture, channels last"),
+            )
+        ),
+        (
+            np.ma.masked_less(PIXELS, 9),
+            "the array of a picture has masked values; give them one, such as array.filled(255) for white",
+        ),
+        (
+            torch.zeros(3, 6, 8),
+            "a Tensor of shape (3, 6, 8) is no picture; give a numpy array, channels last",
         ),
         (Image.new("I", (2, 2)), f"the picture has pixels of integers of 32 bits, {RANGE}"),
         (Image.new("F", (2, 2)), f"the picture has pixels of floating-point numbers, {RANGE}"),

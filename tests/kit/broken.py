@@ -333,6 +333,17 @@ class ReadsAnew(WordsEmbedder):
         self.reader = NeverReadsTheSame(field, backbone)
 
 
+class NumpyReader(WordsReader):
+    def collate(self, items):
+        return {name: tensor.numpy() for name, tensor in super().collate(items).items()}
+
+
+class CollatesArrays(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = NumpyReader(field, backbone)
+
+
 class HidesInPlace(WordsReader):
     def hide(self, item, draw, hiding):
         ids, labels = super().hide(item, draw, hiding)
@@ -437,6 +448,16 @@ class LearnsOtherThanItWrites(Read):
 class NamesTheWrongExample(MaskedGenerator):
     def generate(self, model, batch, options):
         return [[replace(text, id=batch.ids[0]) for text in texts] for texts in super().generate(model, batch, options)]
+
+
+class WritesStrings(MaskedGenerator):
+    def generate(self, model, batch, options):
+        return [[text.text for text in texts] for texts in super().generate(model, batch, options)]
+
+
+class LosesATextOfTwo(MaskedGenerator):
+    def generate(self, model, batch, options):
+        return [texts[:1] for texts in super().generate(model, batch, options)]
 
 
 class WritesByCountingSlots(MaskedGenerator):
@@ -592,6 +613,41 @@ class KeepsAModule(Judge):
     reads = HeldLabels
 
 
+class ArrayLabels(Labels):
+    def collate(self, rows):
+        return Targets({"loss": len(rows.examples)}, {"labels": np.zeros(len(rows.examples))})
+
+
+class CollatesAnArray(Judge):
+    reads = ArrayLabels
+
+    def forward(self, model, batch, targets):
+        return super().forward(model, batch, Targets({}, {"labels": torch.tensor(targets.labels["labels"])}))
+
+
+class NaNCounts(Labels):
+    def collate(self, rows):
+        return replace(super().collate(rows), counts={"loss": float("nan")})
+
+
+class CountsNaN(Judge):
+    reads = NaNCounts
+
+
+class TwoCounts(Labels):
+    def collate(self, rows):
+        return replace(super().collate(rows), counts={"loss": 1, "more": 1})
+
+
+class CountsWhatItHasNot(Judge):
+    reads = TwoCounts
+
+
+class PredictsNumbers(Judge):
+    def predict(self, model, batch, targets):
+        return [prediction.score for prediction in super().predict(model, batch, targets)]
+
+
 class PredictsTensors(Judge):
     def predict(self, model, batch, targets):
         return [replace(p, value=torch.tensor(p.value)) for p in super().predict(model, batch, targets)]
@@ -681,6 +737,26 @@ class LosesExamples(Counted):
 class DividesByNothing(Counted):
     def score(self, generations, examples):
         return Scores({"words": 1 / min(len(text.text.split()) for text in generations)})
+
+
+class ScoresInADict(Counted):
+    def score(self, generations, examples):
+        return super().score(generations, examples).values
+
+
+class ScoresNumpy(Counted):
+    def score(self, generations, examples):
+        return Scores({"hits": np.float32(super().score(generations, examples).values["hits"])})
+
+
+class NamesByNumber(Counted):
+    def score(self, generations, examples):
+        return Scores({1: 0.5})
+
+
+class WritesANoteWithoutAComma(Counted):
+    def score(self, generations, examples):
+        return replace(super().score(generations, examples), notes=("of exact matches"))
 
 
 class SaysNothing(Counted):
@@ -805,7 +881,8 @@ BROKEN = [
         "test_a_missing_input",
         "read must raise a DataError that names the example (raises KeyError: 'caption')",
     ),
-    (embedder(ReadsAnew), "test_reads_are_deterministic", "example 'one' read twice gives different ids"),
+    (embedder(ReadsAnew), "test_reads_are_deterministic", "read twice gives different ids"),
+    (embedder(CollatesArrays), "test_reads_are_deterministic", "collate returns 'ids' as a ndarray, not as a tensor"),
     (embedder(ForgetsWhatItHid), "test_hiding", "hide changes its item; copy the item before hiding parts"),
     (embedder(SaysThatItHides), "test_hiding", "the config hides words, but its reader hides None"),
     (
@@ -899,12 +976,22 @@ BROKEN = [
     (
         objective(PredictsTensors),
         "test_predictions",
-        "predict returns a value for 'red-cat' that is not JSON: Object of type Tensor is not JSON serializable",
+        "the value of the prediction for 'red-cat' cannot be written as JSON (TypeError: Object of type Tensor is not",
     ),
     (
         objective(PredictsBackwards),
         "test_predictions",
-        "predict returns a prediction with the id 'black-boat' for 'red-cat'",
+        "predict returns an answer with the id 'black-boat' for 'red-cat'",
+    ),
+    (objective(CollatesAnArray), "test_counts_and_sums", "collate returns labels 'labels' as a ndarray, not as a"),
+    (objective(CountsNaN), "test_counts_and_sums", "collate counts nan for 'loss'; a count must be a number of at"),
+    (objective(CountsWhatItHasNot), "test_counts_and_sums", "collate counts 'loss', 'more'; its losses are 'loss'"),
+    (objective(PredictsNumbers), "test_predictions", "predict raises AttributeError: 'float' object has no"),
+    (generator(WritesStrings), "test_longest_text", "generate raises AttributeError: 'str' object has no attribute"),
+    (
+        generator(LosesATextOfTwo),
+        "test_texts_match_their_tokens",
+        "generate returns 1 texts for 'red-cat'; expected 2",
     ),
     (generator(WritesWithoutEnd), "test_longest_text", "max_tokens is 8"),
     (
@@ -922,8 +1009,8 @@ BROKEN = [
         "test_writing_uses_added_terms",
         "the score of a text is not minus its mean loss; write with model.written",
     ),
-    (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "returns a text with the id 'red-cat' for"),
-    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "give every example of all splits its own id"),
+    (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "returns an answer with the id 'red-cat' for"),
+    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "another example has this id"),
     (dataset(Shuffles), "test_is_deterministic", "has different examples when read again"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),
     (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave the target out"),
@@ -944,6 +1031,10 @@ BROKEN = [
     ),
     (metric(LosesExamples), "test_per_example", "hits has 15 values for 16 examples"),
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "raises ZeroDivisionError"),
+    (metric(ScoresInADict), "test_values", "score raises AttributeError: 'dict' object has no attribute"),
+    (metric(ScoresNumpy), "test_values", "what score returns cannot be written as JSON (TypeError: Object of type"),
+    (metric(NamesByNumber), "test_values", "score returns a score named 1; names must be texts"),
+    (metric(WritesANoteWithoutAComma), "test_values", "score returns notes 'of exact matches'; expected a tuple"),
     (metric(SaysNothing), "test_values", "hits is None, but no note says why"),
     (extractor(BoxesInPixels), "test_one_record_per_image", "are not (x0, y0, x1, y1) relative to the image's size"),
     (extractor(StopsAtBroken), "test_a_broken_picture_is_reported", "yield FailedImage(key, reason)"),

@@ -40,15 +40,15 @@ WATCHED = """
     from mmgen.cli import main
     mmgen.report.try_page = lambda *_: None  # as `no_page` does
     if f"DIE_{rank}" in os.environ:
-        from mmgen.training.learner import Learner
-        update = Learner.update
+        from mmgen.training.train import Trainer
+        update = Trainer.update
 
         def die(self, number, *args, **kwargs):
             if number == int(os.environ[f"DIE_{rank}"]):
                 os.kill(os.getpid(), signal.SIGKILL)
             return update(self, number, *args, **kwargs)
 
-        Learner.update = die
+        Trainer.update = die
     main()
 """
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from accelerate import Accelerator
 from mmgen_encoders import FAMILIES, Albert, Bert, DistilBert, Electra, Roberta, SqueezeBert
 from mmgen_masked import Masked
 from mmgen_text import Text
@@ -21,6 +20,7 @@ from mmgen.progress import Progress
 from mmgen.recipe.tables import Step
 from mmgen.tensors import Example
 from mmgen.training.context import StepContext
+from mmgen.training.distributed import Processes
 
 UNLIKE = (Bert, Roberta, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are those of one of them
 PLACE = Path("runs/toy/default/seed-0")  # of the toy recipe's run, in the folder that it was started from
@@ -44,10 +44,10 @@ def examples(count: int = 6, seed: int = 0, most_questions: int = 4) -> list[Exa
 
 
 def context(
-    folder: Path, step: Step, progress: Progress | None = None, accelerator: Accelerator | None = None
+    folder: Path, step: Step, progress: Progress | None = None, accelerator: Processes | None = None
 ) -> StepContext:
     """The step "s" of a run with seed 0; by default in one process on the CPU."""
-    return StepContext("s", step, 0, folder, accelerator or Accelerator(cpu=True), progress or Progress())
+    return StepContext("s", step, 0, folder, accelerator or Processes(cpu=True), progress or Progress())
 
 
 def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:

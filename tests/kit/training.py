@@ -15,8 +15,8 @@ from mmgen.data.sources import Source
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
-from mmgen.training.learner import Learner
-from mmgen.training.train import make_material, train
+from mmgen.training.train import Trainer, make_material, train
+from mmgen.training.validate import in_eval_mode, validate
 
 
 class RecordedProgress(Progress):
@@ -64,7 +64,7 @@ def press_ctrl_c(model, number):
 @contextlib.contextmanager
 def sigterm_before(number):
     """SIGTERM just before this update, within the block."""
-    update = Learner.update
+    update = Trainer.update
 
     def interrupted(learner, at, *arguments, **more):
         if at == number:
@@ -72,7 +72,7 @@ def sigterm_before(number):
         return update(learner, at, *arguments, **more)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Learner, "update", interrupted)
+        patched.setattr(Trainer, "update", interrupted)
         yield
 
 
@@ -98,10 +98,16 @@ def train_step(folder, model, step_config=None, examples=None, progress=None, va
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def build_learner(model, folder, examples=None, step_config=None, validation=()):
+def build_trainer(model, folder, examples=None, step_config=None, validation=()):
     """The learner of `step()`, as far as its checkpoint in the folder is."""
     context = toys.context(folder, step_config or step())
-    return Learner(model, context, make_material(model, context, [Source(examples or toys.examples(20), validation)]))
+    return Trainer(model, context, make_material(model, context, [Source(examples or toys.examples(20), validation)]))
+
+
+def validation_of(trainer):
+    """The validation losses of the present weights."""
+    with in_eval_mode(trainer.model):
+        return validate(trainer.context, trainer.material, trainer.loss)
 
 
 def largest_difference(first, second):

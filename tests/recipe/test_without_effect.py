@@ -109,6 +109,39 @@ def test_a_setting_that_steps_override(tmp_path):
     ]
 
 
+STEP_DATA = toys.recipe(
+    steps={
+        "one": {"inputs": ["caption"], "train": ["backbone"], "data": {"type": "scenes", "train_size": 9}},
+        "two": {"inputs": ["caption"], "train": ["backbone"]},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("child", "remark"),
+    [
+        ("[data]\ntrain_size = 8", "child.toml:3: data.train_size has no effect on the training of step one: "),
+        ('[data]\ntest_split = "val"', None),
+        ("[data]\ntrain_size = 8\n[steps.one.data]\nimage_size = 64", None),  # the child has changed it itself
+    ],
+)
+def test_data_that_those_of_a_step_replace(tmp_path, child, remark):
+    line = STEP_DATA[: STEP_DATA.index("[steps.one.data]")].count("\n") + 1
+    sets = f'parent.toml:{line}, sets steps.one.data = {{"type": "scenes", "train_size": 9}}'
+    assert remarks(tmp_path, child, parent=STEP_DATA) == ([remark + sets] if remark else [])
+
+
+def test_show_and_a_recipe_with_mistakes_name_keys_without_effect_too(tmp_path):
+    line = f"child.toml:3: training.epochs has no effect: profile sample, {EPOCHS}, sets 4"
+    assert remarks(tmp_path, "[training]\nepochs = 8", "--profile", "sample", command="show") == [line]
+    (tmp_path / "child.toml").write_text('extends = "parent.toml"\n[training]\nepochs = 8\n[sequence]\nlength = 1')
+    for command in (["check", "child.toml"], ["show", "child.toml", "--profile", "sample"]):
+        done = toys.mmgen_here(tmp_path, *command)
+        assert done.returncode == 1 and line in done.stderr.splitlines(), done.stderr
+    (tmp_path / "child.toml").write_text('training = 3\nsteps = 4\ndata = "x"\n')
+    assert "training: must be a table" in toys.mmgen_here(tmp_path, "check", "child.toml").stderr
+
+
 def test_defaults_that_the_profiles_of_their_own_file_override_give_no_remark(tmp_path):
     (tmp_path / "alone.toml").write_text(PARENT)
     done = toys.mmgen_here(tmp_path, "check", "alone.toml", "--set", "training.batch_size=8")

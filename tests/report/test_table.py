@@ -34,3 +34,5 @@ def test_every_score_worse_than_chance_is_in_a_note():
     columns = [f"type {number}" for number in range(6)]
     (note,) = _below_chance({"bad": dict.fromkeys(columns, 0.0)}, dict.fromkeys(columns, 1.0), frozenset())
     assert note.endswith("; type 3 0.00 is below chance, 1.00; and 2 more columns")
+    (note,) = _below_chance({"bad": dict.fromkeys(columns[:5], 0.0)}, dict.fromkeys(columns, 1.0), frozenset())
+    assert note.endswith("; and 1 more column")

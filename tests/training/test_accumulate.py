@@ -1,6 +1,5 @@
 """An update that runs out of memory is split: the same update with less memory, however often it is split."""
 
-import json
 import os
 import re
 import sys
@@ -12,8 +11,6 @@ from kit.training import LimitedMemory, RecordedProgress, largest_difference, st
 
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER
-from mmgen.storage.weights import read_tensors
-from mmgen.training.learner import Learner
 
 pytestmark = pytest.mark.slow
 
@@ -27,24 +24,24 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     assert largest_difference(free, cramped) < 4e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in full_log], abs=1e-5)
     assert max(memory.seen) <= 4 and sum(memory.seen) > 0
-    assert messages.lines[:2] == [
-        "step 's', update 0: out of memory; from now on micro-batches are split into 2; updates stay the same",
-        "step 's', update 0: out of memory; from now on micro-batches are split into 4; updates stay the same",
-    ]
-    assert "halved" not in full_log[0] and (cut[0]["halved"], cut[-1]["halved"]) == (2, 2)
+    said = "step 's', update 0: out of memory; from now on a micro-batch has 3 pairs; updates stay the same"
+    assert messages.lines[0] == said
+    sizes = [log[at].get("micro_batch_size") for log in (full_log, cut) for at in (0, -1)]
+    assert sizes == [None, None, 3, 3]
     assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
 
 
 def cut_twice(model):
-    """Memory that shrinks during training: enough for 6 pairs, and some updates later for 2."""
-    return LimitedMemory(model, pairs=6, later=2, after=30)
+    """Memory that shrinks during training: enough for 8 pairs, and some updates later for 4."""
+    return LimitedMemory(model, pairs=8, later=4, after=12)
 
 
 def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path):
     free, cramped, messages = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
-    full_log = train_step(tmp_path / "free", free)
+    chosen = step(micro_batch_size=12)
+    full_log = train_step(tmp_path / "free", free, chosen)
     cut_twice(cramped)
-    cut = train_step(tmp_path / "cramped", cramped, progress=messages)
+    cut = train_step(tmp_path / "cramped", cramped, chosen, progress=messages)
     assert largest_difference(free, cramped) < 2e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in full_log], abs=1e-5)
     at = [
@@ -53,77 +50,16 @@ def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path)
         if "out of memory" in line
     ]
     assert len(set(at)) == 2
-    assert [record.get("halved", 0) for record in cut] == [
-        sum(update <= number for update in at) for number in range(len(cut))
+    assert [record.get("micro_batch_size", 12) for record in cut] == [
+        12 >> sum(update <= number for update in at) for number in range(len(cut))
     ]
-
-
-def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
-    """The second split follows the resume; its pieces draw their own dropout."""
-    full, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
-    cut_twice(full)
-    expected = train_step(tmp_path / "whole", full)
-    cuts = [record.get("halved", 0) for record in expected]
-    memory, second = cut_twice(stopped), cuts.index(max(cuts))
-    assert second > 1 and cuts[second - 1]
-    update = Learner.update
-
-    def stops(learner, number, *arguments, **more):
-        if number == second:
-            raise KeyError("as good as a kill")
-        return update(learner, number, *arguments, **more)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
-        patch.setattr(Learner, "update", stops)
-        train_step(tmp_path / "stopped", stopped, step(checkpoint_every=1))
-    LimitedMemory(again, pairs=6, later=2, after=memory.after - len(memory.seen))
-    assert (
-        train_step(tmp_path / "stopped", again, step(checkpoint_every=1)) == expected
-        and largest_difference(again, full) == 0
-    )
-
-
-def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path):
-    models = [toys.model(dropout=0.3) for _ in range(3)]
-    for number, model in enumerate(models[:2]):
-        LimitedMemory(model, pairs=4)
-        train_step(tmp_path / str(number), model)
-    train_step(tmp_path / "2", models[2])
-    assert largest_difference(models[0], models[1]) == 0
-    assert largest_difference(models[0], models[2]) > 1e-4
-
-
-def test_a_resume_cuts_as_before(tmp_path):
-    full, stopped = toys.model(dropout=0.3), toys.model(dropout=0.3)
-    LimitedMemory(full, pairs=4)
-    expected = train_step(tmp_path / "whole", full)
-
-    memory = LimitedMemory(stopped, pairs=4)
-    after, forward = [], stopped.forward
-
-    def killed(batch):
-        after.append(1)
-        if len(after) == 40:
-            raise KeyError("as good as a kill")
-        return forward(batch)
-
-    stopped.forward = killed
-    chosen = step(checkpoint_every=1)
-    with pytest.raises(KeyError):
-        train_step(tmp_path / "stopped", stopped, chosen)
-    assert json.loads(read_tensors(tmp_path / "stopped/checkpoint.safetensors")[1]["cursor"])["halved"] == 2
-    again = toys.model(dropout=0.3)
-    memory = LimitedMemory(again, pairs=4)
-    log = train_step(tmp_path / "stopped", again, chosen)
-    assert memory.tried == memory.seen  # it knew
-    assert log == expected and largest_difference(again, full) == 0
 
 
 def test_one_pair_that_is_too_large_is_named(tmp_path):
     model = toys.model()
     LimitedMemory(model, pairs=0)
     with pytest.raises(
-        RunError, match=r"^step 's', update 0: out of memory with a single pair \(example 'e\d+'\); use shorter inputs"
+        RunError, match=r"^step 's', update 0: out of memory with a single example \('e\d+'\); use shorter inputs"
     ):
         train_step(tmp_path / "s", model)
 
@@ -144,7 +80,7 @@ SMALL = """
     try:
         settings = step(batch_size=2000, micro_batch_size=800, epochs=1)
         log = train_step(Path("s"), toys.model(hidden_size=64), settings, toys.examples(400), progress=progress)
-        print(log[-1].get("halved"))
+        print(log[-1].get("micro_batch_size"))
     except RunError as error:
         print(error)
     print(progress.lines[0])
@@ -164,9 +100,7 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     done = forked.run(SMALL, folder=tmp_path, PYTHONPATH=path, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     ended, first = done.stdout.splitlines()
-    assert (
-        first == "step 's', update 0: out of memory; from now on micro-batches are split into 2; updates stay the same"
-    )
+    assert first == "step 's', update 0: out of memory; from now on a micro-batch has 400 pairs; updates stay the same"
     assert re.fullmatch(r"\d+|step 's'(, update 0(, the optimiser's state)?)?: out of memory.*; use .*", ended)
 
 
@@ -176,7 +110,7 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
         ("mmgen.training.accumulate.all_reduce_sum", "step 's', update 0"),
         ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
         ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's state"),
-        ("mmgen.training.train.Learner", "step 's'"),
+        ("mmgen.training.train.Trainer", "step 's'"),
         ("mmgen.training.checkpoint.write_tensors", "step 's'"),
     ],
 )

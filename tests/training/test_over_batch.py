@@ -7,12 +7,11 @@ import pytest
 import torch
 from kit import toys, views
 from kit.processes import several
-from kit.training import RecordedProgress, build_learner, largest_difference, micro_batches, train_step
+from kit.training import RecordedProgress, build_trainer, largest_difference, micro_batches, train_step, validation_of
 
 from mmgen.errors import RunError
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import read_tensors
-from mmgen.training.validate import validate
 
 EXAMPLES = toys.examples(40)
 VALIDATION = toys.examples(21, seed=1)
@@ -32,17 +31,17 @@ def updates_of(learner):
 
 def test_an_update_has_one_micro_batch(tmp_path):
     """Also where an example with several questions exceeds the batch, and whatever micro_batch_size is."""
-    learner = build_learner(views.model(), tmp_path, EXAMPLES, step())
+    learner = build_trainer(views.model(), tmp_path, EXAMPLES, step())
     assert [len(update) for update in updates_of(learner)] == [1] * len(learner.plan)
     pairs = [sum(len(EXAMPLES[index].targets) for index in update[0].indices) for update in updates_of(learner)]
     assert max(pairs) > 16
-    plain = build_learner(views.model(), tmp_path, EXAMPLES, step(("generator",)))
+    plain = build_trainer(views.model(), tmp_path, EXAMPLES, step(("generator",)))
     assert min(map(len, updates_of(plain))) > 1
 
 
 def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
     model, expected = views.model(), views.model()
-    learner = build_learner(model, tmp_path, EXAMPLES, step())
+    learner = build_trainer(model, tmp_path, EXAMPLES, step())
     ((_, _, batch),) = micros = micro_batches(learner.material)
     record = learner.update(0, micros)
     loss = expected(batch)
@@ -63,18 +62,18 @@ def test_an_update_that_does_not_fit_into_memory_is_refused(tmp_path):
 
 
 def test_validation_compares_groups_of_a_batch_in_the_order_of_the_data(tmp_path):
-    learner = build_learner(views.model(), tmp_path, EXAMPLES, step(("views",), batch_size=8), VALIDATION)
+    learner = build_trainer(views.model(), tmp_path, EXAMPLES, step(("views",), batch_size=8), VALIDATION)
     collate, sums = learner.material.streams[0].collate, []
     with torch.no_grad():
         for first in (0, 8, 16):
             sums.append(learner.model(collate(VALIDATION[first : first + 8])).sums["views.loss"].item())
-    assert validate(learner)["validation_loss"] == pytest.approx(sum(sums) / 21, abs=1e-6)
+    assert validation_of(learner)["validation_loss"] == pytest.approx(sum(sums) / 21, abs=1e-6)
 
 
 TWO = """
     from pathlib import Path
     from kit import toys, views
-    from kit.training import RecordedProgress
+    from kit.training import RecordedProgress, validation_of
     from mmgen.data.sources import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
@@ -93,9 +92,8 @@ def test_two_processes_train_what_one_does(tmp_path):
     """With dropout, since the only micro-batch has its draws; the second process has nothing to train."""
     done = several(2, tmp_path, TWO)
     assert done.returncode == 0, done.stderr
-    assert "s: 'views' compares all pairs of an update, so one of 2 processes trains and the rest are idle" in (
-        done.stdout
-    )
+    said = "s: an update has 1 micro-batch for 2 processes, so some are idle; 'views' compares all its pairs"
+    assert said in done.stdout
     single, progress = views.model(dropout=0.3), RecordedProgress()
     expected = train_step(tmp_path / "single", single, step(), EXAMPLES, progress, VALIDATION)
     log = [json.loads(line) for line in (tmp_path / "learnt/log.jsonl").read_text().splitlines()]

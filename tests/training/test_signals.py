@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 
 import pytest
@@ -28,39 +27,6 @@ def test_a_second_ctrl_c_does_not_wait(handlers):
         assert stop.is_set()
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-class StopsAtItsEnd:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_a_stop_that_python_drops_in_a_finaliser_is_repeated(handlers, capsys):
-    calls, alarm, hook = [], signal.getsignal(signal.SIGALRM), sys.unraisablehook
-
-    def stop():
-        calls.append(len(calls))
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), handling(stop):
-        StopsAtItsEnd()
-        assert calls == [0]
-        threading.Event().wait(60)
-    assert calls == [0, 1] and capsys.readouterr().err == ""
-    assert signal.getsignal(signal.SIGALRM) is alarm and sys.unraisablehook is hook
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-
-
-def test_other_exceptions_that_python_drops_are_reported(handlers, monkeypatch):
-    class Fails:
-        def __del__(self):
-            raise ValueError("odd")
-
-    reported = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: reported.append(str(dropped.exc_value)))
-    with interruptions() as stop:
-        Fails()
-    assert reported == ["odd"] and not stop.is_set()
 
 
 def test_a_signal_that_is_ignored_stays_so(handlers):

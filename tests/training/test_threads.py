@@ -52,7 +52,7 @@ def test_a_number_holds_for_any_model_and_from_the_start(model):
 @pytest.mark.parametrize("name", threads.ASKED)
 def test_whoever_has_set_a_variable_has_chosen(monkeypatch, name):
     monkeypatch.setenv(name, "2")
-    assert f"as {name} says" in threads.choose_threads(threads.AUTO, SMALL)
+    threads.choose_threads(threads.AUTO, SMALL)
     assert torch.get_num_threads() == 2
 
 

@@ -4,7 +4,7 @@ and several processes do not change the updates."""
 import pytest
 from kit.any_order import any_order
 from kit.processes import log, several
-from kit.training import LimitedMemory, largest_difference, press_ctrl_c, train_step
+from kit.training import LimitedMemory, largest_difference, train_step
 
 pytestmark = pytest.mark.slow
 BLOCKS = ({}, {"block": 4, "length": "end"})
@@ -33,22 +33,12 @@ def test_halves_and_processes_change_nothing(tmp_path, keys):
     expected = train_step(tmp_path / "undisturbed", undisturbed)
     LimitedMemory(cramped, pairs=4)
     halved = train_step(tmp_path / "cramped", cramped)
-    assert halved[-1]["halved"] and largest_difference(undisturbed, cramped) < 5e-5
+    assert halved[-1]["micro_batch_size"] and largest_difference(undisturbed, cramped) < 5e-5
     done = several(2, tmp_path, CRAMPED, repr(keys))
     assert done.returncode == 0, done.stderr
     together = log(tmp_path / "trained")
-    assert together[-1]["halved"]
+    assert together[-1]["micro_batch_size"]
     for records in (halved, together):
         assert [record["loss"] for record in records] == pytest.approx(
             [record["loss"] for record in expected], abs=1e-5
         )
-
-
-@pytest.mark.parametrize("keys", BLOCKS)
-def test_a_step_that_was_stopped_ends_with_the_same_bits(tmp_path, keys):
-    undisturbed, stopped, again = any_order(**keys), any_order(**keys), any_order(**keys)
-    expected = train_step(tmp_path / "undisturbed", undisturbed)
-    press_ctrl_c(stopped, 3)
-    with pytest.raises(KeyboardInterrupt):
-        train_step(tmp_path / "stopped", stopped)
-    assert train_step(tmp_path / "stopped", again) == expected and largest_difference(again, undisturbed) == 0

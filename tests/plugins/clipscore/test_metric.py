@@ -94,6 +94,14 @@ def test_scores_are_those_of_the_formula(weights):
     assert scores.values["clip_score"] == pytest.approx(sum(scores.per_example["clip_score"]) / 3)
 
 
+def test_a_special_token_in_a_text_is_ordinary_characters(weights):
+    scores = [
+        metric(weights).score(texts(*[line] * 3), EXAMPLES).per_example["clip_score"]
+        for line in ("a red ball [SEP] near the dog", "a red ball [ sep ] near the dog")
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3) and any(scores[0])
+
+
 def test_batches_change_nothing(weights):
     lines = texts("a red ball", "a dog near the blue tree and the red ball", "")
     alone = metric(weights, batch_size=1).score(lines, EXAMPLES).per_example["clip_score"]

@@ -40,7 +40,7 @@ def published(model) -> dict:
 
 
 def take(backbone, tensors: dict) -> PublishedWeights:
-    weights = PublishedWeights("file", tensors, {})
+    weights = PublishedWeights("file", tensors)
     load_state(backbone, {**state(backbone), **backbone.published(weights)}, "file")
     return weights
 
@@ -112,7 +112,7 @@ def test_roberta_and_its_pooler():
 def test_every_family_knows_its_own_names(family, front):
     backbone = toys.model(family).backbone
     tensors = {front + name: torch.randn(tensor.shape) for name, tensor in state(backbone.model).items()}
-    weights = PublishedWeights("file", tensors, {})
+    weights = PublishedWeights("file", tensors)
     taken = backbone.published(weights)
     assert weights.left_over == []
     assert taken.keys() == state(backbone).keys() and all(taken[n] is tensors[f"{front}{n[6:]}"] for n in taken)

@@ -113,7 +113,7 @@ def test_what_cannot_be_read():
     with pytest.raises(MissingInput, match="example 'e' has no image; its inputs are: caption"):
         image.reader.read(ResolvedExample("e", {"caption": "a"}))
     with pytest.raises(DataError, match="image of 'e': no picture has the key 'other'; give a picture of the data"):
-        image.reader.find_gaps([Example("e", {"image": ("small", "other")})])
+        image.reader.read(ResolvedExample("e", {"image": "other"}))
 
     def broken():
         raise OSError("truncated")

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from mmgen_regions import BottomUpTsv
 
 from mmgen.cli import main
+from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
 
@@ -50,26 +51,21 @@ def test_tsv(tmp_path, name):
     assert np.array_equal(second.features, FEATURES[1]) and np.allclose(first.boxes, RELATIVE)
 
 
+SCORES = [0.9, 0.5, 0.1]
+
+
+def lxmert_row(key):
+    classes = [b64([1, 0, 9], "<i8"), b64(SCORES), b64([0, 0, 0], "<i8"), b64(SCORES)]
+    return "\t".join(map(str, [key, 80, 100, *classes, 3, b64(PIXELS), b64(FEATURES[0])]))
+
+
 def test_lxmert_tsv_with_names_of_classes(tmp_path):
     (tmp_path / "objects_vocab.txt").write_text("yolk\ngoggles,glasses\nbathtub\n")
-    scores = [0.9, 0.5, 0.1]
-    values = [
-        "COCO_train2014_000000000009",
-        80,
-        100,
-        b64([1, 0, 9], "<i8"),
-        b64(scores),
-        b64([0, 0, 0], "<i8"),
-        b64(scores),
-        3,
-        b64(PIXELS),
-        b64(FEATURES[0]),
-    ]
-    path = tsv(tmp_path / "f.tsv", "\t".join(map(str, values)))
+    path = tsv(tmp_path / "f.tsv", lxmert_row("COCO_train2014_000000000009"))
     (record,) = outcomes(BottomUpTsv(class_names=tmp_path / "objects_vocab.txt"), path)
     assert (
         record.region_names == ("goggles", "yolk", "class 9")
-        and np.allclose(record.scores, scores)
+        and np.allclose(record.scores, SCORES)
         and np.allclose(record.boxes, RELATIVE)
     )
     assert record.classes.names == ("yolk", "goggles", "bathtub")
@@ -79,9 +75,31 @@ def test_lxmert_tsv_with_names_of_classes(tmp_path):
     assert plain.region_names is None and plain.classes is None
 
 
-def test_tsv_with_a_header(tmp_path):
-    path = tsv(tmp_path / "f.tsv", "image_id\timage_w\timage_h\tnum_boxes\tboxes\tfeatures", row("1"))
-    assert [record.key for record in outcomes(BottomUpTsv(), path)] == ["1"]
+def test_headers_and_blank_lines_are_no_images(tmp_path):
+    header = "image_id\timage_w\timage_h\tnum_boxes\tboxes\tfeatures"
+    path = tsv(tmp_path / "f.tsv", "", header, row("1"), "  ", header, row("2"), "")
+    assert [outcome.key for outcome in outcomes(BottomUpTsv(), path)] == ["1", "2"]
+
+
+def test_a_mark_of_utf_8_is_no_part_of_a_key_and_a_gzipped_file_is_named(tmp_path):
+    path = tsv(tmp_path / "f.tsv", "\ufeff" + row("COCO_val2014_000000000042"))
+    assert [record.key for record in outcomes(BottomUpTsv(), path)] == ["42"]
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(DataError, match="f.tsv: is a gzip archive; unpack it first"):
+        outcomes(BottomUpTsv(), path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"image_w": "inf"}, "the image size is inf x 80 pixels; it must be positive and finite"),
+        ({"boxes": b64(RELATIVE)}, "no box ends after 1 pixels; boxes must be in pixels, not relative to the image"),
+    ],
+)
+def test_boxes_that_would_lose_their_places_are_refused(tmp_path, changes, message):
+    path = tsv(tmp_path / "f.tsv", row("1", **changes))
+    (failed,) = outcomes(BottomUpTsv(), path)
+    assert failed.reason == f"{path}:1: {message}"
 
 
 def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
@@ -127,6 +145,31 @@ def test_a_second_row_unlike_the_first_ones_stops_an_import(tmp_path, sound):
     assert import_(path, store).exit_code == 0 and list(FeatureStore(store)) == ["x", "y", "z"]
     tsv(path, *[row(key, FEATURES[0][:, :4]) for key in "uv"])
     assert f"the earlier images (in {store}) are wrong" in import_(path, store).stderr
+
+
+@pytest.mark.parametrize(
+    ("odd", "what"),
+    [
+        (row("b", FEATURES[0][:, :4]), "features have width 4, but those of earlier images have width 5"),
+        (lxmert_row("b"), "has 10 columns, but earlier rows have 6"),
+    ],
+    ids=["width", "columns"],
+)
+def test_of_two_rows_that_disagree_none_is_taken_for_right(tmp_path, odd, what):
+    path, store = tsv(tmp_path / "f.tsv", row("a"), odd, "garbage"), tmp_path / "s.h5"
+    advice = f"delete {store}.partial if it has wrong images, and run the same command again"
+    for earlier in (f"first 'a', {path}:1", f"in {store}.partial"):  # the second time, the first row is saved
+        done = import_(path, store)
+        assert done.exit_code == 1 and not store.exists()
+        assert done.stderr.splitlines()[-1] == (
+            f"error: {path}:2: image 'b': {what}; either these or the earlier images ({earlier}) are wrong: "
+            f"correct the source, {advice}"
+        )
+    tsv(path, row("a"), row("c"), odd)
+    assert import_(path, store).exit_code == 0 and list(FeatureStore(store)) == ["a", "c"]
+    tsv(path, row("a"), odd, odd.replace("b", "d", 1))
+    done = import_(path, store)
+    assert done.exit_code == 1 and f"(in {store}) are wrong: correct the source, delete {store} if" in done.stderr
 
 
 def test_what_an_import_leaves_out_is_named_with_its_line(tmp_path):

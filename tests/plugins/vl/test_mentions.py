@@ -1,7 +1,6 @@
 """Mentions of things in texts, as tags and as numbers."""
 
 import json
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import All, Example
+from mmgen.tensors import All, ResolvedExample
 
 MENTIONS = ("question", "choice")
 RECIPE = toys.recipe(
@@ -120,15 +119,13 @@ def test_a_step_that_does_not_read_mentions_says_so(predictor):
         words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])
 
 
-@pytest.mark.slow
-def test_mentions_without_an_input_are_refused_before_training():
+def test_mentions_without_an_input_are_refused():
     regions = VisualBertRegions(width=6, fingerprint={}, fields=("image",), mentions=("caption",))
-    example = Example("e0", {"caption": "a cat", "image": Record("p", np.zeros((2, 6), np.float32))})
+    inputs = {"caption": "a cat", "image": Record("p", np.zeros((2, 6), np.float32), np.zeros((2, 4), np.float32))}
     reader = MentionedReader(regions, 36, Mentions(("caption",), 0, None))
-    reader.find_gaps([example])
-    with_mentions = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
+    reader.read(ResolvedExample("e0", inputs))
     with pytest.raises(DataError) as error:
-        reader.find_gaps([example, with_mentions])
+        reader.read(ResolvedExample("e0", inputs | {"question_mentions": All(((0, 1, (0,)),))}))
     assert str(error.value) == (
         "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
         "and name the input that reads this field 'question'"

@@ -1,17 +1,25 @@
-"""`mmgen data check`: counts as a table, missing items by name, and an exit code."""
+"""What data lack: `mmgen data check` prints it with a summary, and a run stops at the first thing that stops it."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from kit import published, toys
+from mmgen_regions import Roi
 
 from mmgen.cli import main
+from mmgen.data.datasets import Datasets
 from mmgen.features.writer import StoreWriter
+from mmgen.model import compose
 from mmgen.parts import Record
-from mmgen.runs import data_summary
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs import data_check
+from mmgen.runs.data_check import findings
 
 LINES = [
     {"id": "1", "image": "1.jpg", "caption": "a dog on a beach", "questions": ["whose dog is it ?", "where is it ?"]},
@@ -60,15 +68,8 @@ def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
         "| questions       |     3 |    3 |",
         "| captions        |     2 |    2 |",
     ]
-    assert "| without caption |     2 |    2 |" in lines and "  without caption     2 (3, 4)" in lines
+    assert "| without caption |     2 |    2 |" in lines and "split 'train': 2 images without caption (3, 4)" in lines
     assert "train: 2 examples, 3 targets" in lines and "train and test share 2 images" in lines
-    (image_line,) = [
-        line for line in lines if line.startswith("  image               2 of 2 images have features in ")
-    ][:1]
-    assert image_line.endswith("regions.h5")
-    assert (
-        "| train: caption   |     2 |      3 |    5 |   0 |       0 |" not in lines
-    )  # columns are as wide as they must
     (row,) = [line.split("|")[2:] for line in lines if line.startswith("| train: targets")]
     assert [cell.strip() for cell in row][3:] == ["0", "0", ""]
 
@@ -82,40 +83,57 @@ def test_the_recipe_is_not_overwritten(recipe):
 def test_what_stops_a_run_is_an_exit_code(recipe):
     done = check(recipe, "--set", "data.missing=keep", "--list-missing", "missing.tsv")
     assert done.exit_code == 1
-    assert (
-        "  caption missing     2 (train-3, train-4)" in done.output
-        and "  image without features 2 (3, 4)" in done.output
-    )
+    advice = "remove these examples, or remove 'caption' from its inputs"
+    images = f"{Path.cwd()}/regions.h5: no features for 2 of 4 images (3, 4); extract or import them, or leave the "
+    images += "images out"
     assert done.output.endswith(
         "missing.tsv: 12 missing\n"
-        "error: missing data would stop a run:\n"
-        "  train: 2 images without features of image; step 'both' reads it\n"
-        "  train: 2 examples without caption; step 'words' reads it\n"
-        "  test: 2 images without features of image; step 'both' reads it\n"
-        "  test: 2 examples without caption; step 'words' reads it\n"
+        "error: this would stop a run:\n"
+        f"  step 'words', split 'train': 2 of 4 examples have no 'caption' (train-3, train-4); {advice}\n"
+        f"  step 'both', split 'train': {images}\n"
+        f"  step 'words', split 'test': 2 of 4 examples have no 'caption' (test-3, test-4); {advice}\n"
+        f"  step 'both', split 'test': {images}\n"
     )
     rows = [line.split("\t") for line in Path("missing.tsv").read_text().splitlines()]
-    assert rows[:2] == [["split", "what", "image or example"], ["train", "image without features", "3"]]
-    assert ["train", "caption missing", "train-3"] in rows and ["test", "without caption", "4"] in rows
+    assert rows[0] == ["where", "what", "image or example"]
+    assert ["step 'words', split 'train'", "2 of 4 examples have no 'caption'", "train-3"] in rows
+    assert ["split 'test'", "2 images without caption", "4"] in rows
+
+
+def test_a_run_stops_at_the_first_of_them(recipe):
+    done = CliRunner().invoke(main, ["run", str(recipe), "--set", "data.missing=keep"], catch_exceptions=False)
+    assert done.exit_code == 1 and "training" not in done.output
+    assert done.output.partition("error: ")[2] == (
+        "step 'words', split 'train': 2 of 4 examples have no 'caption' (train-3, train-4); remove these examples, or "
+        "remove 'caption' from its inputs\n"
+    )
+    recipe.write_text(recipe.read_text().replace('inputs = ["caption"]', 'inputs = ["image"]'))
+    arguments = ["run", str(recipe), "--set", "data.missing=keep", "--step", "words"]
+    done = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert done.output.partition("error: ")[2] == (
+        f"step 'words', split 'train': {Path.cwd()}/regions.h5: no features for 2 of 4 images (3, 4); extract or "
+        "import them, or leave the images out\n"
+    )
 
 
 def test_an_input_that_no_step_reads_stops_no_run(recipe):
     recipe.write_text(recipe.read_text().replace('inputs = ["image", "caption"]', 'inputs = ["caption"]'))
     done = check(recipe, "--set", "inputs.image.features=nowhere.h5")
-    assert done.exit_code == 0 and "nowhere.h5: no such file" in done.output
+    assert done.exit_code == 0
     done = check(recipe, "--set", "inputs.image.features=nowhere.h5", "--set", 'steps.words.inputs=["image"]')
     assert done.exit_code == 1
-    assert "error: missing data would stop a run:\n  image: nowhere.h5: no such file" in done.output
+    (line,) = [line for line in done.output.splitlines() if "nowhere.h5" in line]
+    assert line.startswith("  --set inputs.image.features=nowhere.h5: inputs.image.features: nowhere.h5: no such file")
 
 
 def test_without_the_encoder_all_but_the_lengths_is_reported(recipe):
     done = check(recipe, "--set", "backbone.weights=nobody/nothing")
     assert done.exit_code == 1  # it would stop a run
-    assert "\nerror: missing data would stop a run:\n  --set backbone.weights=nobody/nothing: backbone.weights: " in (
+    assert "\nerror: this would stop a run:\n  --set backbone.weights=nobody/nothing: backbone.weights: " in (
         done.output
     )
     assert "train and test share 2 images" in done.output and "train-1\n  image: 1\n" in done.output
-    assert "lengths in tokens need the encoder: backbone.weights: 'nobody/nothing'" in done.output
+    assert "tokens per text" not in done.output
 
 
 def test_texts_that_are_cut_or_unknown_are_counted(recipe):
@@ -172,8 +190,11 @@ def test_inputs_that_only_steps_with_separate_data_read_are_not_missing(tmp_path
     )
     (tmp_path / "r.toml").write_text(text)
     done = check(tmp_path / "r.toml", "--list-missing", str(tmp_path / "missing.tsv"))
-    assert done.exit_code == 0
-    assert (tmp_path / "missing.tsv").read_text() == "split\twhat\timage or example\n"
+    lines = (tmp_path / "missing.tsv").read_text().splitlines()
+    assert done.exit_code == 1 and {line.split("\t")[1] for line in lines[1:]} == {
+        "6 of 6 examples have no target",  # which expressions have not; and nothing else is missing
+        "2 of 2 examples have no target",
+    }
 
 
 def test_the_list_is_also_written_where_a_split_is_empty(recipe):
@@ -182,16 +203,79 @@ def test_the_list_is_also_written_where_a_split_is_empty(recipe):
     done = check(recipe, "--set", 'data.images="images"', "--list-missing", "missing.tsv")
     assert done.exit_code == 1
     empty = f"{Path('train.jsonl').resolve()}: no examples remain for the split 'train'"
-    assert f"missing.tsv: 8 missing\nerror: {empty}" in done.output
+    assert f"missing.tsv: 8 missing\nerror: this would stop a run:\n  {empty}" in done.output
     rows = [line.split("\t") for line in Path("missing.tsv").read_text().splitlines()[1:]]
     assert rows == [
-        *(["train", "without picture", key] for key in "1234"),
-        *(["train", "without caption", key] for key in "34"),
-        *(["test", "without picture", key] for key in "34"),
+        *(["split 'train'", "4 images without picture", key] for key in "1234"),
+        *(["split 'train'", "2 images without caption", key] for key in "34"),
+        *(["split 'test'", "2 images without picture", key] for key in "34"),
     ]
 
 
-def test_lengths_are_counted_in_parts(recipe, monkeypatch):
-    in_one_part = check(recipe).output
-    monkeypatch.setattr(data_summary, "TEXTS", 2)
-    assert check(recipe).output == in_one_part
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A recipe of a text input whose texts are cut, with its data sets and its model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(toys.recipe(inputs={"caption": {"type": "text", "max_tokens": 6}}))
+    recipe = load(tmp_path / "toy.toml", installed())[0]
+    datasets = Datasets(recipe)
+    return recipe, datasets, compose(recipe.backbone, recipe.inputs, recipe.generator, texts=list(datasets.texts()))
+
+
+def test_a_run_says_which_texts_are_cut_or_unknown(toy):
+    recipe, datasets, model = toy
+    (line, *_) = lines = [str(finding) for finding in findings(recipe, datasets, model) if not finding.stops]
+    assert len(lines) == len(set(lines))  # once, though two steps read it
+    assert line.startswith("caption: ") and line.endswith(" of 24 texts are longer than max_tokens and are cut")
+    unknowing = compose(recipe.backbone, recipe.inputs, recipe.generator, texts=["xyz"] * 3)
+    lines = [str(finding) for finding in findings(recipe, datasets, unknowing)]
+    assert "caption: 24 of 24 texts contain words or characters that are not in the tokenizer's vocabulary" in lines
+
+
+def test_of_many_texts_the_first_are_counted(toy, monkeypatch):
+    recipe, datasets, model = toy
+    monkeypatch.setattr(data_check, "COUNTED", 5)
+    model.generator.reader.max_tokens = 3
+    lines = [str(finding) for finding in findings(recipe, datasets, model)]
+    (targets,) = [line for line in lines if "targets" in line]
+    assert re.fullmatch(r"\d+ of the first \d+ targets are longer than max_tokens = \d+ .* and are cut", targets)
+    assert any(line.endswith(" of the first 5 texts are longer than max_tokens and are cut") for line in lines)
+
+
+def test_examples_without_an_input_or_a_target_are_counted(toy, monkeypatch):
+    recipe, datasets, model = toy
+    split = datasets.main.split
+    examples = list(split("train"))
+    for number in (3, 8, 20):
+        examples[number] = replace(examples[number], inputs={"caption": ()})
+    examples[11] = replace(examples[11], targets=())
+    monkeypatch.setattr(type(datasets.main), "split", lambda self, name: examples if name == "train" else split(name))
+    datasets = Datasets(recipe)
+    stops = [finding for finding in findings(recipe, datasets, model) if finding.stops]
+    assert [(finding.what, len(finding.ids)) for finding in stops[:2]] == [
+        ("3 of 24 examples have no 'caption'", 3),
+        ("1 of 24 examples have no target", 1),
+    ]
+    assert stops[1].ids == [examples[11].id]
+
+
+@pytest.mark.slow
+def test_an_extractor_that_did_not_make_the_features_is_found_without_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fingerprint = {**Roi(**{key: toys.ROI[key] for key in toys.ROI if key != "type"}).build().fingerprint, "more": 7}
+    with StoreWriter(tmp_path / "roi.h5", json.loads(json.dumps(fingerprint))) as writer:
+        writer.add(Record("train-00000", np.ones((3, 4), np.float32), np.tile(np.float32([0, 0, 1, 1]), (3, 1))))
+        writer.finish()
+    inputs = {"image": {"type": "regions", "features": "roi.h5", "extractor": toys.ROI}}
+    text = toys.recipe(
+        inputs=inputs, steps={"one": {"inputs": ["image"], "train": ["image"]}}, data={"train_size": 1}, metrics=None
+    )
+    (tmp_path / "toy.toml").write_text(text)
+    line = text.partition("[inputs.image.extractor]")[0].count("\n") + 2
+    message = (
+        f"toy.toml:{line}: inputs.image.extractor.type: this extractor did not make the features of 'roi test_resnet' "
+        "in roi.h5 (more: 7 in the file, nothing of this extractor)"
+    )
+    for command in (("check",), ("data", "check"), ("run",)):
+        done = CliRunner().invoke(main, [*command, "toy.toml"], catch_exceptions=False)
+        assert done.exit_code == 1 and message in done.output, done.output
