@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -112,6 +113,17 @@ def run(
     return folder
 
 
+def run_seeds(recipe: Recipe, count: int, progress: Progress, **settings: Any) -> None:
+    """Run a recipe with consecutive seeds. `settings`: see `run`. The page of the first seed then shows all seeds."""
+    for seed in range(recipe.seed, recipe.seed + count):
+        folder = run(recipe.model_copy(update={"seed": seed}), progress=progress, **settings)
+    if count > 1 and distributed.start().is_main_process:
+        beside = folder.path.parent
+        if (page := _page(RunFolder.found_in(beside)[0]))[3]:
+            report.try_page(*page, progress)
+        progress.say(f"seeds {recipe.seed} to {seed}: done; all files are in {beside}")
+
+
 @contextlib.contextmanager
 def _with_place(layers: Layered) -> Iterator[None]:
     """Prefix errors about a recipe key with the place of the key."""
@@ -182,14 +194,6 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     RunError if no step is finished."""
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     return report.write_page(*_page(folder), progress, shown)
-
-
-def refresh_page(path: Path, progress: Progress) -> None:
-    """Write the page of the first seed in a folder again, whose tables are over all its seeds now. An error is reported
-    in a line."""
-    folders = RunFolder.found_in(path)
-    if distributed.start().is_main_process and folders and (page := _page(folders[0]))[3]:
-        report.try_page(*page, progress)
 
 
 def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[Table], Callable[[str], Model]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import multiprocessing
 import os
@@ -25,8 +24,7 @@ from mmgen.runs.jobs import Child
 from mmgen.storage.run_folder import RunFolder
 from mmgen.training.threads import ASKED
 
-RETRIES = 3  # of a task whose worker has ended
-LOST = f"its worker ended {RETRIES + 1} times, perhaps for lack of memory; run the same command again to continue"
+LOST = "its worker ended 4 times, perhaps for lack of memory; run the same command again to continue"
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class Cluster:
         """Start a task; its first argument is the current folder."""
         import ray
 
-        task = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=RETRIES, **options)(function)
-        return task.remote(Path.cwd(), *arguments)
+        needs = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": 3}
+        return ray.remote(**needs, **options)(function).remote(Path.cwd(), *arguments)
 
     def run_all(self, commands: Mapping[str, Sequence[str]]) -> None:
         """Run commands of mmgen, by name. Raises RunError for one that fails; the others end with Ray."""
@@ -58,7 +56,7 @@ class Cluster:
                 except ray.exceptions.RayError:
                     raise RunError(f"{names[ended]}: {LOST}") from None
                 if status:
-                    raise RunError(f"{names[ended]}: {lines[-1].removeprefix('error: ')}")
+                    raise RunError(f"{names[ended]}: {''.join(lines[-1:]).removeprefix('error: ')}")
                 for line in lines:
                     progress.say(f"{names[ended]}: {line}")
                 advance()
@@ -88,7 +86,7 @@ def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Sequence
 
 
 class RemoteChild(Child):
-    """A child command on a worker, a new one for each step, with its `number` of `Jobs`. It ends with Ray."""
+    """A child command on a worker, a new one for each step."""
 
     def __init__(self, cluster: Cluster, folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> None:
         self.connection, self._sender = multiprocessing.Pipe(duplex=False)
@@ -102,29 +100,27 @@ class RemoteChild(Child):
     def _forward(self, messages: Any, lost: RunError) -> None:
         import ray
 
-        with contextlib.suppress(OSError):  # the run has ended
-            try:
-                for message in messages:
-                    self._sender.send(ray.get(message))
-            except ray.exceptions.RayError:
-                self._sender.send(lost)
+        try:
+            for message in messages:
+                self._sender.send(ray.get(message))
+        except ray.exceptions.RayError:
+            self._sender.send(lost)
 
     def stop(self) -> None:
-        self.connection.close()
+        """It ends with Ray."""
 
-    def wait(self) -> None:
-        return
+    wait = stop
 
 
 @contextlib.contextmanager
 def cluster(address: str | None, cpus: int = 1) -> Iterator[Cluster]:
     """Ray at an address, or one that is started here and ends with the block; its tasks get `cpus` CPUs. Raises
     MmgenError without Ray, if nothing answers at the address, or if a task would wait for ever."""
-    if importlib.util.find_spec("ray") is None:
-        raise MmgenError(f"mmgen ray needs ray; {install_extra('ray')}")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    import ray
-
+    try:
+        import ray
+    except ImportError:
+        raise MmgenError(f"mmgen ray needs ray; {install_extra('ray')}") from None
     try:
         if address and address != "auto" and "://" not in address:  # Ray itself would wait for minutes
             host, _, port = address.rpartition(":")

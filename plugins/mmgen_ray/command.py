@@ -43,8 +43,8 @@ def shards(address: str | None, count: int | None, command: tuple[str, ...]) -> 
 
     with cluster(address) as started:
         count = count or started.slots
-        names = [f"{number}/{count}" for number in range(1, count + 1)]
-        started.run_all({f"shard {name}": [*command, "--shard", name] for name in names})
+        parts = [f"{number}/{count}" for number in range(1, count + 1)]
+        started.run_all({f"shard {part}": [*command, "--shard", part] for part in parts})
     click.get_current_context().exit(subprocess.call([sys.executable, "-m", "mmgen", "merge", targets[0]]))
 
 
@@ -63,13 +63,8 @@ def run(recipe: Path, steps: tuple[str, ...], threads: int | None, **options: An
 
     with cluster(options["address"], threads or 1) as started:
         quiet()
-        from mmgen.runs.run import refresh_page
-        from mmgen.runs.run import run as run_recipe
+        from mmgen.runs.run import run_seeds
 
         jobs = Jobs(max(2, started.slots), partial(RemoteChild, started))
         settings = {"only": steps, "fresh": options["fresh"], "threads": threads or "auto", "jobs": jobs}
-        for number in range(loaded.seed, loaded.seed + options["seeds"]):
-            seeded = loaded.model_copy(update={"seed": number})
-            folder = run_recipe(seeded, progress=Bars(), layers=layers, **settings)
-    if options["seeds"] > 1:
-        refresh_page(folder.path.parent, Bars())
+        run_seeds(loaded, options["seeds"], Bars(), layers=layers, **settings)

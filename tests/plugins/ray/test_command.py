@@ -1,6 +1,5 @@
 """`mmgen ray` on the command line: the suite of commands, what it says without Ray, and messages of a fake one."""
 
-import importlib.util
 import sys
 from types import SimpleNamespace
 
@@ -30,8 +29,7 @@ class TestRay(CommandSuite):
     ],
 )
 def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, arguments):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
+    monkeypatch.setitem(sys.modules, "ray", None)
     (tmp_path / "toy.toml").write_text(toys.RECIPE)
     done = mmgen(tmp_path, "ray", *arguments)
     assert done.returncode == 1 and done.stderr == (
