@@ -40,7 +40,6 @@ from .tensors import (
     Targets,
     describe_value,
 )
-from .tokens import estimate_tokens
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 
@@ -239,8 +238,8 @@ class TextTargets(TargetReader):
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokenise(example.targets)]
 
     def length(self, example: Example) -> float:
-        tokens = [min(int(estimate_tokens(text)) + 1, self.max_tokens) for text in example.targets]
-        return sum(map(self.slots, tokens)) + sum(map(estimate_tokens, prompts_of(example)))
+        tokens = [min(self.encode.count(text) + 1, self.max_tokens) for text in example.targets]
+        return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
 
     def cut(self, examples: Sequence[Example]) -> int:
         """How many targets are longer than the limit."""

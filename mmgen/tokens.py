@@ -11,7 +11,8 @@ from typing import Any
 def estimate_tokens(text: str) -> float:
     """About how many tokens a text has, without a tokenizer: its words and the mark at its end, or more if its words
     are long or not separated."""
-    return max(text.count(" ") + 2, len(text) / 6)
+    words, least = text.count(" ") + 2, len(text) / 6
+    return words if words > least else least
 
 
 class TextEncoder:
@@ -29,6 +30,7 @@ class TextEncoder:
         if getattr(tokenizer, "is_fast", False):  # others would not find added words either
             self._options["split_special_tokens"] = True
         names = [tokenizer.convert_ids_to_tokens([number])[0] for number in self.special_ids]
+        self._counts: dict[str, int] = {}  # tokens of words
         self._names = re.compile("|".join(map(re.escape, sorted(filter(None, names), key=len, reverse=True))) or "(?!)")
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
@@ -40,6 +42,16 @@ class TextEncoder:
             ids if self.special_ids.isdisjoint(ids) else self._encode_parted(text, ids)
             for text, ids in zip(texts, encoded, strict=True)
         ]
+
+    def count(self, text: str) -> int:
+        """About how many tokens a text has: those of its words. Every word is encoded once."""
+        words = text.split()
+        try:
+            return sum(map(self._counts.__getitem__, words))
+        except KeyError:
+            new = [word for word in words if word not in self._counts]
+            self._counts |= {word: len(ids) for word, ids in zip(new, self([f" {word}" for word in new]), strict=True)}
+            return sum(map(self._counts.__getitem__, words))
 
     def letters(self, text: str) -> list[tuple[int, int]]:
         """The offsets (first character, last + 1) of each token in a text. Only fast tokenizers provide them."""

@@ -184,3 +184,23 @@ def test_a_table_with_special_tokens_trains_a_model_that_writes_all_of_them(tmp_
     done = toys.mmgen_here(tmp_path, "generate", "runs/holes/default/seed-0", "--caption", "a [SEP] dog")
     assert done.returncode == 0, done.stderr
     assert "isthe[mask]big[pad]?" in done.stdout.replace(" ", "")
+
+
+@pytest.mark.parametrize("family", ["wordpiece", "bpe"])
+def test_the_tokens_of_a_text_are_counted_by_its_words(family):
+    """Each word is encoded once, with what precedes it in a text."""
+    tokenizer = toys.model().backbone.tokenizer
+    if family == "bpe":
+        byte_level = Tokenizer(
+            models.BPE({"<unk>": 0, "\u0120": 1, "r": 2, "e": 3, "d": 4, "\u0120r": 5}, [("\u0120", "r")])
+        )
+        byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level, unk_token="<unk>")
+    encode = TextEncoder(tokenizer)
+    for text in ("red", "the red  ball?", "red red", "", "house red"):
+        letters = [letter for letter in text if family == "wordpiece" or letter in "red "]
+        text = " ".join("".join(letters).split())  # byte-level tokens of further blanks are not counted
+        assert encode.count(text) == len(encode([text])[0]), text
+    calls, tokenizer_call = [], encode.tokenizer
+    encode.tokenizer = lambda *arguments, **options: calls.append(arguments) or tokenizer_call(*arguments, **options)
+    assert encode.count("red") and not calls

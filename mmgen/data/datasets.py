@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -17,9 +18,8 @@ from ..recipe.tables import Recipe
 from ..registry import Qualified, built, part_calls
 from ..tensors import Example
 from .seeds import hash_ids
+from .sizes import CHUNK
 from .sources import Source
-
-CHUNK = 4096  # examples whose ids are hashed at a time
 
 
 class ScoredOn(Protocol):
@@ -186,14 +186,11 @@ class Datasets:
 
 def _walk(examples: Sequence[Example], digest: hashlib._Hash) -> np.ndarray:
     """(n) the hashes of the examples' ids. Adds the examples to the digest."""
-    hashes, ids = [], list[str]()
-    for example in examples:
-        ids.append(example.id)
-        digest.update(repr((example.id, example.inputs, example.targets, example.labels)).encode())
-        if len(ids) == CHUNK:
-            hashes.append(hash_ids(ids))
-            ids.clear()
-    return np.concatenate([*hashes, hash_ids(ids)])
+    hashes, source = [hash_ids([])], iter(examples)
+    while chunk := list(islice(source, CHUNK)):
+        hashes.append(hash_ids(example.id for example in chunk))
+        digest.update(repr([(e.id, e.inputs, e.targets, e.labels) for e in chunk]).encode())
+    return np.concatenate(hashes)
 
 
 def _has_duplicate(hashes: Sequence[np.ndarray]) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TypeVar
 
 import torch
@@ -22,9 +19,7 @@ from .plan import Plan
 from .sources import DataStream
 
 T = TypeVar("T")
-LOST_WORKER = re.compile(
-    r"DataLoader worker \(pid(?:\(s\))? (?P<pid>[\d, ]+)\)(?: is killed by signal: (?P<signal>[^.]+))?"
-)
+LOST_WORKER = re.compile(r"DataLoader worker \(pid(\(s\))? [\d, ]+\) (is killed|exited)")
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,6 @@ def updates(
         sampler=_Tasks(streams, plan, micro_batch_size, start, share),
         num_workers=workers,
         pin_memory=pin,
-        worker_init_fn=end_quietly,
     )
     current, gathered = start, list[tuple[int, int, Batch]]()
     for update, micro, source, batch in loader:
@@ -118,29 +112,12 @@ def lost_workers_explained(place: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if not (lost := LOST_WORKER.search(f"{error.__cause__} {error}")):  # the cause alone may know the signal
+        if not LOST_WORKER.search(f"{error.__cause__} {error}"):
             raise
         raise RunError(
-            f"{place}: a loader worker (process {lost['pid']}) was killed ({lost['signal'] or 'no signal known'}), "
-            "perhaps because memory or shared memory (/dev/shm) ran out; run the same command again, with a lower "
-            "training.num_workers if it recurs; the last checkpoint is kept"
+            f"{place}: a loader worker was killed, perhaps because memory or shared memory (/dev/shm) ran out; run the "
+            "same command again, with a lower training.num_workers if it recurs; the last checkpoint is kept"
         ) from error
-
-
-def end_quietly(worker: int) -> None:
-    """In a worker: a broken connection is not printed as a traceback if the process that loads has been killed. The
-    system closes the connections of a killed process before it gives its children another parent."""
-    parent, report = os.getppid(), sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        until = time.monotonic() + 1
-        while issubclass(kind, ConnectionError | EOFError) and time.monotonic() < until:
-            if os.getppid() != parent:
-                return
-            time.sleep(0.01)
-        report(kind, error, trace)
-
-    sys.excepthook = hook
 
 
 def time_batches(batches: Iterable[T], waits: list[float]) -> Iterator[T]:

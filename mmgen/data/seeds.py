@@ -50,7 +50,8 @@ def scramble(numbers: np.ndarray, *place: object) -> np.ndarray:
     """(n) uint64: a random number for each of these numbers at a place (SplitMix64)."""
     mixed = numbers ^ np.uint64(seed_from(*place))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
     return mixed ^ (mixed >> np.uint64(31))
 
 

@@ -4,40 +4,44 @@ slots their rows take."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tensors import Example
+from ..tensors import All, Example
 from .seeds import RngKey, hash_ids
 
 if TYPE_CHECKING:
     from .collate import Collator
 
-CHUNK = 4096  # examples whose ids are hashed at a time
+CHUNK = 4096  # examples in memory at a time, where a data set makes them
 
 
 class Alternatives:
     """About how many slots the alternatives of one input take, for n examples; a ragged array.
 
-    counts  (n) alternatives of every example; 0 for an example whose input has one value
+    counts  (n) alternatives of every example; 0 where the input has one value, or none
     slots   of all alternatives, example after example
     """
 
     def __init__(self) -> None:
         self.counts, self.slots = array("I"), array("f")
 
-    def add(self, number: int, slots: Iterable[float], count: int) -> None:
-        """The alternatives of the example with this number, after those of earlier examples."""
-        self.counts.extend([0] * (number - len(self.counts)))
-        self.counts.append(count)
-        self.slots.extend(slots)
+    def add(self, value: Any, measure: Callable[[Any], float]) -> float:
+        """Note the input's value in the next example. Returns the slots that the example always has."""
+        if isinstance(value, tuple) and len(value) > 1:
+            self.counts.append(len(value))
+            self.slots.extend(map(measure, value))
+            return 0
+        self.counts.append(0)
+        values = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
+        return 0 if value is None else sum(map(measure, values))
 
     def drawn(self, ids: np.ndarray, key: RngKey, epoch: int, field: str) -> np.ndarray:
         """(n) slots of the alternatives that the examples show in an epoch, as `RngKey.resolve` draws them."""
-        counts = np.zeros(len(ids), np.uint32)
-        counts[: len(self.counts)] = self.counts
+        counts = np.frombuffer(self.counts, np.uint32)
         (places,) = counts.nonzero()
         counts = counts[places]
         ends = np.cumsum(counts, dtype=np.int64)
@@ -58,25 +62,20 @@ class Sizes:
 
     def __init__(self, examples: Iterable[Example], collate: Collator) -> None:
         """Measures the examples, in order; each is read once."""
-        pairs, fixed, ids, hashes = array("i"), array("f"), list[str](), list[np.ndarray]()
-        measures, separators = collate.measures(), len(collate.readers)
-        self.alternatives = {field: Alternatives() for field in measures}
-        for number, example in enumerate(examples):
-            ids.append(example.id)
-            if len(ids) == CHUNK:
-                hashes.append(hash_ids(ids))
-                ids.clear()
-            pairs.append(collate.pairs(example))
-            slots = separators + collate.tail(example)
+        measures, source = collate.measures(), iter(examples)
+        alternatives = {field: Alternatives() for field in measures}
+        pairs, fixed, ids = array("i"), array("f"), array("Q")
+        while chunk := list(islice(source, CHUNK)):
+            pairs.extend(map(collate.pairs, chunk))
+            ids.extend(hash_ids(example.id for example in chunk).tolist())
+            slots = np.fromiter(map(collate.tail, chunk), np.float32, len(chunk)) + len(collate.readers)
             for field, measure in measures.items():
-                value = example.inputs.get(field)
-                if isinstance(value, tuple) and len(value) > 1:
-                    self.alternatives[field].add(number, map(measure, value), len(value))
-                else:
-                    slots += sum(map(measure, value if isinstance(value, tuple) else example.shown(field)))
-            fixed.append(slots)
-        self.pairs, self.fixed = np.array(pairs, np.int32), np.array(fixed, np.float32)
-        self.ids = np.concatenate([*hashes, hash_ids(ids)])
+                add, values = alternatives[field].add, [example.inputs.get(field) for example in chunk]
+                slots += np.fromiter((add(value, measure) for value in values), np.float32, len(chunk))
+            fixed.frombytes(slots.tobytes())
+        self.pairs, self.fixed = np.frombuffer(pairs, np.int32), np.frombuffer(fixed, np.float32)
+        self.ids = np.frombuffer(ids, np.uint64)
+        self.alternatives = {field: some for field, some in alternatives.items() if some.slots}
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -85,6 +84,5 @@ class Sizes:
         """(n) float32: about how many slots each row takes in one epoch."""
         slots = self.fixed.copy()
         for field, alternatives in self.alternatives.items():
-            if alternatives.counts:
-                slots += alternatives.drawn(self.ids, key, epoch, field)
+            slots += alternatives.drawn(self.ids, key, epoch, field)
         return slots

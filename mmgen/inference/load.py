@@ -172,9 +172,13 @@ def _other_steps(
 ) -> Callable[[Sequence[Query], bool], Predictor]:
     """A function that loads the best step of a run for queries (`choose_step`), once, like the `first` one."""
     loaded = {first.step: first}
+    chosen_for: dict[object, ChosenStep] = {}
 
     def load_best(queries: Sequence[Query], writes: bool) -> Predictor:
-        chosen = choose_step(folder.path, queries, writes) or ChosenStep(first.step, "")
+        forms = frozenset(map(_names_with_values, queries)), writes
+        if forms not in chosen_for:
+            chosen_for[forms] = choose_step(folder.path, queries, writes) or ChosenStep(first.step, "")
+        chosen = chosen_for[forms]
         if chosen.name not in loaded:
             predictor = load_run(folder.path, chosen.name, registry, sets)
             predictor.model.to(first.model.device, next(first.model.parameters()).dtype)

@@ -57,9 +57,14 @@ def model_of_steps(
 ) -> tuple[Model, Recipe]:
     """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
     steps reads are left out, and need no features."""
-    inputs = {name: recipe.inputs[name] for name in inputs_of(recipe, steps)}
-    extracted = fill_stores(recipe.model_copy(update={"inputs": inputs}), datasets, folder, accelerator, progress)
+    extracted = fill_stores(with_inputs_of(recipe, steps), datasets, folder, accelerator, progress)
     return build_model(extracted, datasets), recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
+
+
+def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:
+    """The recipe with the inputs that these steps and those before them read; () means all steps."""
+    names = inputs_of(recipe, recipe.ordered(tuple(only)))
+    return recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in names}})
 
 
 def fill_stores(

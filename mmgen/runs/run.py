@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -30,15 +29,15 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..storage.weights import state
 from ..training import distributed
-from ..training.callbacks import Callbacks, Events
+from ..training.callbacks import Callbacks
 from ..training.context import StepContext
 from ..training.distributed import Processes
 from ..training.threads import choose_threads, use_threads
 from .data_check import check_data
+from .jobs import Jobs
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
 from .prepare import build_metrics, introduce, model_of_steps, title
-from .side_by_side import Elsewhere, Jobs, begin_early, complete_weights, preload, processes, trained_steps
 from .start_from_weights import check_starts
 from .step import score_step, train_step
 
@@ -47,14 +46,12 @@ log = logging.getLogger("mmgen")
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The results of preparing a run, before its first step. `initial`: the initial weights of the model."""
+    """A run before its first step. `recipe`: with the paths of extracted features; `initial`: the initial weights."""
 
     recipe: Recipe
     model: Model
-    metrics: Mapping[str, Metric]
     initial: Mapping[str, Tensor]
-    datasets: Datasets
-    events: Events
+    metrics: Mapping[str, Metric]
 
 
 def run(
@@ -64,7 +61,7 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
     threads: int | str | None = None,
-    jobs: int | Elsewhere | None = None,
+    jobs: int | Jobs | None = None,
     layers: Layered | None = None,
 ) -> RunFolder:
     """Train, write and score every unfinished step, then write the table and the page.
@@ -72,67 +69,49 @@ def run(
     only     run only these steps and the steps from which they start; default: all steps
     fresh    delete the contents of the run folder first
     threads  see `training.threads.choose_threads`
-    jobs     number of steps that train at the same time (`side_by_side`), or workers elsewhere; default: the recipe's
-             value
+    jobs     number of steps that train at the same time; default: the recipe's value
     layers   the places of the recipe's keys, for errors"""
-    layers = layers or Layered()
-    accelerator = distributed.start()
-    if isinstance(jobs, Elsewhere):
-        side_by_side, open_workers = Jobs(jobs.count, only), jobs.open
-    else:
-        side_by_side, open_workers = Jobs.of(jobs, recipe, only, accelerator), processes
+    began, layers, accelerator = time.monotonic(), layers or Layered(), distributed.start()
+    main = accelerator.is_main_process
+    jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, accelerator)
     use_threads(threads)
-    progress = progress if progress and accelerator.is_main_process else Progress()
+    progress = progress if progress and main else Progress()
     folder = RunFolder.of(recipe)
-    if open_workers is processes:
-        preload(recipe, folder, side_by_side)
-    start_time = time.monotonic()
-    with (
-        distributed.peer_failures(accelerator),
-        folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
-        open_workers() as running,
-    ):
+    with distributed.peer_failures(accelerator), folder.locked() if main else contextlib.nullcontext():
         progress.say(f"{title(recipe)} -> {folder.path}")
-        for remark in layers.remarks if accelerator.is_main_process else ():
+        for remark in layers.remarks if main else ():
             log.warning(remark)
         with with_missing_parts(recipe, recipe.ordered(only), layers):
             datasets = Datasets(recipe)
-            if accelerator.is_main_process:
+            if main:
                 folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
-        outdated = folder.outdated(recipe)
-        todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
+        outdated, todo = folder.outdated(recipe), _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
             if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
                 raise DataError("\n".join(missing))
             introduce(recipe, datasets.main, progress)
-            if not outdated:
-                begin_early(todo, recipe, folder, side_by_side, threads, running)
             with _with_place(layers):
-                model, recipe = _check_and_build_model(recipe, only, todo, datasets, folder, accelerator, progress)
-            progress.say(choose_threads(threads, model, side_by_side.count))
-            metrics = build_metrics(recipe, datasets, folder, accelerator.device) if accelerator.is_main_process else {}
-            initial = {name: tensor.clone() for name, tensor in state(model).items()}
-            if accelerator.is_main_process:
-                _save_model_files(recipe, model, datasets, folder)
-                check_starts(recipe, todo, model, folder, progress, layers)
+                prepared = _prepare(recipe, only, todo, datasets, folder, accelerator, progress)
+            progress.say(choose_threads(threads, prepared.model, jobs.count))
+            if main:
+                check_starts(recipe, todo, prepared.model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
-        if outdated and accelerator.is_main_process and (message := folder.retire(recipe)):
+        if outdated and main and (message := folder.retire(recipe)):
             progress.say(message)
         accelerator.wait_for_everyone()
-        with Callbacks(recipe.callbacks if todo and accelerator.is_main_process else {}, progress.say) as events:
+        with Callbacks(recipe.callbacks if todo and main else {}, progress.say) as events:
             if todo:
                 events.send("on_run_begin", _run_info(recipe, folder, todo))
-                running.events = events
-                prepared = _Prepared(recipe, model, metrics, initial, datasets, events)
-                early = partial(complete_weights, model=model, recipe=recipe, folder=folder, initial=initial)
-                steps = trained_steps(todo, recipe, folder, side_by_side, running, progress, early)
-                _finish_steps(steps, prepared, folder, accelerator, progress)
-            if accelerator.is_main_process:
+                training = jobs.train(todo, prepared.recipe, folder, only, progress.say, events)
+                with contextlib.closing(training) as trained:
+                    for name in trained:
+                        step = prepared.recipe.steps[name]
+                        context = StepContext(name, step, recipe.seed, folder.step(name), accelerator, progress, events)
+                        _finish_step(context, prepared, datasets, folder)
+            if main:
                 events.send("on_run_end", show(recipe, folder, datasets, accelerator.device, progress))
-    done = (
-        f"done in {(time.monotonic() - start_time) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
-    )
+    done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
     progress.say(f"{whose}{done}; all files are in {folder.path}")
     return folder
@@ -149,7 +128,7 @@ def _with_place(layers: Layered) -> Iterator[None]:
         raise DataError(f"{layers.opening(error.about)}{error}") from None
 
 
-def _check_and_build_model(
+def _prepare(
     recipe: Recipe,
     only: tuple[str, ...],
     todo: Sequence[str],
@@ -157,44 +136,39 @@ def _check_and_build_model(
     folder: RunFolder,
     accelerator: Processes,
     progress: Progress,
-) -> tuple[Model, Recipe]:
-    """See `model_of_steps`. Also checks the data of the steps to do, in the first process."""
-    if accelerator.is_main_process:
-        recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
-    model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
-    if accelerator.is_main_process:
+) -> _Prepared:
+    """Extract features, build the model and the metrics, and check the data of the steps to do, in the first process;
+    then save what loading the run needs besides the steps' files, and the environment."""
+    main, steps, metrics = accelerator.is_main_process, recipe.ordered(only), dict[str, Metric]()
+    if main:
+        recipe = compare_extractors(recipe, inputs_of(recipe, steps), datasets)
+    model, recipe = model_of_steps(recipe, steps, datasets, folder, accelerator, progress)
+    if main:
         check_data(recipe, todo, datasets, model, progress)
+        metrics = build_metrics(recipe, datasets, folder, accelerator.device)
+        folder.note_environment(recipe)
+        keep_parts(model, folder, datasets.vocabularies())
+        scored_examples.keep(recipe, datasets, folder.path)
     accelerator.wait_for_everyone()
-    return model, recipe
+    initial = {name: tensor.clone() for name, tensor in state(model).items()}
+    return _Prepared(recipe, model, initial, metrics)
 
 
-def _finish_steps(
-    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Processes, progress: Progress
-) -> None:
-    """Train, write and score each step, as far as it is unfinished."""
-    recipe, datasets = prepared.recipe, prepared.datasets
-    for name in steps:
-        step = recipe.steps[name]
-        context = StepContext(name, step, recipe.seed, folder.step(name), accelerator, progress, prepared.events)
-        scores: Mapping[str, float | None] = {}
-        with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
-            train_step(context, recipe, prepared.model, prepared.initial, datasets, folder)
-            if accelerator.is_main_process and step.evaluate:
-                scores = score_step(context, recipe, datasets, prepared.metrics, folder)
-        prepared.events.send("on_step_end", name, scores)
-        accelerator.wait_for_everyone()
+def _finish_step(context: StepContext, prepared: _Prepared, datasets: Datasets, folder: RunFolder) -> None:
+    """Train, write and score a step, as far as it is unfinished."""
+    recipe, main = prepared.recipe, context.accelerator.is_main_process
+    scores: Mapping[str, float | None] = {}
+    with folder.timed(context.name) if main else contextlib.nullcontext():
+        train_step(context, recipe, prepared.model, prepared.initial, datasets, folder)
+        if main and context.step.evaluate:
+            scores = score_step(context, recipe, datasets, prepared.metrics, folder)
+    context.events.send("on_step_end", context.name, scores)
+    context.accelerator.wait_for_everyone()
 
 
 def _run_info(recipe: Recipe, folder: RunFolder, todo: Sequence[str]) -> RunInfo:
     table = recipe.model_dump(mode="json")
     return RunInfo(recipe.name, recipe.profile or "default", recipe.seed, folder.path, table, tuple(todo))
-
-
-def _save_model_files(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
-    """Save the files that loading the run needs besides the steps' files, and the environment."""
-    folder.note_environment(recipe)
-    keep_parts(model, folder, datasets.vocabularies())
-    scored_examples.keep(recipe, datasets, folder.path)
 
 
 def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:

@@ -26,8 +26,6 @@ from ..training.context import StepContext
 from .prepare import init_objectives
 from .start_from_weights import load_start
 
-WEIGHTS = "weights.safetensors"  # in the folder of a trained step
-
 
 def train_step(
     context: StepContext,
@@ -37,24 +35,35 @@ def train_step(
     datasets: Datasets,
     folder: RunFolder,
 ) -> None:
-    """Train a step, and write the texts or predictions of its test examples. Afterwards, the model has its weights."""
-    name, step = context.name, context.step
-    if folder.trained(recipe, name):
-        load_step(model, recipe, folder, name, initial)
-    else:
-        loaded: set[str] = set()
-        if step.before is not None:
-            load_step(model, recipe, folder, step.before, initial)
-        else:
-            load_state(model, initial, "the initial model")
-            loaded = load_start(recipe, name, model, folder)
-        init_objectives(recipe, name, model, loaded)
-        watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
-        train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
-    if not step.evaluate:
+    """Train a step, and write the texts or predictions of its test examples, as far as it is unfinished."""
+    name, trained = context.name, folder.trained(recipe, context.name)
+    if not trained:
+        _train(context, recipe, model, initial, datasets, folder)
+    if not context.step.evaluate or folder.finished(name, answers_file(recipe, name)):
         return
-    if not folder.finished(name, answers_file(recipe, name)):
-        write_answers(model, context, recipe, datasets.scored_by(name))
+    if trained:
+        load_step(model, recipe, folder, name, initial)
+    write_answers(model, context, recipe, datasets.scored_by(name))
+
+
+def _train(
+    context: StepContext,
+    recipe: Recipe,
+    model: Model,
+    initial: Mapping[str, Tensor],
+    datasets: Datasets,
+    folder: RunFolder,
+) -> None:
+    """Train a step from the weights that it starts from. Afterwards, the model has its weights."""
+    name, step, loaded = context.name, context.step, set[str]()
+    if step.before is not None:
+        load_step(model, recipe, folder, step.before, initial)
+    else:
+        load_state(model, initial, "the initial model")
+        loaded = load_start(recipe, name, model, folder)
+    init_objectives(recipe, name, model, loaded)
+    watched = replace(context, predict=_shown_predictions(context, recipe, datasets))
+    train.train(model, watched, [*datasets.sources(name).values()], _validation_scores(context, recipe, datasets))
 
 
 def _shown_predictions(

@@ -23,7 +23,7 @@ from ..registry import installed
 CAN_CHANGE = (
     "Another device, processor, number of threads or of processes, or another version of torch or of a library above "
     "changes results slightly (floating-point rounding), and so may change some texts. An update that ran out of "
-    "memory does the same; steps/STEP/log.jsonl has the smaller 'micro_batch_size' then. Loader workers, stops, "
+    "memory does the same; steps/STEP/log.jsonl then has the smaller 'micro_batch_size'. Loader workers, stops, "
     "resumes and the time of checkpoints change nothing. On a GPU, even a repeated run may differ by rounding, since "
     "sums have no fixed order."
 )

@@ -300,7 +300,29 @@ class RunFolder:
                 raise RunError(
                     f"{self.path}: cannot be written: {error.strerror}; choose another folder with --set output=..."
                 ) from None
+            for path in self.path.glob(f"steps/*/{LOCK}"):  # a child may still train for a run that was killed
+                with self.step_locked(path.parent.name):
+                    pass
             yield
+
+    @contextlib.contextmanager
+    def step_locked(self, step: str) -> Iterator[None]:
+        """Lock a step for a child of a run, which may outlive the run by an update. Waits for another process."""
+        path, waited = self.step(step) / LOCK, False
+
+        def wait(holder: str) -> None:
+            nonlocal waited
+            if not waited:
+                log.warning("step '%s': waiting for %s, which trains it for a run that was stopped", step, holder)
+            waited = True
+            time.sleep(0.1)
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path, wait):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
 
 
 def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:

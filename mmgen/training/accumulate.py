@@ -107,23 +107,19 @@ class Accumulator:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         all_reduce_sum(self.processes, [totals, *gradients])
-        loss, *sums = totals.tolist()
-        by_source: dict[str, dict[str, float]] = {}
-        for (source, name), total in zip(counts, sums, strict=True):
-            of_source = by_source.setdefault(self.material.streams[source].source.name, {})
-            of_source[name] = total / counts[source, name]
-        whole_counts, whole_sums = _by_loss(counts), _by_loss(dict(zip(counts, sums, strict=True)))
-        by_loss = {name: total / whole_counts[name] for name, total in whole_sums.items()}
+        loss, *values = totals.tolist()
+        sums, by_source = dict(zip(counts, values, strict=True)), dict[str, dict[str, float]]()
+        for (source, name), total in sums.items():
+            by_source.setdefault(self.material.streams[source].source.name, {})[name] = total / counts[source, name]
+        whole_counts = _by_loss(counts)
+        by_loss = {name: total / whole_counts[name] for name, total in _by_loss(sums).items()}
         return Means(loss, by_loss, by_source, batches, stopping)
 
     def _counts(self, micros: Micros) -> dict[Cell, float]:
         """The counts that an update's summed losses are divided by, over all processes; zero counts are left out."""
         cells = self.material.cells
-        counts = torch.tensor(
-            [sum(batch.counts.get(name, 0) for _, of, batch in micros if of == source) for source, name in cells],
-            dtype=torch.float64,
-            device=self.processes.device if self.processes.num_processes > 1 else None,
-        )
+        local = [sum(batch.counts.get(name, 0) for _, of, batch in micros if of == source) for source, name in cells]
+        counts = torch.tensor(local, dtype=torch.float64, device=self.processes.device)
         all_reduce_sum(self.processes, [counts])
         return {cell: count for cell, count in zip(cells, counts.tolist(), strict=True) if count}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,27 +39,27 @@ class Callbacks(Events):
     def __enter__(self) -> Callbacks:
         for name, config in self._configs.items():
             place = Qualified(f"callbacks.{name}", "callback", type(config))
-            self._call(place, "build", self._build, place, config)
+            with self._left_out(place):
+                self._callbacks[place] = built(config, config.build, place.name)
         return self
-
-    def _build(self, place: Qualified, config: CallbackConfig) -> None:
-        self._callbacks[place] = built(config, config.build, place.name)
 
     def send(self, method: str, *arguments: Any) -> None:
         for place, callback in list(self._callbacks.items()):
             copies = [copy.deepcopy(value) if isinstance(value, dict) else value for value in arguments]
-            self._call(place, method, getattr(callback, method), *copies)
+            with self._left_out(place), part_calls(place, method):
+                getattr(callback, method)(*copies)
 
     def __exit__(self, *error: object) -> None:
         self.send("close")
 
-    def _call(self, place: Qualified, method: str, call: Callable[..., object], *arguments: Any) -> None:
+    @contextlib.contextmanager
+    def _left_out(self, place: Qualified) -> Iterator[None]:
+        """Leave the callback out if it raises."""
         try:
-            with part_calls(place, method):
-                call(*arguments)
+            yield
         except (MmgenError, SystemExit) as error:  # sys.exit in a plugin
             self._callbacks.pop(place, None)
-            problem = str(error) if isinstance(error, MmgenError) else f"{place}: {method} raises SystemExit"
+            problem = str(error) if isinstance(error, MmgenError) else "raises SystemExit"
             where = "" if problem.startswith(str(place)) else f"{place}: "
             self._say(f"{where}{problem}; the run continues without this callback")
 

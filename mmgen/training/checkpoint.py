@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,14 +20,12 @@ class Cursor:
     """The progress of a step.
 
     done              updates that are finished
-    best              the lowest validation loss so far
     micro_batch_size  in pairs; it is halved when memory runs out
     records           the log, one record per update
     """
 
     micro_batch_size: int
     done: int = 0
-    best: float = math.inf
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -53,7 +50,7 @@ class Checkpoint:
     def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
         """Write the log, then the checkpoint."""
         self.write_log(cursor)
-        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done, "best": cursor.best}
+        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done}
         write_tensors(self.path, tensors, {"cursor": json.dumps({**place, "last": cursor.last})})
 
     def write_best(self, tensors: Mapping[str, Tensor]) -> None:

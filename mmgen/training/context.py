@@ -46,8 +46,8 @@ class StepContext:
     def retry(self, doing: str, advice: str, *, named: Callable[[Any], str] = attrgetter("id")) -> OomRetry:
         """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ...". Every process
         reports it, the first through `progress`, the others through the log."""
-        alone = self.accelerator.num_processes == 1
-        where = f"step '{self.name}', {doing}"
-        say = self.progress.say if self.accelerator.is_main_process else log.warning
-        place = where if alone else f"{where}, process {self.accelerator.process_index}"
-        return OomRetry(place, advice, named=named, say=say)
+        processes, where = self.accelerator, f"step '{self.name}', {doing}"
+        if processes.num_processes > 1:
+            where += f", process {processes.process_index}"
+        say = self.progress.say if processes.is_main_process else log.warning
+        return OomRetry(where, advice, named=named, say=say)

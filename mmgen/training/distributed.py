@@ -23,7 +23,6 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import Tensor, distributed
 
-from ..commands import LEARNING
 from ..errors import RunError
 
 PATIENCE = timedelta(minutes=10)  # of a process that waits for the others, at the start and in a sum
@@ -70,8 +69,7 @@ def start() -> Processes:
     if processes.num_processes != expected:
         raise RunError(f"WORLD_SIZE is {expected} in the environment, but LOCAL_RANK is not set; {HOW}")
     if not processes.is_main_process:
-        for name in ("mmgen", LEARNING):
-            logging.getLogger(name).setLevel(logging.WARNING)  # messages appear once
+        logging.disable(logging.INFO)  # messages appear once
     if expected > 1:
         atexit.unregister(leave)
         atexit.register(leave)

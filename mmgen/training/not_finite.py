@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..errors import RunError
-from ..tensors import Batch
 from .accumulate import Means
 from .distributed import gather_texts
 from .precision import precision
@@ -24,33 +23,16 @@ def refuse_losses(trainer: Trainer, number: int, means: Means) -> None:
     ids = gather_texts(processes, [id_ for batch in suspects for id_ in batch.ids])
     ids = ids or gather_texts(processes, [id_ for batch, _ in means.batches for id_ in batch.ids])
     suspects = suspects or [batch for batch, _ in means.batches]
-    causes = [
-        *gather_texts(processes, [cause for cause in (_cause(trainer, batch) for batch in suspects) if cause]),
-        "",
-    ]
+    with torch.no_grad(), precision(trainer.training.precision, processes.device):
+        causes = [cause for batch in suspects if (cause := trainer.model.not_finite(batch))]
+    cause = next(iter(gather_texts(processes, causes)), "")
     ids = list(dict.fromkeys(ids))
     shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
-    advice = f"check {'that part and ' if causes[0] else ''}the data of these examples with `mmgen data check`"
+    advice = f"check {'that part and ' if cause else ''}the data of these examples with `mmgen data check`"
     if number:  # before any update, no learning rate is too high, and there is no checkpoint
         advice = f"lower learning_rate or {advice}; the last checkpoint is kept"
     what = "gradient" if math.isfinite(means.loss) else "loss"
     raise RunError(
         f"step '{trainer.context.name}', update {number}: the {what} is not finite (examples {shown})"
-        f"{f': {causes[0]}' if causes[0] else ''}; {advice}"
+        f"{f': {cause}' if cause else ''}; {advice}"
     )
-
-
-def _cause(trainer: Trainer, batch: Batch) -> str:
-    """The part that is not finite for a batch, or whose gradient is not; empty if another draw is finite."""
-    with torch.no_grad(), precision(trainer.training.precision, trainer.processes.device):
-        if cause := trainer.model.not_finite(batch):
-            return cause
-    for name in trainer.loss(batch).sums:
-        trainer.optimizer.zero_grad(set_to_none=True)
-        total = trainer.loss(batch).sums[name]
-        if total.requires_grad:
-            total.backward()
-        gradients = [parameter.grad for parameter in trainer.trained.values() if parameter.grad is not None]
-        if not all(gradient.isfinite().all() for gradient in gradients):
-            return f"the gradient of the objective '{name.rpartition('.')[0]}' is not finite, but its loss is"
-    return ""

@@ -70,7 +70,7 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
     `learning`: the trainable parameters, by the model's names."""
     training = step.training
-    groups: dict[tuple[tuple[str, str], float, float], list[nn.Parameter]] = {}  # each takes time
+    groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
         groups.setdefault((*_choose_peak_rate(name, training), decay), []).append(parameter)
@@ -88,15 +88,15 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
 
 
-def _choose_peak_rate(name: str, training: Training) -> tuple[tuple[str, str], float]:
-    """The highest learning rate of a parameter, after its place in the log: a key, and a pattern if the rate is that of
-    the longest pattern that matches the name."""
+def _choose_peak_rate(name: str, training: Training) -> tuple[str, float]:
+    """The highest learning rate of a parameter, after its name in the log: that of the longest pattern that matches
+    the parameter's name, or else of its kind of part."""
     if matching := [pattern for pattern in training.learning_rates if fnmatchcase(name, pattern)]:
         pattern = max(matching, key=lambda pattern: (len(pattern), pattern))
-        return ("learning_rates", pattern), training.learning_rates[pattern]
+        return pattern, training.learning_rates[pattern]
     if training.input_learning_rate is not None and name.startswith(EMBEDDERS):
-        return ("input_lr", ""), training.input_learning_rate
-    return ("lr", ""), training.learning_rate
+        return "input_lr", training.input_learning_rate
+    return "lr", training.learning_rate
 
 
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
@@ -118,12 +118,11 @@ def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """For the log: `lr`, the learning rate of the last update; `input_lr`, that of embedders if other parts train at a
     different rate; and `learning_rates`, those of patterns in `training.learning_rates`. A step that trains only
     embedders has their rate as `lr`."""
-    rates_now = {group["logged_as"]: group["lr"] for group in optimizer.param_groups}
-    used_rates = {key: rate for (key, pattern), rate in rates_now.items() if not pattern}
-    by_pattern = {pattern: rate for (_, pattern), rate in rates_now.items() if pattern}
-    if len({*used_rates.values()}) == 1:
-        used_rates = {"lr": next(iter(used_rates.values()))}
-    return {**used_rates, **({"learning_rates": by_pattern} if by_pattern else {})}
+    by_pattern = {group["logged_as"]: group["lr"] for group in optimizer.param_groups}
+    used = {key: by_pattern.pop(key) for key in ("lr", "input_lr") if key in by_pattern}
+    if len({*used.values()}) == 1:
+        used = {"lr": next(iter(used.values()))}
+    return {**used, **({"learning_rates": by_pattern} if by_pattern else {})}
 
 
 def schedule(plan: Plan, update: int, training: Training) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -146,7 +146,8 @@ class Trainer:
                 if plan.ends_epoch(cursor.done):
                     self._end_epoch(stop)
                 self._save_if_due()  # before any message, which fails if the terminal is gone
-                advance(plan.pairs(number, number + 1), _summarise_losses(cursor.records))
+                recent = [record["loss"] for record in cursor.records[-20:]]
+                advance(plan.pairs(number, number + 1), f"loss {sum(recent) / len(recent):.3f}")
                 if self._stops_early():
                     break
         if waits:
@@ -226,7 +227,7 @@ class Trainer:
         self.context.progress.say(f"{where}; from now on a micro-batch has {pairs}; updates stay the same")
 
     def _end_epoch(self, stop: Callable[[], bool]) -> None:
-        """Add the summary of an epoch to the last record of the log."""
+        """Add the summary of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
         record, events, name = self.cursor.last, self.context.events, self.context.name
         record |= summarise_clipping(self.cursor.records)
         if self.validates:
@@ -234,35 +235,45 @@ class Trainer:
                 self.save()
                 raise KeyboardInterrupt
             with in_eval_mode(self.model):
-                record |= validate(self.context, self.material, self.loss)
+                values = validate(self.context, self.material, self.loss)
                 if self.scores:
-                    record["validation_scores"] = scores_of_validation(self.context, self.model, self.scores)
+                    values["validation_scores"] = scores_of_validation(self.context, self.model, self.scores)
                 shown = self.context.predict(self.model) if self.context.predict else None
-            values = {key: value for key, value in record.items() if key.startswith("validation_")}
+            record |= values
             events.send("on_validation", name, {"update": record["update"], **values})
             if shown is not None:
                 events.send("on_examples", name, record["update"], shown)
+            if self.training.keep == "best" and self._epochs_since_best() == 0 and self.processes.is_main_process:
+                self.checkpoint.write_best(state(self.model))
             (self.stopping,) = any_rank(self.processes, [stop()])
         events.send("on_epoch_end", name, record)
 
-    def _monitored(self, record: Mapping[str, Any]) -> float:
-        """The value of a log record that says how good its weights are, lower is better: the validation loss or
-        `metric_for_best_model`; inf for a record without a validation."""
-        metric = self.training.metric_for_best_model
-        if metric is None or "validation_loss" not in record:
-            return float(record.get("validation_loss", math.inf))
-        value = float(record["validation_scores"][metric])
-        return -value if self.training.greater_is_better else value
+    def _epochs_since_best(self) -> int:
+        """How many epochs have ended after the one with the lowest validation loss, or the best value of
+        `metric_for_best_model`. Follows from the log, which a checkpoint includes."""
+        metric, sign = self.training.metric_for_best_model, -1 if self.training.greater_is_better else 1
+        ends = [record for record in self.cursor.records if "validation_loss" in record]
+        values = [sign * end["validation_scores"][metric] if metric else end["validation_loss"] for end in ends]
+        return len(values) - 1 - values.index(min(values))
+
+    def _stops_early(self) -> bool:
+        """Whether the last `early_stopping_patience` epochs were not better than those before them."""
+        patience, done = self.training.early_stopping_patience, self.cursor.done
+        if patience is None or done == len(self.plan) or not self.plan.ends_epoch(done):
+            return False
+        if self._epochs_since_best() < patience:
+            return False
+        measure = self.training.metric_for_best_model or "validation loss"
+        self.context.progress.say(
+            f"{self.context.name}: stopped early: {patience} epoch{'s' * (patience > 1)} without a better {measure}"
+        )
+        return True
 
     def _save_if_due(self) -> None:
-        """Write a checkpoint when one is due, after every epoch and before stopping, and the best weights with
-        `keep = "best"`."""
-        cursor, value = self.cursor, self._monitored(self.cursor.last)
-        better, cursor.best = value < cursor.best, min(cursor.best, value)
-        if better and self.training.keep == "best" and self.processes.is_main_process:
-            self.checkpoint.write_best(state(self.model))
-        due = self.plan.ends_epoch(cursor.done) or cursor.done % self.training.checkpoint_every == 0
-        if (due or self.stopping) and cursor.done < len(self.plan):
+        """Write a checkpoint when one is due, after every epoch and before stopping."""
+        done = self.cursor.done
+        due = self.plan.ends_epoch(done) or done % self.training.checkpoint_every == 0
+        if (due or self.stopping) and done < len(self.plan):
             self.save()
             if self.stopping:
                 raise KeyboardInterrupt
@@ -275,39 +286,22 @@ class Trainer:
         saved = step.train if step.weights is None else ["backbone", *step.inputs]  # published weights are read once
         parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in saved]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
-        weights = {name: value for name, value in state(self.model).items() if name.startswith((*parts, *heads))}
-        moments = {
-            f"optimizer.{key}.{name}": value
-            for name, parameter in self.trained.items()
-            for key, value in self.optimizer.state[parameter].items()
+        tensors = {
+            f"model.{name}": value for name, value in state(self.model).items() if name.startswith((*parts, *heads))
         }
-        self.checkpoint.write({**{f"model.{name}": value for name, value in weights.items()}, **moments}, self.cursor)
+        for name, parameter in self.trained.items():
+            for key, value in self.optimizer.state[parameter].items():
+                tensors[f"optimizer.{key}.{name}"] = value
+        self.checkpoint.write(tensors, self.cursor)
 
     def _resume(self) -> None:
         """Load what `save` has written."""
         self.cursor, tensors = self.checkpoint.read(len(self.plan))
         weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
         load_state(self.model, {**state(self.model), **weights}, self.checkpoint.path)
-        for place, value in tensors.items():
-            kind, _, rest = place.partition(".")
-            key, _, name = rest.partition(".")
-            if kind == "optimizer" and name in self.trained:
-                self.optimizer.state[self.trained[name]][key] = value.to(self.trained[name].device)
-
-    def _stops_early(self) -> bool:
-        """Whether the last `early_stopping_patience` epochs were not better than those before them. Follows from the
-        log, which a checkpoint includes."""
-        patience, cursor = self.training.early_stopping_patience, self.cursor
-        if patience is None or not self.plan.ends_epoch(cursor.done) or cursor.done == len(self.plan):
-            return False
-        values = [self._monitored(record) for record in cursor.records if "validation_loss" in record]
-        if len(values) - values.index(min(values)) <= patience:
-            return False
-        measure = self.training.metric_for_best_model or "validation loss"
-        self.context.progress.say(
-            f"{self.context.name}: stopped early: {patience} epoch{'s' * (patience > 1)} without a better {measure}"
-        )
-        return True
+        for place in tensors.keys() - {f"model.{name}" for name in weights}:
+            _, key, name = place.split(".", 2)
+            self.optimizer.state[self.trained[name]][key] = tensors[place].to(self.trained[name].device)
 
     def finish(self) -> None:
         """Write the step's weights under their final name, then delete the checkpoint."""
@@ -322,17 +316,15 @@ class Trainer:
         broadcast(self.processes, [*state(self.model).values()])
 
     def _warn_of_processes(self) -> None:
-        """Report a number of processes that does not fit the settings."""
-        say, name, processes = self.context.progress.say, self.context.name, self.processes.num_processes
-        if self.material.over_batch and processes > 1:
-            say(
-                f"{name}: '{self.material.over_batch}' compares all pairs of an update, so one of {processes} "
-                "processes trains and the rest are idle"
-            )
-        elif processes > 1 and processes > (most := len(self.plan.update(0, self.cursor.micro_batch_size))):
-            say(
-                f"{name}: an update has {most} micro-batches for {processes} processes, so some are idle; lower "
-                "training.micro_batch_size"
+        """Report more processes than an update has micro-batches."""
+        count = self.processes.num_processes
+        if count > 1 and count > (most := len(self.plan.update(0, self.cursor.micro_batch_size))):
+            owner = self.material.over_batch
+            why = f"'{owner}' compares all its pairs" if owner else "lower training.micro_batch_size"
+            plural = "es" * (most > 1)
+            self.context.progress.say(
+                f"{self.context.name}: an update has {most} micro-batch{plural} for {count} processes, so some are "
+                f"idle; {why}"
             )
 
     def _say_waste(self, waiting: float) -> None:
@@ -356,9 +348,3 @@ def summarise_clipping(records: Sequence[dict]) -> dict[str, float]:
         "epoch_grad_norm": median(record["grad_norm"] for record in of_epoch),
         "epoch_clipped": sum(clipped) / len(clipped),
     }
-
-
-def _summarise_losses(records: Sequence[dict]) -> str:
-    recent = [record["loss"] for record in records[-20:]]
-    checked = next((record["validation_loss"] for record in reversed(records) if record.get("validation_loss")), None)
-    return f"loss {sum(recent) / len(recent):.3f}" + (f", validation {checked:.3f}" if checked else "")

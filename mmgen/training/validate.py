@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,25 +38,25 @@ def in_eval_mode(model: Model) -> Iterator[None]:
 def validate(context: StepContext, material: Material, loss: Callable[[Batch], Loss]) -> dict[str, Any]:
     """For the log: the loss over all validation examples, each of its parts a mean over all of them; with several
     sources, also the loss of each source. The examples are divided among processes."""
-    names, total = material.losses, torch.zeros(len(material.streams), 2, len(material.losses), dtype=torch.float64)
-    total = total.to(context.accelerator.device)
+    names, device = material.losses, context.accelerator.device
+
+    def measure(stream: DataStream, examples: Sequence[Example]) -> Tensor:
+        """(2, losses) weighted sums and counts."""
+        losses = loss(stream.collate(examples).to(device))
+        sums = [float(losses.sums.get(name, 0.0)) * losses.weights.get(name, 1.0) for name in names]
+        return torch.tensor([sums, [losses.counts.get(name, 0) for name in names]], dtype=torch.float64)
+
+    total = torch.zeros(len(material.streams), 2, len(names), dtype=torch.float64)
     for number, stream in enumerate(material.streams):
-
-        def measure(examples: Sequence[Example], stream: DataStream = stream) -> Tensor:
-            """(2, losses) weighted sums and counts."""
-            losses = loss(stream.collate(examples).to(total.device))
-            sums = [float(losses.sums.get(name, 0.0)) * losses.weights.get(name, 1.0) for name in names]
-            return total.new_tensor([sums, [losses.counts.get(name, 0) for name in names]])
-
-        for result in _measure_in_groups(context, material, stream, measure):
-            total[number] += result
+        for measured in _measure_in_groups(context, material, stream, partial(measure, stream)):
+            total[number] += measured
+    total = total.to(device)
     all_reduce_sum(context.accelerator, [total])
     record: dict[str, Any] = {"validation_loss": _mean_loss(total.sum(0))}
     if len(material.streams) > 1:
+        of_sources = zip(material.streams, total, strict=True)
         record["validation_losses"] = {
-            stream.source.name: _mean_loss(of_source)
-            for stream, of_source in zip(material.streams, total, strict=True)
-            if stream.source.validation
+            stream.source.name: _mean_loss(of_source) for stream, of_source in of_sources if stream.source.validation
         }
     return record
 
@@ -69,19 +70,14 @@ def _measure_in_groups(
 ) -> Iterator[Tensor]:
     """What `measure` gives for this process's examples in groups: of similar length, and smaller if memory runs out.
     Where rows are compared, the groups do not depend on the number of processes, and are not split."""
-    rank, world = context.accelerator.process_index, context.accelerator.num_processes
+    processes, examples = context.accelerator, stream.source.validation
+    rank, world = processes.process_index, processes.num_processes
     if material.over_batch:
-        groups: list[list[Example]] = [[]]
-        pairs = 0
-        for example in stream.source.validation:
-            if pairs >= context.step.training.batch_size:
-                groups.append([])
-                pairs = 0
-            groups[-1].append(example)
-            pairs += stream.collate.pairs(example)
-        yield from (measure(group) for group in groups[rank::world] if group)
+        size = context.step.training.batch_size
+        for first in range(0, len(examples), size)[rank::world]:
+            yield measure(examples[first : first + size])
         return
-    examples = stream.source.validation[rank::world]
+    examples = examples[rank::world]
     retry = context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept")
     for indices in by_length(stream.collate.slots(examples), 32):
         yield from (result for _, result in retry.over([examples[index] for index in indices], measure))

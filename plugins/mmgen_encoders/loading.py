@@ -303,6 +303,11 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
             f"backbone.weights: '{config.weights}' lacks {len(absent)} weights that its config.json expects, such as "
             f"{absent[0]}; use complete weights with their own config.json"
         )
+    for name, tensor in model.named_parameters():
+        if not tensor.sum().isfinite() and not tensor.isfinite().all():
+            raise DataError(
+                f"backbone.weights: '{config.weights}': {name} is not finite (NaN or infinite); use other weights"
+            )
     if unused := unused_layers(model, report["unexpected_keys"]):
         log.info(
             "%s: %d of the weights, such as %s, have no place in the layers that config.json says; they are left out",

@@ -1,4 +1,4 @@
-"""The config of the command `mmgen ray`: shards, steps and seeds as tasks of Ray, on one machine or a cluster.
+"""The config of the command `mmgen ray`: shards and steps as tasks of Ray, on one machine or a cluster.
 
 docs/scale.md describes it.
 """

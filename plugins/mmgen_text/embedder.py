@@ -106,7 +106,7 @@ class TextReader(Reader):
         return sorted(set(self.tokenizer.get_vocab().values()) - set(self.encode.special_ids))
 
     def slots(self, value: Any) -> float:
-        return min(estimate_tokens(value), self.max_tokens) + len(self.suffix) if isinstance(value, str) else 0
+        return min(estimate_tokens(value), self.max_tokens) if isinstance(value, str) else 0
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(item) for item in items])

@@ -3,11 +3,8 @@
 import multiprocessing
 import os
 import pickle
-import re
 import signal
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +17,11 @@ from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.sizes import Sizes
 from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError, RunError
+
+KILLED = (
+    "step 's': a loader worker was killed, perhaps because memory or shared memory (/dev/shm) ran out; run the same "
+    "command again, with a lower training.num_workers if it recurs; the last checkpoint is kept"
+)
 
 
 def stream(examples=None):
@@ -107,28 +109,20 @@ def test_a_killed_worker_is_one_line(start_method):
     data = DataStream(stream().source, Killed(toys.model(), ["caption"]))
     with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
         list(load(data, workers=1))
-    assert re.fullmatch(
-        r"step 's': a loader worker \(process \d+\) was killed \((Killed|no signal known)\), perhaps because memory "
-        r"or shared memory \(/dev/shm\) ran out; run the same command again, with a lower training\.num_workers "
-        r"if it recurs; the last checkpoint is kept",
-        str(error.value),
-    )
+    assert str(error.value) == KILLED
 
 
 @pytest.mark.parametrize(
-    ("said", "what"),
+    "message",
     [
-        (
-            "DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that",
-            "process 12) was killed (Bus",
-        ),
-        ("DataLoader worker (pid(s) 12, 13) exited unexpectedly", "process 12, 13) was killed (no signal known)"),
+        "DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that",
+        "DataLoader worker (pid(s) 12, 13) exited unexpectedly",
     ],
 )
-def test_every_way_in_which_torch_reports_a_lost_worker_is_known(said, what):
+def test_every_way_in_which_torch_reports_a_lost_worker_is_known(message):
     with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
-        raise RuntimeError(said)
-    assert what in str(error.value)
+        raise RuntimeError(message)
+    assert str(error.value) == KILLED
 
 
 def test_other_errors_keep_their_traceback():
@@ -151,30 +145,3 @@ def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
     assert [(n, [b.ids for *_, b in micros]) for n, micros in late] == [
         (n, [b.ids for *_, b in micros]) for n, micros in all_updates[3:]
     ]
-
-
-def test_a_worker_of_a_killed_process_prints_no_broken_connection(monkeypatch):
-    """The connection breaks before the worker has another parent. Other errors, and those of a living process, are
-    printed."""
-    parents, printed = iter([7, 7, 7, 1]), []
-    monkeypatch.setattr(os, "getppid", lambda: next(parents, 7))
-    clock = iter(range(100))
-    monkeypatch.setattr(loader, "time", SimpleNamespace(sleep=lambda _: None, monotonic=lambda: next(clock) / 10))
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: printed.append(kind))
-    loader.end_quietly(0)
-    sys.excepthook(ConnectionResetError, ConnectionResetError(), None)
-    assert printed == []
-    for kind in (EOFError, ValueError):
-        sys.excepthook(kind, kind(), None)
-    assert printed == [EOFError, ValueError]
-
-
-def test_workers_have_it(monkeypatch):
-    """torch calls it in every worker before the first batch."""
-    called = multiprocessing.get_context("fork").Value("i", 0)
-
-    def init(worker):
-        called.value += 1
-
-    monkeypatch.setattr(loader, "end_quietly", init)
-    assert list(load(workers=1)) and called.value == 1

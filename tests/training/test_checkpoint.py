@@ -49,7 +49,7 @@ def test_padding_is_what_the_rows_hold(tmp_path):
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 
 
-@pytest.mark.parametrize("cursor", ["{", '{"done": 1, "best": 1.0, "micro_batch_size": 4, "last": {}}'])
+@pytest.mark.parametrize("cursor", ["{", '{"done": 1, "micro_batch_size": 4, "last": {}}'])
 def test_a_damaged_checkpoint_is_reported(cursor, tmp_path):
     (tmp_path / "s").mkdir()
     write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": cursor})

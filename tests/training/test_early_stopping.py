@@ -7,7 +7,6 @@ from kit import toys
 from kit.training import RecordedProgress, build_trainer, step, train_step
 
 from mmgen.errors import RunError
-from mmgen.storage.weights import read_tensors
 from mmgen.training import train as train_module
 from mmgen.training.checkpoint import Checkpoint
 
@@ -62,9 +61,6 @@ def test_a_metric_says_which_epoch_is_best(tmp_path, monkeypatch, greater, best)
     learner.run(bool)
     assert saved[-1] == (best + 1) * learner.plan.updates_per_epoch
     assert learner.cursor.records[-1]["validation_scores"] == {"other": 0.0, "cider": 1.0}
-    learner.save()
-    place = json.loads(read_tensors(tmp_path / "checkpoint.safetensors")[1]["cursor"])
-    assert place["best"] == (-5.0 if greater else 1.0)
 
 
 @pytest.mark.parametrize(

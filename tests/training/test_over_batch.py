@@ -92,9 +92,8 @@ def test_two_processes_train_what_one_does(tmp_path):
     """With dropout, since the only micro-batch has its draws; the second process has nothing to train."""
     done = several(2, tmp_path, TWO)
     assert done.returncode == 0, done.stderr
-    assert "s: 'views' compares all pairs of an update, so one of 2 processes trains and the rest are idle" in (
-        done.stdout
-    )
+    said = "s: an update has 1 micro-batch for 2 processes, so some are idle; 'views' compares all its pairs"
+    assert said in done.stdout
     single, progress = views.model(dropout=0.3), RecordedProgress()
     expected = train_step(tmp_path / "single", single, step(), EXAMPLES, progress, VALIDATION)
     log = [json.loads(line) for line in (tmp_path / "learnt/log.jsonl").read_text().splitlines()]

@@ -89,6 +89,13 @@ def test_a_config_with_another_number_of_layers_than_the_weights_is_named(family
         build(folder, tensors)
 
 
+def test_a_weight_that_is_no_number_is_refused(published):
+    folder, tensors = published("bert")
+    name = "bert.encoder.layer.0.output.dense.bias"
+    with pytest.raises(DataError, match=f"'{folder}': {name} is not finite .NaN or infinite.; use other weights"):
+        build(folder, tensors | {name: torch.full_like(tensors[name], float("nan"))})
+
+
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_a_pooler_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, published, caplog):
     folder, tensors = published(family)

@@ -42,7 +42,7 @@ def test_a_mask_is_appended_and_never_hidden():
     for whole_words in (False, True):
         hidden, labels = reader.hide(item, random.Random(0), Hiding(1.0, (1.0, 0.0), whole_words))
         assert labels.tolist() == [*item[:2].tolist(), -100] and hidden[-1] == backbone.mask_id
-    assert reader.slots("what is it") == 3
+    assert reader.slots("what is it") == 2
     description = Text(fields=("q",), append_mask=True).build(backbone).describe(Example("x", {"q": "red ball"}))
     assert len(description["names"]) == len(description["spans"]) + 1
 
@@ -62,7 +62,7 @@ def test_a_separate_mask_follows_the_question_in_the_answer_s_segment():
     expected = model.backbone.embed(torch.tensor([[*ids, model.backbone.mask_id]]))
     assert torch.equal(slots.states, expected) and slots.types.tolist() == [[0] * len(ids) + [1]]
     reader = model.embedders["answer"].reader
-    assert reader.slots("what is it") == 1 and model.embedders["answer"].describe(example)["names"] == ["[MASK]"]
+    assert reader.slots("what is it") == 0 and model.embedders["answer"].describe(example)["names"] == ["[MASK]"]
     assert not list(remarks("answer", answer, model.backbone, example))  # no remark about a cut text
 
 

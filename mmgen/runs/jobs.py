@@ -1,0 +1,179 @@
+"""Train several steps at the same time, each in a child command (`child`): on its share of the cores, or on its GPU.
+
+The run's process then trains no step: it starts the children, prints what they say, and scores each finished step.
+Every child builds the same model from the same recipe and seed, and the weights of a step depend only on its start. So
+weights are equal to those of a sequential run: to the bit on CPUs, up to rounding on a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+
+import torch
+from accelerate import Accelerator
+
+from ..errors import MmgenError, RunError
+from ..recipe.tables import Recipe
+from ..storage.run_folder import RunFolder
+from ..training.callbacks import Event, Events
+from ..training.threads import ASKED, cores
+from .child import TRAINED
+
+Say = Callable[[str], None]
+COMMAND = (sys.executable, "-m", "mmgen.runs.child")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+
+
+class Child:
+    """A child command that trains steps of a run in turn.
+
+    connection  receives its messages
+    step        the current or last step
+    began       start time of this step
+    """
+
+    def __init__(self, folder: RunFolder, recipe: Recipe, only: Sequence[str], variables: dict[str, str]) -> None:
+        self.connection, remote_end = multiprocessing.Pipe(duplex=False)
+        self._process = subprocess.Popen(
+            [*COMMAND, str(folder.path), *only],
+            stdin=subprocess.PIPE,
+            stdout=remote_end.fileno(),
+            env={name: value for name, value in os.environ.items() if name not in OF_TORCHRUN} | variables,
+            start_new_session=True,  # Ctrl-C goes to the run's process, which stops this one
+        )
+        remote_end.close()
+        self._write(recipe.model_dump_json())
+
+    def train(self, step: str) -> None:
+        """Start training of a step."""
+        self.step, self.began = step, time.monotonic()
+        self._write(step)
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # the process has ended; `receive` raises
+            self._process.stdin.write(f"{line}\n".encode())
+            self._process.stdin.flush()
+
+    def receive(self) -> object:
+        """The next message: a line of progress, an event of callbacks, or TRAINED. Raises the error of the step."""
+        try:
+            message = self.connection.recv()
+        except (EOFError, OSError):
+            status = self._process.wait()
+            ending = f"signal {-status}" if status < 0 else f"exit status {status}"
+            message = f"its process ended with {ending}; run the same command again to resume from the last checkpoint"
+            raise RunError(f"step '{self.step}': {message}") from None
+        if isinstance(message, OSError):
+            raise RunError(f"step '{self.step}': {message}")
+        if isinstance(message, MmgenError):
+            raise message
+        return message
+
+    def stop(self) -> None:
+        """Ask the process to end: it finishes the current update and writes a checkpoint."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self.connection.close()
+
+    def wait(self) -> None:
+        """Wait for the end of the process."""
+        self._process.wait()
+
+    def close(self) -> None:
+        """Stop the process, and wait for its end."""
+        self.stop()
+        self.wait()
+
+
+def threads_variables(count: int) -> dict[str, str]:
+    """The environment variables for a number of threads."""
+    return dict.fromkeys(ASKED, str(count))
+
+
+def start_child(folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> Child:
+    """The child with this number on this machine: with the threads that the run has chosen for it, and its GPU."""
+    variables = threads_variables(torch.get_num_threads())
+    if torch.cuda.is_available():
+        visible = os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))
+        variables[VISIBLE] = visible.split(",")[number]
+    return Child(folder, recipe, only, variables)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """How many steps train at the same time, and what starts a child: of a run folder, a recipe, the steps to build the
+    model for, and the child's number."""
+
+    count: int
+    start: Callable[[RunFolder, Recipe, Sequence[str], int], Child] = start_child
+
+    @classmethod
+    def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], accelerator: Accelerator) -> Jobs:
+        """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
+        above 1 if there are several processes already, or fewer GPUs."""
+        several, gpus = accelerator.num_processes > 1, 0
+        if accelerator.device.type == "cuda":
+            gpus = torch.cuda.device_count()
+        if requested is None:
+            return cls(1 if several or only else min(recipe.jobs, gpus or cores()))
+        if requested > 1 and several:
+            raise RunError(f"--jobs {requested}: this run trains in several processes already; leave out --jobs")
+        if gpus and requested > gpus:
+            raise RunError(f"--jobs {requested}: every step needs its own GPU; use at most --jobs {gpus}")
+        return cls(requested)
+
+    def train(
+        self, steps: Sequence[str], recipe: Recipe, folder: RunFolder, only: Sequence[str], say: Say, events: Events
+    ) -> Generator[str]:
+        """Train steps, each as soon as the step from which it starts is trained, and yield each that is trained; with a
+        count of 1, yield untrained steps. Raises the error of a step. When the generator ends, all children end."""
+        if self.count == 1:
+            yield from steps
+            return
+        done = {name for name in recipe.steps if folder.trained(recipe, name)}
+        trained, waiting = [name for name in steps if name in done], [name for name in steps if name not in done]
+        children, training = list[Child](), dict[Connection, Child]()
+        try:
+            while trained or waiting or training:
+                startable = [name for name in waiting if recipe.steps[name].before in {None, *done}]
+                for name in startable[: self.count - len(training)]:
+                    waiting.remove(name)
+                    child = next((child for child in children if child.connection not in training), None)
+                    if child is None:
+                        children.append(child := self.start(folder, recipe, only, len(children)))
+                    child.train(name)
+                    training[child.connection] = child
+                if trained:
+                    yield trained.pop(0)
+                    continue
+                for child in [training.pop(ready) for ready in wait(list(training)) if isinstance(ready, Connection)]:
+                    message = child.receive()
+                    if message is TRAINED:
+                        folder.spent(child.step, time.monotonic() - child.began)
+                        done.add(child.step)
+                        trained.append(child.step)
+                        continue
+                    training[child.connection] = child
+                    if isinstance(message, Event):
+                        events.send(message.method, *message.arguments)
+                    else:
+                        say(str(message))
+        finally:
+            if training:
+                names = ", ".join(child.step for child in training.values())
+                say(f"stopping {names}: after the current update, with a checkpoint")
+            for child in children:
+                child.stop()
+            for child in children:
+                child.wait()

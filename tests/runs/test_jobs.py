@@ -1,0 +1,280 @@
+"""Steps that train at the same time in child commands: their results, and how they end."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from kit import forked, toys
+from kit.toys import PLACE, mmgen_here
+
+from mmgen.errors import RunError
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs import jobs
+from mmgen.runs.child import TRAINED, Lines
+from mmgen.runs.jobs import Jobs
+from mmgen.storage.run_folder import RunFolder
+from mmgen.training.callbacks import Event
+
+slow = pytest.mark.slow  # starts processes
+pytestmark = pytest.mark.usefixtures("no_page")
+
+RECIPE = toys.three_steps(training={"epochs": 2, "checkpoint_every": 2})
+
+# Children are forks of the run: a command that starts anew imports torch, which is seconds.
+FORKING = """
+import os, signal, sys
+from types import SimpleNamespace
+from mmgen.runs import jobs
+
+class Popen:
+    inputs = []
+
+    def __init__(self, command, stdin, stdout, env, start_new_session):
+        theirs, ours = os.pipe()
+        self.pid, self.stdin, self.status = os.fork(), os.fdopen(ours, "wb"), None
+        if not self.pid:
+            for file in (*self.inputs, self.stdin):
+                os.close(file.fileno())
+            os.setsid()
+            os.dup2(theirs, 0)
+            os.dup2(stdout, 1)
+            sys.stdin, sys.argv[1:] = open(0), command[3:]
+            os.environ.clear()
+            os.environ.update(env)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            from mmgen.runs import child
+            try:
+                child.main()
+            finally:
+                os._exit(1)
+        os.close(theirs)
+        self.inputs.append(self.stdin)
+
+    def wait(self):
+        if self.status is None:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.status
+
+jobs.subprocess = SimpleNamespace(Popen=Popen, PIPE=None)
+"""
+RUN = f"{FORKING}\nimport mmgen.report; mmgen.report.try_page = lambda *_: None; {forked.MMGEN}"
+
+
+@pytest.fixture(scope="module")
+def sequential(tmp_path_factory) -> Path:
+    """A finished run whose steps trained one after the other."""
+    folder = tmp_path_factory.mktemp("sequential")
+    (folder / "toy.toml").write_text(RECIPE)
+    done = mmgen_here(folder, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def same(first: Path, second: Path, steps=("first", "second", "apart")) -> None:
+    for name in steps:
+        ours, theirs = (
+            {path.name: path for path in (folder / PLACE / "steps" / name).iterdir()} for folder in (first, second)
+        )
+        assert ours.keys() == theirs.keys()
+        assert all(ours[file].read_bytes() == theirs[file].read_bytes() for file in ours), name
+    assert (first / PLACE / "table.md").read_text() == (second / PLACE / "table.md").read_text()
+
+
+@slow
+def test_steps_side_by_side_are_those_of_a_sequential_run_to_the_byte(sequential, tmp_path, caplog):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    same(sequential, tmp_path)
+    said = done.stdout + done.stderr
+    assert "computing, up to 2 steps side by side, each with 1 thread on " in said
+    for name in ("first", "second", "apart"):
+        assert f"\n{name}: training" in said and (f"\n{name}: scoring" in said) == (name != "apart")
+    assert caplog.text.count("built on the spot") == said.count("all files are in") == 1
+    assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
+    again = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "1")
+    assert "nothing to do: all steps are done" in again.stdout
+
+
+@slow
+def test_a_step_that_fails_is_reported_in_one_line_and_stops_the_others(sequential, tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    assert mmgen_here(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
+    left = tmp_path / PLACE / "steps" / "apart"
+    left.mkdir()
+    (left / "checkpoint.safetensors").write_bytes(b"no checkpoint")
+    failed = forked.run(RUN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr
+    (message,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
+    assert "steps/apart/checkpoint.safetensors: damaged" in message
+    (left / "checkpoint.safetensors").unlink()
+    assert mmgen_here(tmp_path, "run", "toy.toml").returncode == 0
+    same(sequential, tmp_path, ("second", "apart"))  # the first was trained alone, without the picture's weights
+
+
+@slow
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_byte(sequential, tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    moment = PLACE / "steps/first/checkpoint.safetensors"
+    arguments = ("run", "toy.toml", "--jobs", "2")
+    stopped = forked.stop_at(moment, signal.SIGINT, *arguments, folder=tmp_path, before=FORKING)
+    assert stopped.returncode == 1 and "Traceback" not in stopped.stderr
+    assert stopped.stderr.endswith("error: stopped; run the same command again to resume from the last checkpoint\n")
+    assert ": after the current update, with a checkpoint\n" in stopped.stdout
+    assert not list((tmp_path / PLACE).glob("steps/*/.lock"))
+    assert_resumes(sequential, tmp_path)
+
+
+@slow
+def test_a_killed_run_leaves_checkpoints_and_goes_on(sequential, tmp_path):
+    """Its children end by themselves, after an update."""
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    moment = PLACE / "steps/first/checkpoint.safetensors"
+    arguments = ("run", "toy.toml", "--jobs", "2")
+    killed = forked.stop_at(moment, signal.SIGKILL, *arguments, folder=tmp_path, before=FORKING)
+    assert killed.returncode == -signal.SIGKILL
+    assert_resumes(sequential, tmp_path)  # waits for the children
+
+
+def assert_resumes(sequential, tmp_path):
+    assert not (tmp_path / PLACE / "steps/second/weights.safetensors").exists()
+    done = mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    same(sequential, tmp_path)
+
+
+@slow
+def test_a_killed_child_is_one_line(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    dies = """
+from mmgen.runs import child
+
+def die(folder, recipe, only, steps, send):
+    next(iter(steps))
+    os.kill(os.getpid(), 9)
+
+child.train_steps = die
+"""
+    failed = forked.run(FORKING + dies + forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    assert failed.returncode == 1
+    (message,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
+    assert message.removeprefix("error: step 'first'").removeprefix("error: step 'apart'") == (
+        ": its process ended with signal 9; run the same command again to resume from the last checkpoint"
+    )
+
+
+@slow
+def test_several_processes_and_jobs_do_not_go_together(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = forked.run_together(2, forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    assert done.returncode == 1
+    assert "error: --jobs 2: this run trains in several processes already; leave out --jobs" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("requested", "cores", "processes", "gpus", "only", "most"),
+    [
+        (None, 4, 1, 0, (), 3),  # the recipe's
+        (None, 2, 1, 0, (), 2),  # as far as there are cores
+        (None, 4, 2, 0, (), 1),
+        (None, 4, 1, 1, (), 1),
+        (None, 4, 1, 2, (), 2),  # a step for each GPU
+        (None, 4, 1, 0, ("first",), 1),
+        (5, 4, 1, 0, (), 5),  # who asks is not doubted
+        (1, 4, 1, 1, (), 1),
+        (2, 1, 1, 2, (), 2),
+    ],
+)
+def test_jobs_default_to_the_recipes(monkeypatch, requested, cores, processes, gpus, only, most):
+    monkeypatch.setattr(jobs, "cores", lambda: cores)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    device = SimpleNamespace(type="cuda" if gpus else "cpu")
+    accelerator = SimpleNamespace(num_processes=processes, device=device)
+    assert Jobs.of(requested, SimpleNamespace(jobs=3), only, accelerator).count == most
+
+
+def test_more_jobs_than_gpus_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    accelerator = SimpleNamespace(num_processes=1, device=SimpleNamespace(type="cuda"))
+    with pytest.raises(RunError) as error:
+        Jobs.of(3, SimpleNamespace(jobs=1), (), accelerator)
+    assert str(error.value) == "--jobs 3: every step needs its own GPU; use at most --jobs 2"
+
+
+@pytest.mark.parametrize(("visible", "gpus"), [(None, ["0", "1"]), ("3,5", ["3", "5"])])
+def test_every_child_has_its_own_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatch, visible, gpus):
+    started = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(jobs.subprocess, "Popen", lambda command, **more: started.append(more["env"]) or Ended())
+    monkeypatch.setenv("RANK", "0")
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    for number in range(2):
+        jobs.start_child(RunFolder(tmp_path), recipe(tmp_path), (), number)
+    assert [environment["CUDA_VISIBLE_DEVICES"] for environment in started] == gpus
+    assert all("RANK" not in each and each["OMP_NUM_THREADS"] == str(torch.get_num_threads()) for each in started)
+
+
+class Ended:
+    stdin = open(os.devnull, "wb")  # noqa: SIM115, PTH123
+
+
+def recipe(folder):
+    (folder / "toy.toml").write_text(RECIPE)
+    return load(folder / "toy.toml", installed())[0]
+
+
+class Trains:
+    """A child that has trained a step as soon as somebody listens."""
+
+    def __init__(self, log):
+        self.connection, self.sender = jobs.multiprocessing.Pipe(duplex=False)
+        self.log = log
+
+    def train(self, step):
+        self.step, self.began = step, time.monotonic()
+        self.log.append((self, step))
+        for message in (f"{step}: a line", Event("on_update", (step, {})), TRAINED):
+            self.sender.send(message)
+
+    def receive(self):
+        return self.connection.recv()
+
+    def stop(self):
+        self.log.append((self, "stop"))
+
+    def wait(self):
+        self.log.append((self, "wait"))
+
+
+def test_a_child_that_has_trained_a_step_trains_the_next(tmp_path):
+    log, lines, events = [], [], []
+    toy, folder = recipe(tmp_path), RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    scheduler = Jobs(2, lambda *_: Trains(log))
+    sends = SimpleNamespace(send=lambda method, *arguments: events.append((method, *arguments)))
+    trained = list(scheduler.train(["first", "second", "apart"], toy, folder, (), lines.append, sends))
+    assert sorted(trained) == ["apart", "first", "second"] and trained.index("first") < trained.index("second")
+    children = list(dict.fromkeys(child for child, _ in log))
+    assert len(children) == 2 and [what for _, what in log if what not in ("stop", "wait")][:2] == ["first", "apart"]
+    assert [what for child, what in log if child is children[0]][-2:] == ["stop", "wait"]
+    assert sorted(lines) == [f"{name}: a line" for name in ("apart", "first", "second")]
+    assert len(events) == 3 and folder.times().keys() == {"first", "second", "apart"}
+
+
+def test_lines_of_progress_are_sent(capsys):
+    sent = []
+    lines = Lines(sent.append)
+    lines.say("built on the spot")
+    with lines.task("training", 2, "pairs") as advance:
+        advance(2)
+    assert sent[0] == "built on the spot" and sent[1].startswith("training ") and "2/2" in sent[1]
+    assert len(sent) == 2 and capsys.readouterr() == ("", "")
