@@ -75,9 +75,9 @@ class PartConfig(Config):
         return {}
 
     def missing_here(self) -> Mapping[str, str]:
-        """What it needs and this machine lacks: the key that names it -> what is wrong, and where to get it, with its
-        size if known. `mmgen run` lists it with all else that is missing before it builds anything. A data set raises
-        DataError when it is built instead, and files of features are looked at for all inputs."""
+        """What it needs and this machine lacks: the key that names it -> what is wrong ("" for nothing), and where to
+        get it, with its size if known. `mmgen run` lists it with all else that is missing before it builds anything. A
+        data set raises DataError when it is built instead, and files of features are looked at for all inputs."""
         return {}
 
 

@@ -106,6 +106,13 @@ def not_downloaded(name: str, file: str = "config.json", size: Callable[[], str]
     return f"'{name}' is not on this machine, as a folder or downloaded, and {reason}; it is at https://huggingface.co/{name}{size()}"
 
 
+def not_fetched(address: str, folder: Path, megabytes: float) -> str:
+    """Why the file of a web address, which belongs into `folder`, cannot be had; "" if it can."""
+    if (folder / Path(address).name).exists() or answers(address):
+        return ""
+    return f"not on this machine, and out of reach: {address} ({megabytes:.0f} MB); put the file into {folder}"
+
+
 @functools.cache
 def answers(address: str) -> bool:
     """Whether the server of a web address can be reached; each is tried once."""

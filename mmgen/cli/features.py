@@ -130,6 +130,7 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
         f"{'.'.join((*path, key))}: {problem}"
         for path, part in placed_parts(config)
         for key, problem in part.missing_here().items()
+        if problem
     ]:
         raise DataError("\n".join(missing))
     progress = Bars()

@@ -49,20 +49,8 @@ def run(
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
-    from ..runs.run import refresh_page
-    from ..runs.run import run as run_recipe
+    from ..runs.run import run_seeds
     from ..training.threads import AUTO
 
-    for run_seed in range(loaded_recipe.seed, loaded_recipe.seed + seeds):
-        folder = run_recipe(
-            loaded_recipe.model_copy(update={"seed": run_seed}),
-            only=steps,
-            fresh=fresh,
-            progress=Bars(),
-            threads=threads or AUTO,
-            jobs=jobs,
-            layers=layers,
-        )
-    if seeds > 1:
-        refresh_page(folder.path.parent, progress := Bars())
-        progress.say(f"seeds {loaded_recipe.seed} to {run_seed}: done; all files are in {folder.path.parent}")
+    settings = {"only": steps, "fresh": fresh, "threads": threads or AUTO, "jobs": jobs, "layers": layers}
+    run_seeds(loaded_recipe, seeds, Bars(), **settings)

@@ -62,14 +62,13 @@ def generate(
     options: DecodingConfig | None = None,
     inputs: Sequence[str] | None = None,
     batch_size: int = 32,
-    retry: OomRetry | None = None,
 ) -> list[list[Generation]]:
     """`options.texts` texts for each example, best first. `inputs`: the model's inputs to read (default:
     all). The training mode is unchanged afterwards.
 
     A batch that runs out of memory is split in halves (samples differ then). Raises RunError if a single example does
-    not fit. `retry`: shared by successive calls, so that they do not retry batch sizes that were too large."""
-    return _answers(_Task(model, inputs or model.inputs, options or model.decoding), examples, batch_size, retry)
+    not fit."""
+    return _answers(_Task(model, inputs or model.inputs, options or model.decoding), examples, batch_size)
 
 
 def predict(
@@ -78,18 +77,17 @@ def predict(
     objective: str,
     inputs: Sequence[str] | None = None,
     batch_size: int = 32,
-    retry: OomRetry | None = None,
 ) -> list[Prediction]:
-    """One prediction for each example. `objective`: the objective that predicts; `inputs`, `retry`, the mode and the
-    memory: see `generate`."""
-    return _answers(_Task(model, inputs or model.inputs, objective), examples, batch_size, retry)
+    """One prediction for each example. `objective`: the objective that predicts; `inputs`, the mode and the memory: see
+    `generate`."""
+    return _answers(_Task(model, inputs or model.inputs, objective), examples, batch_size)
 
 
 @torch.inference_mode()
-def _answers(task: _Task, examples: Sequence[Example], batch_size: int, retry: OomRetry | None) -> list[Any]:
+def _answers(task: _Task, examples: Sequence[Example], batch_size: int) -> list[Any]:
     if batch_size < 1:
         raise DataError(f"batch_size must be at least 1, but is {batch_size}")
-    retry, training, results = retry or OomRetry(task.doing, task.advice), task.model.training, dict[int, Any]()
+    retry, training, results = OomRetry(task.doing, task.advice), task.model.training, dict[int, Any]()
     task.model.eval()
     try:
         for batch in by_length(task.collate.slots(examples), batch_size):
@@ -126,7 +124,8 @@ def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | 
     """The best text, or the prediction, of each example in a step's folder. Raises RunError."""
     if recipe.makes_texts(step):
         return [texts[0] for texts in generations.read(folder)]
-    return predictions.read(folder)
+    predicts = recipe.predicts(step)
+    return predictions.read(folder, predicts and predicts[1])
 
 
 def split_answers(

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .stored_classes import MAX_CLASSES
-
+MAX_CLASSES = 1 << 16  # a prediction for a region is as wide
 TOP = 10  # classes per region that are saved of a detector's distribution
 TOLERANCE = 1e-3  # by which the sum of rounded probabilities may exceed 1
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .classes import MAX_CLASSES
 from .untrusted_hdf5 import local_dataset
 
 if TYPE_CHECKING:
     import h5py
 
 CLASSES = {"class_ids": "i", "class_probabilities": "f"}  # kind of number; k per region
-MAX_CLASSES = 1 << 16  # a prediction for a region is as wide
 MAX_NAME_BYTES = 1 << 10
 
 

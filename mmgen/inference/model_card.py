@@ -15,7 +15,7 @@ from ..data.part_checks import score_with
 from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
-from ..evaluation.answers import predict
+from ..evaluation.answers import predict, read_answers
 from ..features.pixels import load_image
 from ..parts import Dataset
 from ..progress import Progress, number, table
@@ -23,7 +23,6 @@ from ..recipe.tables import Step, parts_in
 from ..report.pictures import find
 from ..report.rendering import step_renderer
 from ..scoring.intervals import groups_of, interval, resampled_means
-from ..storage import generations, predictions
 from ..storage.exports import EXAMPLES, without_local_paths
 from ..storage.scored_examples import ScoredExamples
 from ..tensors import Example, Generation, Prediction, Scores
@@ -67,10 +66,7 @@ def _read_evaluation(predictor: Predictor) -> Evaluation:
         return Evaluation()
     data = ScoredExamples(recipe, folder.path)
     try:
-        if predictor.kind == "text":
-            predicted: Mapping[str, Generation | Prediction] = generations.best(folder.step(step))
-        else:
-            predicted = {prediction.id: prediction for prediction in predictions.read(folder.step(step))}
+        predicted = {answer.id: answer for answer in read_answers(recipe, step, folder.step(step))}
         return Evaluation(data.dataset_of(step), data.scored_by(step), predicted, score.read(folder.step(step)))
     except MmgenError:
         return Evaluation()

@@ -26,7 +26,9 @@ def keys_without_effect(layers: Layered, recipe: Recipe | None = None) -> list[s
         by = _deciding_key(layers.values, path)
         if layers.depth(by) < defaults.depth(path) and (by != path or _value(layers, by) != value):
             lines.append(_line(defaults, path, layers, [by]))
-    lines += [*_training_without_effect(layers), *_data_without_effect(layers)]
+    for table in ("training", "decoding"):
+        lines += _overridden_by_steps(layers, table)
+    lines += _data_without_effect(layers)
     for path, part in placed_parts(recipe):  # none without a recipe
         for key, decides in part.without_effect().items():
             size, by = (*path, key), (*path, decides)  # a size below `weights` is that of an encoder without them
@@ -35,13 +37,13 @@ def keys_without_effect(layers: Layered, recipe: Recipe | None = None) -> list[s
     return lines
 
 
-def _training_without_effect(layers: Layered) -> Iterator[str]:
-    """A line for every key of [training] that steps of an extended recipe override."""
+def _overridden_by_steps(layers: Layered, table: str) -> Iterator[str]:
+    """A line for every key of a table, [training] or [decoding], that steps of an extended recipe override."""
     steps = _table(layers, "steps")
-    for key, value in _table(layers, "training").items():
-        path, deciding = ("training", key), dict[str, Key]()
+    for key, value in _table(layers, table).items():
+        path, deciding = (table, key), dict[str, Key]()
         for step in steps:
-            by = _deciding_key(layers.values, ("steps", step, "training", key))
+            by = _deciding_key(layers.values, ("steps", step, table, key))
             if (
                 by[-1] != "type"
                 and layers.depth(by) < layers.depth(path)

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..cards import Card, Piece, letter
 from ..data.seeds import resolve
+from ..evaluation.answers import read_answers
 from ..recipe.tables import Recipe
-from ..storage import generations, predictions
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 from .attention import AttentionPanel
@@ -50,10 +50,7 @@ class Gallery:
 
 def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
     """The texts or predictions of a step. Raises RunError."""
-    predicts = recipe.predicts(step)
-    if predicts is None or predicts[1] == "text":
-        return generations.best(folder.step(step))
-    return {prediction.id: prediction for prediction in predictions.read(folder.step(step), predicts[1])}
+    return {answer.id: answer for answer in read_answers(recipe, step, folder.step(step))}
 
 
 def card(

@@ -19,7 +19,7 @@ from threading import Thread
 
 from ..commands import quiet
 from ..data.datasets import Datasets
-from ..errors import MmgenError
+from ..errors import MmgenError, RunError
 from ..progress import Advance, Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
@@ -74,7 +74,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(1)
     except (MmgenError, OSError) as error:
-        send(error)
+        send(error if isinstance(error, MmgenError) else RunError(str(error)))
         sys.exit(1)
 
 
@@ -87,13 +87,13 @@ def _read_steps(put: Callable[[str], None]) -> None:
 
 def train_steps(folder: RunFolder, recipe: Recipe, only: Iterable[str], steps: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
-    accelerator, datasets = distributed.start(), Datasets(recipe)
+    processes, datasets = distributed.start(), Datasets(recipe)
     model = build_model(with_inputs_of(recipe, tuple(only)), datasets)
     initial = {name: tensor.clone() for name, tensor in state(model).items()}
     events = Forwarded(send) if recipe.callbacks else Events()
     for name in steps:
         step, place = recipe.steps[name], folder.step(name)
-        context = StepContext(name, step, recipe.seed, place, accelerator, Lines(send), events)
+        context = StepContext(name, step, recipe.seed, place, processes, Lines(send), events)
         with folder.step_locked(name):
             train_step(context, recipe, model, initial, datasets, folder)
         send(TRAINED)

@@ -1,8 +1,8 @@
 """Train several steps at the same time, each in a child command (`child`): on its share of the cores, or on its GPU.
 
-The run's process then trains no step: it starts the children, prints what they say, and scores each finished step.
-Every child builds the same model from the same recipe and seed, and the weights of a step depend only on its start. So
-weights are equal to those of a sequential run: to the bit on CPUs, up to rounding on a GPU.
+The run's process then trains no step: it starts children, prints what they say, and scores each trained step. Every
+child builds the same model from the same recipe and seed, and the weights of a step depend only on its start. So they
+equal those of a sequential run: to the bit on CPUs, up to rounding on a GPU.
 """
 
 from __future__ import annotations
@@ -18,33 +18,31 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
 import torch
-from accelerate import Accelerator
 
 from ..errors import MmgenError, RunError
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
 from ..training.callbacks import Event, Events
+from ..training.distributed import Processes
 from ..training.threads import ASKED, cores
 from .child import TRAINED
 
 Say = Callable[[str], None]
-COMMAND = (sys.executable, "-m", "mmgen.runs.child")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 
 
 class Child:
-    """A child command that trains steps of a run in turn.
+    """A child command, which trains steps of a run in turn. `variables`: of its environment.
 
     connection  receives its messages
-    step        the current or last step
-    began       start time of this step
+    step        the current or last step, which began at the time `began`
     """
 
     def __init__(self, folder: RunFolder, recipe: Recipe, only: Sequence[str], variables: dict[str, str]) -> None:
         self.connection, remote_end = multiprocessing.Pipe(duplex=False)
         self._process = subprocess.Popen(
-            [*COMMAND, str(folder.path), *only],
+            [sys.executable, "-m", "mmgen.runs.child", str(folder.path), *only],
             stdin=subprocess.PIPE,
             stdout=remote_end.fileno(),
             env={name: value for name, value in os.environ.items() if name not in OF_TORCHRUN} | variables,
@@ -71,16 +69,14 @@ class Child:
         except (EOFError, OSError):
             status = self._process.wait()
             ending = f"signal {-status}" if status < 0 else f"exit status {status}"
-            message = f"its process ended with {ending}; run the same command again to resume from the last checkpoint"
-            raise RunError(f"step '{self.step}': {message}") from None
-        if isinstance(message, OSError):
-            raise RunError(f"step '{self.step}': {message}")
+            how = "run the same command again to resume from the last checkpoint"
+            raise RunError(f"step '{self.step}': its process ended with {ending}; {how}") from None
         if isinstance(message, MmgenError):
             raise message
         return message
 
     def stop(self) -> None:
-        """Ask the process to end: it finishes the current update and writes a checkpoint."""
+        """Let the process end: it finishes the current update and writes a checkpoint."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -90,20 +86,10 @@ class Child:
         """Wait for the end of the process."""
         self._process.wait()
 
-    def close(self) -> None:
-        """Stop the process, and wait for its end."""
-        self.stop()
-        self.wait()
-
-
-def threads_variables(count: int) -> dict[str, str]:
-    """The environment variables for a number of threads."""
-    return dict.fromkeys(ASKED, str(count))
-
 
 def start_child(folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> Child:
     """The child with this number on this machine: with the threads that the run has chosen for it, and its GPU."""
-    variables = threads_variables(torch.get_num_threads())
+    variables = dict.fromkeys(ASKED, str(torch.get_num_threads()))
     if torch.cuda.is_available():
         visible = os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))
         variables[VISIBLE] = visible.split(",")[number]
@@ -112,19 +98,17 @@ def start_child(folder: RunFolder, recipe: Recipe, only: Sequence[str], number: 
 
 @dataclass(frozen=True)
 class Jobs:
-    """How many steps train at the same time, and what starts a child: of a run folder, a recipe, the steps to build the
-    model for, and the child's number."""
+    """How many steps train at the same time, and what starts a child: see `start_child`."""
 
     count: int
     start: Callable[[RunFolder, Recipe, Sequence[str], int], Child] = start_child
 
     @classmethod
-    def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], accelerator: Accelerator) -> Jobs:
+    def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], processes: Processes) -> Jobs:
         """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
         above 1 if there are several processes already, or fewer GPUs."""
-        several, gpus = accelerator.num_processes > 1, 0
-        if accelerator.device.type == "cuda":
-            gpus = torch.cuda.device_count()
+        several = processes.num_processes > 1
+        gpus = torch.cuda.device_count() if processes.device.type == "cuda" else 0
         if requested is None:
             return cls(1 if several or only else min(recipe.jobs, gpus or cores()))
         if requested > 1 and several:
@@ -143,33 +127,31 @@ class Jobs:
             return
         done = {name for name in recipe.steps if folder.trained(recipe, name)}
         trained, waiting = [name for name in steps if name in done], [name for name in steps if name not in done]
-        children, training = list[Child](), dict[Connection, Child]()
+        idle, training = list[Child](), dict[Connection, Child]()
         try:
             while trained or waiting or training:
                 startable = [name for name in waiting if recipe.steps[name].before in {None, *done}]
                 for name in startable[: self.count - len(training)]:
                     waiting.remove(name)
-                    child = next((child for child in children if child.connection not in training), None)
-                    if child is None:
-                        children.append(child := self.start(folder, recipe, only, len(children)))
-                    child.train(name)
+                    child = idle.pop() if idle else self.start(folder, recipe, only, len(training))
                     training[child.connection] = child
+                    child.train(name)
                 if trained:
                     yield trained.pop(0)
                     continue
-                for child in [training.pop(ready) for ready in wait(list(training)) if isinstance(ready, Connection)]:
+                for child in [training[ready] for ready in wait(list(training)) if isinstance(ready, Connection)]:
                     message = child.receive()
-                    if message is TRAINED:
+                    if isinstance(message, Event):
+                        events.send(message.method, *message.arguments)
+                    elif message is not TRAINED:
+                        say(str(message))
+                    else:
+                        idle.append(training.pop(child.connection))
                         folder.spent(child.step, time.monotonic() - child.began)
                         done.add(child.step)
                         trained.append(child.step)
-                        continue
-                    training[child.connection] = child
-                    if isinstance(message, Event):
-                        events.send(message.method, *message.arguments)
-                    else:
-                        say(str(message))
         finally:
+            children = [*idle, *training.values()]
             if training:
                 names = ", ".join(child.step for child in training.values())
                 say(f"stopping {names}: after the current update, with a checkpoint")

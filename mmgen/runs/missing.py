@@ -24,7 +24,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
     for path, part in placed_parts(recipe):
         if path[0] == "inputs" and (path[1] not in inputs or (path[2:] and path[1] in extracted)):
             continue
-        lines += [f"{layers.opening((*path, key))}{problem}" for key, problem in part.missing_here().items()]
+        lines += [f"{layers.opening((*path, key))}{problem}" for key, problem in part.missing_here().items() if problem]
         if isinstance(part, FeaturesConfig) and part.features is not None:
             try:
                 with contextlib.closing(open_store(part.features)):

@@ -1,4 +1,4 @@
-"""Before a run's first step: announce it, build metrics and model, fill stores, start heads."""
+"""Before a run's first step: build its metrics, fill stores, start heads."""
 
 from __future__ import annotations
 
@@ -17,25 +17,14 @@ from ..features import extract
 from ..features.store import FeatureStore
 from ..features.writer import remove_leftovers
 from ..model import Model
-from ..parts import Dataset, Metric, Picture
+from ..parts import Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..registry import built
-from ..storage.model_files import build_model, features_file
+from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..training.distributed import Processes
-
-
-def title(recipe: Recipe) -> str:
-    """The title of a run."""
-    return f"{recipe.name}{f', profile {recipe.profile}' if recipe.profile else ''}, seed {recipe.seed}"
-
-
-def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
-    """Print the sizes of the data before a run starts."""
-    counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
-    progress.say(f"data: {recipe.data.type} ({counts})")
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
@@ -45,20 +34,6 @@ def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device:
     metrics = score.build_metrics(recipe, scored, datasets, device)
     reference_scores(recipe, scored, datasets, folder.path, metrics)
     return metrics
-
-
-def model_of_steps(
-    recipe: Recipe,
-    steps: Sequence[str],
-    datasets: Datasets,
-    folder: RunFolder,
-    accelerator: Processes,
-    progress: Progress,
-) -> tuple[Model, Recipe]:
-    """The initial model of these steps, and the recipe with the paths of extracted features. Inputs that none of these
-    steps reads are left out, and need no features."""
-    extracted = fill_stores(with_inputs_of(recipe, steps), datasets, folder, accelerator, progress)
-    return build_model(extracted, datasets), recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
 
 
 def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:

@@ -6,11 +6,10 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets, ScoredOn
@@ -24,7 +23,7 @@ from ..recipe.tables import Recipe
 from ..registry import installed
 from ..report.table import Table
 from ..storage import scored_examples
-from ..storage.model_files import keep_parts
+from ..storage.model_files import build_model, keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..storage.weights import state
@@ -37,21 +36,11 @@ from .data_check import check_data
 from .jobs import Jobs
 from .missing import missing_parts, with_missing_parts
 from .named_extractors import compare_extractors
-from .prepare import build_metrics, introduce, model_of_steps, title
+from .prepare import build_metrics, fill_stores, with_inputs_of
 from .start_from_weights import check_starts
 from .step import score_step, train_step
 
 log = logging.getLogger("mmgen")
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """A run before its first step. `recipe`: with the paths of extracted features; `initial`: the initial weights."""
-
-    recipe: Recipe
-    model: Model
-    initial: Mapping[str, Tensor]
-    metrics: Mapping[str, Metric]
 
 
 def run(
@@ -71,50 +60,68 @@ def run(
     threads  see `training.threads.choose_threads`
     jobs     number of steps that train at the same time; default: the recipe's value
     layers   the places of the recipe's keys, for errors"""
-    began, layers, accelerator = time.monotonic(), layers or Layered(), distributed.start()
-    main = accelerator.is_main_process
-    jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, accelerator)
+    began, layers, processes = time.monotonic(), layers or Layered(), distributed.start()
+    main = processes.is_main_process
+    jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, processes)
     use_threads(threads)
     progress = progress if progress and main else Progress()
     folder = RunFolder.of(recipe)
-    with distributed.peer_failures(accelerator), folder.locked() if main else contextlib.nullcontext():
-        progress.say(f"{title(recipe)} -> {folder.path}")
+    with distributed.peer_failures(processes), folder.locked() if main else contextlib.nullcontext():
+        profile = f", profile {recipe.profile}" if recipe.profile else ""
+        progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
         for remark in layers.remarks if main else ():
             log.warning(remark)
         with with_missing_parts(recipe, recipe.ordered(only), layers):
             datasets = Datasets(recipe)
             if main:
                 folder.claim(recipe, datasets, fresh)
-        accelerator.wait_for_everyone()
-        outdated, todo = folder.outdated(recipe), _unfinished_steps(recipe, recipe.ordered(only), folder)
+        processes.wait_for_everyone()
+        outdated, rewritten = folder.outdated(recipe), folder.outdated_steps(recipe)
+        todo = [name for name in recipe.ordered(only) if name in rewritten or not folder.done(recipe, name)]
         if todo:
             if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
                 raise DataError("\n".join(missing))
-            introduce(recipe, datasets.main, progress)
             with _with_place(layers):
-                prepared = _prepare(recipe, only, todo, datasets, folder, accelerator, progress)
-            progress.say(choose_threads(threads, prepared.model, jobs.count))
+                ready, model, metrics = _prepare(recipe, only, todo, datasets, folder, processes, progress)
+            progress.say(choose_threads(threads, model, jobs.count))
             if main:
-                check_starts(recipe, todo, prepared.model, folder, progress, layers)
-        accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
+                check_starts(recipe, todo, model, folder, progress, layers)
+        processes.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and main and (message := folder.retire(recipe)):
             progress.say(message)
-        accelerator.wait_for_everyone()
+        processes.wait_for_everyone()
         with Callbacks(recipe.callbacks if todo and main else {}, progress.say) as events:
             if todo:
-                events.send("on_run_begin", _run_info(recipe, folder, todo))
-                training = jobs.train(todo, prepared.recipe, folder, only, progress.say, events)
-                with contextlib.closing(training) as trained:
-                    for name in trained:
-                        step = prepared.recipe.steps[name]
-                        context = StepContext(name, step, recipe.seed, folder.step(name), accelerator, progress, events)
-                        _finish_step(context, prepared, datasets, folder)
+                table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
+                info = RunInfo(recipe.name, profile, recipe.seed, folder.path, table, tuple(todo))
+                events.send("on_run_begin", info)
+                initial = {name: tensor.clone() for name, tensor in state(model).items()}
+                with contextlib.closing(jobs.train(todo, ready, folder, only, progress.say, events)) as steps:
+                    for name in steps:
+                        place, step = folder.step(name), ready.steps[name]
+                        context = StepContext(name, step, recipe.seed, place, processes, progress, events)
+                        with folder.timed(name) if main else contextlib.nullcontext():
+                            train_step(context, ready, model, initial, datasets, folder)
+                            scores = score_step(context, ready, datasets, metrics) if main and step.evaluate else {}
+                        events.send("on_step_end", name, scores)
+                        processes.wait_for_everyone()
             if main:
-                events.send("on_run_end", show(recipe, folder, datasets, accelerator.device, progress))
+                events.send("on_run_end", show(recipe, folder, datasets, processes.device, progress))
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
     progress.say(f"{whose}{done}; all files are in {folder.path}")
     return folder
+
+
+def run_seeds(recipe: Recipe, count: int, progress: Progress, **settings: Any) -> None:
+    """Run a recipe with consecutive seeds. `settings`: see `run`. The page of the first seed then shows all seeds."""
+    for seed in range(recipe.seed, recipe.seed + count):
+        folder = run(recipe.model_copy(update={"seed": seed}), progress=progress, **settings)
+    if count > 1 and distributed.start().is_main_process:
+        beside = folder.path.parent
+        if (page := _page(RunFolder.found_in(beside)[0]))[3]:
+            report.try_page(*page, progress)
+        progress.say(f"seeds {recipe.seed} to {seed}: done; all files are in {beside}")
 
 
 @contextlib.contextmanager
@@ -134,47 +141,28 @@ def _prepare(
     todo: Sequence[str],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Processes,
+    processes: Processes,
     progress: Progress,
-) -> _Prepared:
-    """Extract features, build the model and the metrics, and check the data of the steps to do, in the first process;
-    then save what loading the run needs besides the steps' files, and the environment."""
-    main, steps, metrics = accelerator.is_main_process, recipe.ordered(only), dict[str, Metric]()
+) -> tuple[Recipe, Model, Mapping[str, Metric]]:
+    """Extract features and build the model: inputs that none of the steps reads are left out, and need no features. The
+    first process checks the data of the steps to do, builds the metrics, and saves the environment and what loading the
+    run needs besides the steps' files."""
+    counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
+    progress.say(f"data: {recipe.data.type} ({counts})")
+    main, metrics = processes.is_main_process, dict[str, Metric]()
     if main:
-        recipe = compare_extractors(recipe, inputs_of(recipe, steps), datasets)
-    model, recipe = model_of_steps(recipe, steps, datasets, folder, accelerator, progress)
+        recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
+    extracted = fill_stores(with_inputs_of(recipe, only), datasets, folder, processes, progress)
+    recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
+    model = build_model(extracted, datasets)
     if main:
         check_data(recipe, todo, datasets, model, progress)
-        metrics = build_metrics(recipe, datasets, folder, accelerator.device)
+        metrics = build_metrics(recipe, datasets, folder, processes.device)
         folder.note_environment(recipe)
         keep_parts(model, folder, datasets.vocabularies())
         scored_examples.keep(recipe, datasets, folder.path)
-    accelerator.wait_for_everyone()
-    initial = {name: tensor.clone() for name, tensor in state(model).items()}
-    return _Prepared(recipe, model, initial, metrics)
-
-
-def _finish_step(context: StepContext, prepared: _Prepared, datasets: Datasets, folder: RunFolder) -> None:
-    """Train, write and score a step, as far as it is unfinished."""
-    recipe, main = prepared.recipe, context.accelerator.is_main_process
-    scores: Mapping[str, float | None] = {}
-    with folder.timed(context.name) if main else contextlib.nullcontext():
-        train_step(context, recipe, prepared.model, prepared.initial, datasets, folder)
-        if main and context.step.evaluate:
-            scores = score_step(context, recipe, datasets, prepared.metrics, folder)
-    context.events.send("on_step_end", context.name, scores)
-    context.accelerator.wait_for_everyone()
-
-
-def _run_info(recipe: Recipe, folder: RunFolder, todo: Sequence[str]) -> RunInfo:
-    table = recipe.model_dump(mode="json")
-    return RunInfo(recipe.name, recipe.profile or "default", recipe.seed, folder.path, table, tuple(todo))
-
-
-def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
-    """The steps that are not completely done."""
-    outdated = folder.outdated_steps(recipe)
-    return [name for name in steps if not folder.done(recipe, name) or name in outdated]
+    processes.wait_for_everyone()
+    return recipe, model, metrics
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:
@@ -206,14 +194,6 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     RunError if no step is finished."""
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     return report.write_page(*_page(folder), progress, shown)
-
-
-def refresh_page(path: Path, progress: Progress) -> None:
-    """Write the page of the first seed in a folder again, whose tables are over all its seeds now. An error is reported
-    in a line."""
-    folders = RunFolder.found_in(path)
-    if distributed.start().is_main_process and folders and (page := _page(folders[0]))[3]:
-        report.try_page(*page, progress)
 
 
 def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[Table], Callable[[str], Model]]:

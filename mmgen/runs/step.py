@@ -93,7 +93,7 @@ def _validation_scores(
 
 
 def score_step(
-    context: StepContext, recipe: Recipe, datasets: Datasets, metrics: Mapping[str, Metric], folder: RunFolder
+    context: StepContext, recipe: Recipe, datasets: Datasets, metrics: Mapping[str, Metric]
 ) -> Mapping[str, float | None]:
     """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
     name, place, progress, test = context.name, context.folder, context.progress, datasets.scored_by(context.name)

@@ -23,7 +23,7 @@ class ClipScore(mmgen.MetricConfig):
     batch_size: int = Field(32, ge=1, description="pictures and texts at a time")
 
     def missing_here(self):
-        return {"model": problem} if (problem := not_downloaded(self.model)) else {}
+        return {"model": not_downloaded(self.model)}
 
     def build(self):
         from .metric import ClipScoreMetric

@@ -131,9 +131,9 @@ def _read_sizes(name: str) -> PreTrainedConfig:
     for key, limit in LIMITS.items():
         if type(value := values.get(key)) is int and value > limit:
             raise ValueError(f"{key} must be a whole number from 1 to {limit}, not {value}")
-    if (family := values.get("model_type")) is None and not values.get("auto_map"):
-        raise ValueError("config.json is missing, or has no 'model_type'")
-    if family not in CONFIG_MAPPING and not values.get("auto_map"):
+    if not values:
+        raise ValueError("config.json is missing or empty")
+    if (family := values.get("model_type")) not in CONFIG_MAPPING and not values.get("auto_map"):
         written = values.get("transformers_version", "an unknown version")
         raise ValueError(
             f"transformers {transformers.__version__} has no family '{family}'; config.json was written by "
@@ -238,7 +238,7 @@ def _check_path(name: str) -> None:
             f"backbone.weights: '{name}': no such folder; a path in a recipe is relative to the recipe's folder, a "
             "path of --set to the current folder"
         )
-    if name and (problem := not_downloaded(name)):
+    if problem := not_downloaded(name):
         raise DataError(f"backbone.weights: {problem}")
 
 
@@ -305,16 +305,11 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
         )
     for name, tensor in model.named_parameters():
         if not tensor.sum().isfinite() and not tensor.isfinite().all():
-            raise DataError(
-                f"backbone.weights: '{config.weights}': {name} is not finite (NaN or infinite); use other weights"
-            )
-    if unused := unused_layers(model, report["unexpected_keys"]):
-        log.info(
-            "%s: %d of the weights, such as %s, have no place in the layers that config.json says; they are left out",
-            config.weights,
-            len(unused),
-            unused[0],
-        )
+            raise DataError(f"backbone.weights: '{config.weights}': {name} is not finite (NaN or infinite)")
+    prefix, layers = f"{model.base_model_prefix}.", model.base_model.state_dict()
+    if unused := [n for n in report["unexpected_keys"] if re.sub(r"\d+", "0", n.removeprefix(prefix)) in layers]:
+        more = "%s: has more layers than its config.json says; %s and others are left out"
+        log.info(more, config.weights, min(unused))
     head = head_names(model)
     if not has_all({*head} - {*missing}, head, f"backbone.weights: '{config.weights}': the masked-LM head"):
         start_head(model)
@@ -335,13 +330,6 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     _load_weights(config, lambda _: _check_tokenizer(backbone))
     config.check_backbone(backbone)
     return backbone
-
-
-def unused_layers(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
-    """Those of these weights that an encoder with more layers would have."""
-    prefix, digits = f"{model.base_model_prefix}.", re.compile(r"\d+")
-    known = {digits.sub("#", name) for name in model.base_model.state_dict()}
-    return sorted(name for name in names if digits.sub("#", name.removeprefix(prefix)) in known)
 
 
 def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:

@@ -27,8 +27,8 @@ class VisualGenome(mmgen.ExtractorConfig):
     def missing_here(self):
         if (self.weights / PUBLISHED).is_file():
             return {}
-        address = f"https://huggingface.co/{PUBLISHED_AT} (262 MB)"
-        return {"weights": f"{self.weights / PUBLISHED}: no such file; it is at {address}"}
+        path, address = self.weights / PUBLISHED, f"https://huggingface.co/{PUBLISHED_AT}"
+        return {"weights": f"{path}: no such file; it is at {address} (262 MB)"}
 
     def build(self):
         from .extractor import VisualGenomeRegions

@@ -1,7 +1,4 @@
-"""The config of the command `mmgen ray`: shards and steps as tasks of Ray, on one machine or a cluster.
-
-docs/scale.md describes it.
-"""
+"""The config of the command `mmgen ray`: shards of commands, and steps of runs, as tasks of Ray; see docs/scale.md."""
 
 from typing import ClassVar, Literal
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mmgen.commands import goes_on, quiet, together, training_options
+from mmgen.commands import goes_on, quiet, training_options
 from mmgen.errors import MmgenError
 from mmgen.progress import Bars
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
-cluster_options = together(
-    click.option("--address", help="A Ray that runs, such as auto or host:6379; by default one is started."),
-    click.option("--slots", type=click.IntRange(1), help="Without --address: its number of CPUs; by default all."),
-)
+address_option = click.option("--address", help="A Ray that runs (auto, host:6379); by default one is started here.")
 
 
 @click.group()
@@ -30,45 +28,43 @@ def ray() -> None:
 
 
 @ray.command(context_settings={"ignore_unknown_options": True})
-@cluster_options
+@address_option
 @click.option("--shards", "count", type=click.IntRange(1, 999_999), help="Their number; by default one for each task.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @goes_on("run the same command again to continue")
-def shards(address: str | None, slots: int | None, count: int | None, command: tuple[str, ...]) -> None:
+def shards(address: str | None, count: int | None, command: tuple[str, ...]) -> None:
     """Run COMMAND in shards, and join them: `features extract SOURCE STORE.h5 ...`, `generate ... --out FILE` or
     `predict ... --out FILE`."""
-    stores = [name for name in command if name.endswith((".h5", ".hdf5"))]
+    stores = tuple(name for name in command if name.endswith((".h5", ".hdf5")))
     targets = command[command.index("--out") + 1 :] if "--out" in command else stores
     if not targets:
         raise MmgenError("ray shards: name the file to join the shards to: STORE.h5, or --out FILE")
     from .cluster import cluster
 
-    with cluster(address, slots) as started:
-        names = [f"{number}/{count or started.slots}" for number in range(1, (count or started.slots) + 1)]
-        started.run_all({f"shard {name}": [*command, "--shard", name] for name in names})
-    joined = subprocess.run([sys.executable, "-m", "mmgen", "merge", targets[0]])
-    click.get_current_context().exit(joined.returncode)
+    with cluster(address) as started:
+        count = count or started.slots
+        parts = [f"{number}/{count}" for number in range(1, count + 1)]
+        started.run_all({f"shard {part}": [*command, "--shard", part] for part in parts})
+    click.get_current_context().exit(subprocess.call([sys.executable, "-m", "mmgen", "merge", targets[0]]))
 
 
 @ray.command()
 @training_options
-@cluster_options
+@address_option
 @goes_on("run the same command again to resume from the last checkpoints")
 def run(recipe: Path, steps: tuple[str, ...], threads: int | None, **options: Any) -> None:
     """Train the steps of RECIPE on the workers, write their texts and score them, as `mmgen run`."""
     seed = [f"seed={options['seed']}"] if options["seed"] is not None else []
     loaded, layers = load(recipe, installed(), options["profile"], (*options["sets"], *seed))
     loaded.check_steps(steps)
-    from .cluster import cluster
+    from mmgen.runs.jobs import Jobs
 
-    with cluster(options["address"], options["slots"], threads or 1) as started:
+    from .cluster import RemoteChild, cluster
+
+    with cluster(options["address"], threads or 1) as started:
         quiet()
-        from mmgen.runs.run import refresh_page
-        from mmgen.runs.run import run as run_recipe
+        from mmgen.runs.run import run_seeds
 
-        settings = {"only": steps, "fresh": options["fresh"], "threads": threads or "auto", "layers": layers}
-        for number in range(loaded.seed, loaded.seed + options["seeds"]):
-            seeded = loaded.model_copy(update={"seed": number})
-            folder = run_recipe(seeded, progress=Bars(), jobs=started.jobs(), **settings)
-    if options["seeds"] > 1:
-        refresh_page(folder.path.parent, Bars())
+        jobs = Jobs(max(2, started.slots), partial(RemoteChild, started))
+        settings = {"only": steps, "fresh": options["fresh"], "threads": threads or "auto", "jobs": jobs}
+        run_seeds(loaded, options["seeds"], Bars(), layers=layers, **settings)

@@ -90,7 +90,7 @@ class Detector(Detections):
     )
 
     def missing_here(self):
-        return {"model": problem} if (problem := not_downloaded(self.model)) else {}
+        return {"model": not_downloaded(self.model)}
 
     def base_model(self):
         return self.model
@@ -123,11 +123,9 @@ class FasterRcnn(Detections):
         return self.weights == "random"
 
     def missing_here(self):
-        if self.weights != "pretrained":
-            return {}
-        from .faster_rcnn import not_published_here
+        from .faster_rcnn import missing_weights
 
-        return {"weights": problem} if (problem := not_published_here(self.model)) else {}
+        return {"weights": missing_weights(self)}
 
     def build(self):
         from .faster_rcnn import TorchvisionDetector

@@ -23,7 +23,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError, regular
 from mmgen.features.classes import Classes
-from mmgen.files import answers
+from mmgen.files import not_fetched
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -105,16 +105,13 @@ class TorchvisionDetector(Extractor):
         ]
 
 
-def not_published_here(model: str) -> str:
-    """Why torchvision cannot load the published weights of a model; "" if it can, or if `load` has to say it."""
-    if model not in list_models():
+def missing_weights(config: FasterRcnn) -> str:
+    """Why torchvision cannot load the published weights; "" if it can, or if `load` has to say it."""
+    if config.weights != "pretrained" or config.model not in list_models():
         return ""
-    published = get_model_weights(model).DEFAULT
+    published = get_model_weights(config.model).DEFAULT
     folder = Path(torch.hub.get_dir()) / "checkpoints"
-    if (folder / Path(published.url).name).exists() or answers(published.url):
-        return ""
-    size = f"({published.meta['_file_size']:.0f} MB)"
-    return f"not on this machine, and out of reach: {published.url} {size}; put the file into {folder}"
+    return not_fetched(published.url, folder, published.meta["_file_size"])
 
 
 def load(config: FasterRcnn, folder: Path | None = None) -> tuple[Any, list[str]]:

@@ -7,7 +7,6 @@ img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes 
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator
@@ -52,14 +51,14 @@ class TsvFile(Extractor):
     ) -> Iterator[Record | FailedImage]:
         path, expected = existing_path(source, "file"), 0  # columns of the first row
         for number, line in lines(path):
-            columns = line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n").split(b"\t")
+            columns = line.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\t")
             if not line.strip() or columns[-1] == b"features":  # some files have a header
                 continue
             key, count = image_key(columns[0].decode(errors="replace")), len(columns)
-            expected = expected or (count if count in COLUMNS else 0)
+            mixed = count in COLUMNS and count != (expected := expected or count)
             if key in skip:
                 continue
-            if count in COLUMNS and count != expected:
+            if mixed:
                 reason = f"image '{key}': has {count} columns, but earlier rows have {expected}"
                 yield FailedImage(key, f"{path}:{number}: {reason}", unlike_earlier=True)
                 continue
@@ -101,9 +100,10 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Numbered lines of a plain or gzipped file. Raises DataError if the file is truncated or damaged."""
     number = 0
     try:
-        if what := foreign(path, *(("gzip",) if path.suffix == ".gz" else ())):
+        zipped = path.suffix == ".gz"
+        if what := foreign(path, "gzip" * zipped):
             raise DataError(f"{path}: {what}")
-        with gzip.open(regular(path), "rb") if path.suffix == ".gz" else regular(path).open("rb") as file:
+        with gzip.open(regular(path), "rb") if zipped else regular(path).open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:

@@ -20,8 +20,7 @@ class Tracker(mmgen.CallbackConfig):
     project: str = Field("", description="the project of the tracker; by default the recipe's name")
 
     def problem(self):
-        spec = importlib.util.find_spec(self.package)
-        if spec is not None and spec.origin is not None:  # else a folder of this name, such as that of wandb's files
+        if getattr(importlib.util.find_spec(self.package), "origin", None):  # a folder of this name has none
             return ""
         return f"the package '{self.package}' is not installed; {install_extra(self.type)}"
 

@@ -189,13 +189,10 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             )
     except DataError:
         raise
-    except (ConnectionError, LocalEntryNotFoundError, OfflineModeIsEnabled):
-        raise DataError(
-            f"'{model}' with weights '{weights}': the hub cannot be reached, and no copy of the weights is on this "
-            'machine; connect once, or use a local .safetensors file or weights = "random"'
-        ) from None
     except Exception as error:  # the hub, safetensors and timm raise many kinds of errors
         reason = str(error).strip().partition("\n")[0]
+        if isinstance(error, ConnectionError | LocalEntryNotFoundError | OfflineModeIsEnabled):
+            reason = "not on this machine, and the hub cannot be reached"
         raise DataError(
             f"'{model}' with weights '{weights}' cannot be loaded: {reason}; offline, use a local .safetensors file "
             'or "random"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import Field
@@ -54,23 +55,20 @@ class CnnConfig(ExtractorConfig):
         return {} if self.is_random() else {"seed": "weights"}
 
     def missing_here(self) -> Mapping[str, str]:
-        if self.weights in ("random", "empty"):
-            return {}
-        hub_name = self.base_model() if self.weights == "pretrained" else self.weights
+        hub_name = self.base_model()
         problem = hub_name and not_downloaded(hub_name, "model.safetensors", self._download_size)
-        return {"weights": problem} if problem else {}
+        if self.weights not in ("random", "empty", "pretrained") and not Path(self.weights).exists():
+            problem = f"'{self.weights}': no such file"
+        return {"weights": problem or ""}
 
     def _download_size(self) -> str:
-        """The size of the network's weights as float32, such as " (47 MB)"; "" if timm cannot say it."""
+        """The size of the network's weights as float32, such as " (47 MB)"."""
         import timm
         import torch
 
-        try:
-            with torch.device("meta"):
-                tensors = timm.create_model(self.model).state_dict().values()
-        except Exception:  # of a network's own code
-            return ""
-        return f" ({sum(tensor.numel() * tensor.element_size() for tensor in tensors) / 1e6:.0f} MB)"
+        with torch.device("meta"):
+            tensors = timm.create_model(self.model).state_dict().values()
+        return f" ({sum(tensor.nbytes for tensor in tensors) / 1e6:.0f} MB)"
 
     def base_model(self) -> str | None:
         if self.weights != "pretrained":

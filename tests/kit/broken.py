@@ -1010,7 +1010,7 @@ BROKEN = [
         "the score of a text is not minus its mean loss; write with model.written",
     ),
     (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "returns an answer with the id 'red-cat' for"),
-    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "another example has this id"),
+    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "give every example of all splits its own id"),
     (dataset(Shuffles), "test_is_deterministic", "has different examples when read again"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),
     (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave the target out"),

@@ -162,3 +162,12 @@ def test_a_run_says_it_too(tmp_path, caplog):
     remarks(tmp_path, "[training]\nepochs = 1", "--profile", "sample", "--step", "first", "--fresh", command="run")
     lines = [message for message in caplog.messages if "has no effect" in message]
     assert lines == [f"child.toml:3: training.epochs has no effect: profile sample, {EPOCHS}, sets 4"]
+
+
+def test_decoding_that_a_step_of_the_parent_has_for_itself(tmp_path):
+    parent = PARENT + '[steps.beams]\nstart = "second"\ntrain = []\n[steps.beams.decoding]\nnum_beams = 3\n'
+    line = 1 + parent[: parent.index("num_beams = 3")].count("\n")
+    assert remarks(tmp_path, "[decoding]\nnum_beams = 2\nlength_penalty = 0.5", parent=parent)[0] == (
+        f"child.toml:3: decoding.num_beams has no effect on step beams: parent.toml:{line}, "
+        "sets steps.beams.decoding.num_beams = 3"
+    )

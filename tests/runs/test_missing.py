@@ -69,7 +69,7 @@ def test_one_list_has_data_encoder_features_and_weights(tmp_path, offline, comma
 
 
 def test_without_missing_data_the_rest_is_one_list_too(tmp_path, offline, monkeypatch):
-    monkeypatch.setattr("mmgen_regions.faster_rcnn.answers", lambda address: False)
+    monkeypatch.setattr("mmgen.files.answers", lambda address: False)
     networks = {"type": "regions", "extractor": {"type": "roi", "weights": "pretrained", "model": "resnet18.a1_in1k"}}
     detected = {"type": "regions", "extractor": {"type": "detector", "model": "nobody/detector"}}
     frcnn = {"type": "regions", "extractor": {"type": "visual_genome", "weights": "vg"}, "fields": ["image"]}

@@ -22,7 +22,7 @@ def test_a_metric_with_wrong_references_ends_the_run_before_training(tmp_path, m
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1
     assert done.stderr.startswith("error: metrics.meaning (") and done.stderr.endswith(
-        "): references returns {'relevance': 1.0}; expected a mmgen.tensors.Scores, or None\n"
+        "): references raises AttributeError: 'dict' object has no attribute 'per_example'\n"
     )
     assert "learning" not in done.stdout and not (tmp_path / PLACE / "steps").exists()
 

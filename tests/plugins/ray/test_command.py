@@ -1,12 +1,18 @@
-"""`mmgen ray` on the command line: the suite of commands, and what it says without Ray."""
+"""`mmgen ray` on the command line: the suite of commands, what it says without Ray, and messages of a fake one."""
 
-import importlib.util
+import sys
+from types import SimpleNamespace
 
 import pytest
+from kit import toys
 from kit.toys import mmgen_here as mmgen
-from mmgen_ray import Ray
+from mmgen_ray import Ray, cluster
 
+from mmgen.errors import RunError
+from mmgen.runs.child import TRAINED
+from mmgen.storage.run_folder import RunFolder
 from mmgen.testing import CommandSuite
+from mmgen.training.callbacks import Event
 
 
 class TestRay(CommandSuite):
@@ -17,41 +23,56 @@ class TestRay(CommandSuite):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("features", "extract", "pictures", "r.h5", "--type", "roi"),
-        ("generate", "run", "pictures", "--out", "a.jsonl"),
-        ("predict", "run", "pictures", "--out", "a.jsonl"),
+        ("shards", "features", "extract", "pictures", "r.h5", "--type", "roi"),
+        ("shards", "generate", "run", "pictures", "--out", "a.jsonl", "--shards", "3"),
         ("run", "toy.toml", "--seeds", "3"),
     ],
 )
 def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, arguments):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    (tmp_path / "toy.toml").write_text(toys.RECIPE)
     done = mmgen(tmp_path, "ray", *arguments)
     assert done.returncode == 1 and done.stderr == (
         'error: mmgen ray needs ray; in a checkout of mmgen, run: pip install ".[ray]"\n'
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("generate", "run", "pictures"), "requires --out FILE"),
-        (
-            ("generate", "run", "--caption", "a dog", "--out", "a.jsonl"),
-            "no input; give a picture, a folder, or a JSONL file",
-        ),
-        (
-            ("features", "extract", "pictures", "r.h5", "--type", "bottom_up_tsv"),
-            "--type bottom_up_tsv: reads published files; use `mmgen features import`",
-        ),
-        (
-            ("features", "extract", "nowhere", "r.h5", "--type", "roi"),
-            "nowhere: no such folder; give a folder of images",
-        ),
-    ],
-)
-def test_mistakes_are_reported_before_ray_starts(tmp_path, monkeypatch, arguments, message):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "ray" else find(name))
-    done = mmgen(tmp_path, "ray", *arguments)
-    assert done.returncode == 1 and done.stderr == f"error: {message}\n"
+def test_shards_need_a_file_to_join_them_to(tmp_path):
+    done = mmgen(tmp_path, "ray", "shards", "generate", "run", "pictures")
+    assert done.returncode == 1
+    assert done.stderr == "error: ray shards: name the file to join the shards to: STORE.h5, or --out FILE\n"
+
+
+class Messages:
+    """What a task of a step would say, without Ray."""
+
+    def __init__(self, *messages):
+        self.messages = messages
+
+    def submit(self, function, *arguments, **options):
+        assert function is cluster.train_step and options == {"num_returns": "streaming"}
+        return iter(self.messages)
+
+    cpus = 1
+
+
+class RayError(Exception):
+    pass
+
+
+def test_messages_of_a_worker_are_those_of_a_child(tmp_path, monkeypatch):
+    """A fake of Ray, whose references are what they refer to."""
+    fake = SimpleNamespace(get=lambda message: message, exceptions=SimpleNamespace(RayError=RayError))
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    messages = Messages("a line", Event("on_update", ("first", {})), TRAINED)
+    child = cluster.RemoteChild(messages, RunFolder(tmp_path), None, (), 0)
+    child.train("first")
+    assert [child.receive() for _ in range(3)] == [*messages.messages] and child.step == "first"
+    fake.get = raises
+    child.train("second")
+    with pytest.raises(RunError, match="step 'second': its worker ended 4 times"):
+        child.receive()
+
+
+def raises(message):
+    raise RayError

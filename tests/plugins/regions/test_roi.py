@@ -164,8 +164,8 @@ def test_weights_of_a_hub_that_cannot_be_reached(monkeypatch, error):
     with pytest.raises(DataError) as caught:
         Roi(weights="pretrained").build()
     assert str(caught.value) == (
-        "'resnet18' with weights 'pretrained': the hub cannot be reached, and no copy of the weights is on this "
-        'machine; connect once, or use a local .safetensors file or weights = "random"'
+        "'resnet18' with weights 'pretrained' cannot be loaded: not on this machine, and the hub cannot be reached; "
+        'offline, use a local .safetensors file or "random"'
     )
 
 
