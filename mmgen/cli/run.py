@@ -17,8 +17,8 @@ from .recipes import load_recipe
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
-    help="Number of steps that may train at the same time, each in its own process; by default the recipe's value. The "
-    "weights do not depend on this option.",
+    help="Number of steps that may train at the same time, each in its own process and on its own GPU if there are "
+    "GPUs; by default the recipe's value. The weights do not depend on this option.",
 )
 @click.option(
     "--track",

@@ -116,6 +116,7 @@ class Plan:
         or before its rows have more slots than usual."""
         epoch, place = divmod(number, self.updates_per_epoch)
         if epoch != self._current[0]:
+            self._current = -1, []  # not two epochs in memory
             self._current = epoch, [self._draw(source, epoch) for source in range(len(self.sizes))]
         return [
             MicroBatch(source, of_source.indices[visits], of_source.passes[visits])
@@ -147,9 +148,10 @@ class Plan:
         columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for number in range(first // total, -(-end // total)):
             order = np.argsort(self._scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
-            pairs = sizes.pairs[order]
-            starts = np.minimum(np.cumsum(pairs, dtype=np.int64) - pairs, total - 1) + number * total
-            order = order[(first <= starts) & (starts < end)]
+            if number * total < first or end < (number + 1) * total:  # a part of a pass
+                pairs = sizes.pairs[order]
+                starts = np.minimum(np.cumsum(pairs, dtype=np.int64) - pairs, total - 1) + number * total
+                order = order[(first <= starts) & (starts < end)]
             columns.append((order, np.full(len(order), number, np.int32), sizes.slots(self.key, number)[order]))
         indices, passes, slots = map(np.concatenate, zip(*columns, strict=True))
         return indices, passes, slots

@@ -158,8 +158,8 @@ class Recipe(Config):
         ge=1,
         le=64,
         strict=True,
-        description="steps that a run on the CPU trains at the same time, without `mmgen run --jobs`; at most the "
-        "number of cores",
+        description="steps that a run trains at the same time, without `mmgen run --jobs`; at most the number of GPUs, "
+        "or of cores on the CPU",
     )
     backbone: SerializeAsAny[BackboneConfig]
     inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(

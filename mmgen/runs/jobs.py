@@ -33,19 +33,23 @@ OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_A
 
 
 class Child:
-    """A child command, which trains steps of a run in turn. `variables`: of its environment.
+    """A child command, which trains steps of a run in turn, with some `threads` and on a GPU (as in `VISIBLE`).
 
     connection  receives its messages
     step        the current or last step, which began at the time `began`
     """
 
-    def __init__(self, folder: RunFolder, recipe: Recipe, only: Sequence[str], variables: dict[str, str]) -> None:
+    def __init__(
+        self, folder: RunFolder, recipe: Recipe, only: Sequence[str], threads: int, gpu: str | None = None
+    ) -> None:
+        environment = {name: value for name, value in os.environ.items() if name not in OF_TORCHRUN}
+        environment |= dict.fromkeys(ASKED, str(threads)) | ({VISIBLE: gpu} if gpu else {})
         self.connection, remote_end = multiprocessing.Pipe(duplex=False)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "mmgen.runs.child", str(folder.path), *only],
             stdin=subprocess.PIPE,
             stdout=remote_end.fileno(),
-            env={name: value for name, value in os.environ.items() if name not in OF_TORCHRUN} | variables,
+            env=environment,
             start_new_session=True,  # Ctrl-C goes to the run's process, which stops this one
         )
         remote_end.close()
@@ -89,11 +93,11 @@ class Child:
 
 def start_child(folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> Child:
     """The child with this number on this machine: with the threads that the run has chosen for it, and its GPU."""
-    variables = dict.fromkeys(ASKED, str(torch.get_num_threads()))
+    gpu = None
     if torch.cuda.is_available():
         visible = os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))
-        variables[VISIBLE] = visible.split(",")[number]
-    return Child(folder, recipe, only, variables)
+        gpu = visible.split(",")[number]
+    return Child(folder, recipe, only, torch.get_num_threads(), gpu)
 
 
 @dataclass(frozen=True)

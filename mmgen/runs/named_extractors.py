@@ -37,9 +37,11 @@ def without_extractor(inputs: Mapping[str, EmbedderConfig]) -> Iterator[str]:
 
 def extractor_errors(recipe: Recipe, datasets: Datasets | None = None) -> Iterator[DataError]:
     """The error of every input whose extractor did not make its features. Files and networks that are missing are
-    left to `missing_parts`, and nothing is downloaded."""
+    left to `missing_parts`."""
     for name, config in recipe.inputs.items():
-        if isinstance(config, FeaturesConfig) and config.extractor is not None and config.extractor.missing_here():
+        if not isinstance(config, FeaturesConfig) or config.extractor is None:
+            continue
+        if any(config.extractor.missing_here().values()):
             continue
         try:
             compare_extractors(recipe, [name], datasets)

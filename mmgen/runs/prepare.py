@@ -67,18 +67,6 @@ def fill_stores(
     return recipe.model_copy(update={"inputs": inputs})
 
 
-def inputs_without_features(recipe: Recipe, folder: RunFolder) -> set[str]:
-    """Inputs without a features file. (A file may lack pictures; `fill_stores` checks that.)"""
-    return {
-        name
-        for name, config in recipe.inputs.items()
-        if isinstance(config, FeaturesConfig)
-        and config.extractor is not None
-        and config.features is None
-        and not features_file(config.extractor, recipe, folder).exists()
-    }
-
-
 def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
     """Whether a store exists and contains these pictures."""
     if not path.exists():

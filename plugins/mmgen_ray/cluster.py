@@ -22,7 +22,6 @@ from mmgen.recipe.tables import Recipe
 from mmgen.runs.child import TRAINED
 from mmgen.runs.jobs import Child
 from mmgen.storage.run_folder import RunFolder
-from mmgen.training.threads import ASKED
 
 LOST = "its worker ended 4 times, perhaps for lack of memory; run the same command again to continue"
 
@@ -73,7 +72,7 @@ def run_command(folder: Path, arguments: Sequence[str]) -> tuple[int, list[str]]
 def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Sequence[str]], step: str) -> Iterator[object]:
     """The task of a step: the messages of its child command."""
     with contextlib.chdir(place):
-        child = Child(*run, dict.fromkeys(ASKED, str(threads)))
+        child = Child(*run, threads)
         child.train(step)
         message: object = step
         while message is not TRAINED and not isinstance(message, MmgenError):

@@ -140,7 +140,11 @@ def test_a_killed_run_leaves_checkpoints_and_goes_on(sequential, tmp_path):
     arguments = ("run", "toy.toml", "--jobs", "2")
     killed = forked.stop_at(moment, signal.SIGKILL, *arguments, folder=tmp_path, before=FORKING)
     assert killed.returncode == -signal.SIGKILL
-    assert_resumes(sequential, tmp_path)  # waits for the children
+    first = tmp_path / PLACE / "steps/first"
+    while (first / ".lock").exists():
+        time.sleep(0.01)
+    assert (first / "checkpoint.safetensors").exists() and not (first / "weights.safetensors").exists()
+    assert_resumes(sequential, tmp_path)
 
 
 def assert_resumes(sequential, tmp_path):

@@ -258,7 +258,7 @@ def test_a_run_that_failed_before_training_claims_nothing(tmp_path):
     failed = mmgen(tmp_path, "run", "toy.toml", "--set", 'backbone.weights="nowhere"')
     assert (
         failed.returncode == 1
-        and "backbone.weights: 'nowhere' cannot be loaded" in failed.stderr
+        and "backbone.weights: 'nowhere' is not on this machine" in failed.stderr
         and "Traceback" not in failed.stderr
     )
     assert mmgen(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0

@@ -133,7 +133,7 @@ def test_equal_data_of_two_steps_is_built_once(place):
     datasets = Datasets(both)
     warm, again, first = (datasets.sources(step) for step in ("warm", "again", "first"))
     assert warm["jsonl"].examples is again["jsonl"].examples and warm["jsonl"].validation == ()
-    assert first["scenes"].examples == datasets.main.split("train") and len(datasets.scored) == 6
+    assert first["scenes"].examples == datasets.main.split("train") and len(datasets.scored_by("first")) == 6
     assert Datasets(both).fingerprint() == Datasets(recipe).fingerprint()
 
 

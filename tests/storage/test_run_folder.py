@@ -1,5 +1,7 @@
 """A run folder with changed settings: results with the old settings are removed, trained weights stay."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,21 @@ def test_a_run_that_has_made_nothing_yet_says_nothing(tmp_path):
     run.path.mkdir(parents=True)
     changed = recipe(tmp_path, BEAMS)
     assert run.outdated(changed) == () and run.retire(changed) == ""
+
+
+def test_a_run_waits_for_a_child_of_a_stopped_run(run, caplog):
+    """The lock of a step, which its child takes, is waited for before anything is read or written."""
+    order = []
+    with run.step_locked("first"):
+        waiting = threading.Thread(target=lambda: _lock(run, order))
+        waiting.start()
+        while "step 'first': waiting for process " not in caplog.text:
+            time.sleep(0.01)
+        order.append("child")
+    waiting.join()
+    assert order == ["child", "run"] and left(run)["first"] == STEP
+
+
+def _lock(run: RunFolder, order: list[str]) -> None:
+    with run.locked():
+        order.append("run")
