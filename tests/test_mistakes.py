@@ -184,8 +184,8 @@ NEW = {
         "own (Renames): forward returns a Loss of 'length': a float32 tensor (), not a Loss with a sum () for 'loss'",
     ),
     "n3 a count is a tensor": (
-        lambda: first_update(reads(TensorCounts)),
-        "own (TensorCounts): collate counts tensor(4) for 'loss'; a count must be a number of at least 0",
+        lambda: objective(reads(TensorCounts), "test_counts_and_sums"),
+        "for 'loss'; a count must be a number of at least 0",
     ),
     "n4 draws from random": (
         lambda: objective(reads(RandomLabels), "test_draws_depend_on_the_example"),
@@ -210,7 +210,7 @@ NEW = {
     ),
     "n7 seven predictions": (
         lambda: objective(PredictsSeven, "test_predictions"),
-        "own (PredictsSeven): predict returns 7 for 33 examples",
+        "own (PredictsSeven): predict returns answers to 7 examples, not to 33",
     ),
     "n8 hides what hides nothing": (
         lambda: first_update(reads(Hides), {"caption": Bags()}, hidden=("caption",)),

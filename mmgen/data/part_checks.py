@@ -99,6 +99,8 @@ def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Sco
 
 def _checked(scores: Scores, count: int, part: Qualified) -> Scores:
     """The scores of this number of examples. Raises PluginError for another number, or a value that is not finite."""
+    if not isinstance(scores, Scores):
+        raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.tensors.Scores")
     for name, values in scores.per_example.items():
         if len(values) != count:
             raise PluginError(f"{part}: {name} has {len(values)} values for {count} examples")

@@ -13,6 +13,7 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import count_tokens, texts_read
 from ..errors import DataError, MmgenError
+from ..features.picture_sources import folder_pictures
 from ..features.random_features import random_features
 from ..features.stores import open_store
 from ..model import EMBEDDERS, Model
@@ -220,7 +221,8 @@ def _gaps(split: _Split, recipe: Recipe, datasets: Datasets) -> Iterator[Finding
 def _lacks(config: EmbedderConfig, keys: Collection[str], datasets: Datasets) -> Iterator[tuple[str, list[str], str]]:
     """What an input lacks of images, their keys, and advice. A missing file of features is left to `missing_parts`."""
     if (path := getattr(config, "features", None)) is None:
-        known = {picture.key for picture in datasets.pictures()}
+        folder = getattr(config, "images", None)  # of an input that reads other pictures than those of the data
+        known = {picture.key for picture in (folder_pictures(folder) if folder else datasets.pictures())}
         if absent := [key for key in keys if key not in known]:
             yield "no picture", absent, "add the pictures, or leave the images out"
         return

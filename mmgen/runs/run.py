@@ -85,6 +85,7 @@ def run(
                 ready, model, metrics = _prepare(recipe, only, todo, datasets, folder, processes, progress)
             progress.say(choose_threads(threads, model, jobs.count))
             if main:
+                folder.note_environment(ready)  # with the number of threads
                 check_starts(recipe, todo, model, folder, progress, layers)
         processes.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and main and (message := folder.retire(recipe)):
@@ -145,8 +146,8 @@ def _prepare(
     progress: Progress,
 ) -> tuple[Recipe, Model, Mapping[str, Metric]]:
     """Extract features and build the model: inputs that none of the steps reads are left out, and need no features. The
-    first process checks the data of the steps to do, builds the metrics, and saves the environment and what loading the
-    run needs besides the steps' files."""
+    first process checks the data of the steps to do, builds the metrics, and saves what loading the run needs besides
+    the steps' files."""
     counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
     main, metrics = processes.is_main_process, dict[str, Metric]()
@@ -158,7 +159,6 @@ def _prepare(
     if main:
         check_data(recipe, todo, datasets, model, progress)
         metrics = build_metrics(recipe, datasets, folder, processes.device)
-        folder.note_environment(recipe)
         keep_parts(model, folder, datasets.vocabularies())
         scored_examples.keep(recipe, datasets, folder.path)
     processes.wait_for_everyone()

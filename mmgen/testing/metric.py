@@ -48,8 +48,6 @@ class MetricSuite(Suite[MetricConfig]):
         return scores
 
     def _assert_types(self, method: str, scores: Scores) -> None:
-        is_scores = isinstance(scores, Scores)
-        assert is_scores, f"{method} returns {scores!r:.60}; expected a mmgen.tensors.Scores"
         notes = isinstance(scores.notes, tuple | list) and all(isinstance(note, str) for note in scores.notes)
         assert notes, f"{method} returns notes {scores.notes!r:.60}; expected a tuple of texts, ('...',)"
         for name in (*scores.values, *scores.per_example):

@@ -33,8 +33,9 @@ def ray() -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @goes_on("run the same command again to continue")
 def shards(address: str | None, count: int | None, command: tuple[str, ...]) -> None:
-    """Run COMMAND in shards, and join them: `features extract SOURCE STORE.h5 ...`, `generate ... --out FILE` or
-    `predict ... --out FILE`."""
+    """Run COMMAND in shards, and join them.
+
+    COMMAND is `features extract SOURCE STORE.h5 ...`, `generate ... --out FILE` or `predict ... --out FILE`."""
     stores = tuple(name for name in command if name.endswith((".h5", ".hdf5")))
     targets = command[command.index("--out") + 1 :] if "--out" in command else stores
     if not targets:
