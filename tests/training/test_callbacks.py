@@ -134,6 +134,6 @@ def test_records_have_the_documented_keys(tmp_path):
     _, logs, _ = train(tmp_path, steps={"both": both, "rates": rates}, objectives={"words": {"type": "masked_words"}})
     seen = {key for log in logs for record in log for key in record}
     assert seen <= documented() and documented() - seen == {
-        "halved",
+        "micro_batch_size",
         "input_lr",
     }  # of small memory, of parts of an image
