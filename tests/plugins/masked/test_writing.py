@@ -139,31 +139,39 @@ def test_a_batch_gives_what_single_examples_give(model, options):
 
 def test_beams_are_searched_as_by_a_naive_search(model):
     """Beam search over the naive distributions, two beams, small enough to write out."""
-    example = toys.examples(1)[0]
-    x, end, limit = naive.text_prefix(model.backbone, caption(example)), model.backbone.end_id, 4
+    examples, end, limit = toys.examples(8), model.backbone.end_id, 4
     model.generator.reader.max_tokens, before = limit, model.generator.max_tokens
     try:
-        (texts,) = generate(model, [example], Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
+        found = generate(model, examples, Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
     finally:
         model.generator.reader.max_tokens = before
+    for example, texts in zip(examples, found, strict=True):
+        ended = naive_beams(model.backbone, naive.text_prefix(model.backbone, caption(example)), end, limit)
+        assert [list(text.tokens) for text in texts] == [tokens for _, tokens in ended]
+        assert [text.score for text in texts] == pytest.approx([score for score, _ in ended], abs=1e-4)
 
-    def distribution(tokens):
-        return naive.without_special(model.backbone, naive.distribution(model.backbone, x, tokens)).tolist()
 
+def naive_beams(backbone, x, end, limit):
+    """(mean log-probability, tokens) of the two best texts. As in transformers, the search is over when two texts have
+    ended and the best live one, at its present length, is no better: a longer one might be, but is not looked for."""
     live, ended = [(0.0, [])], []
-    for _ in range(limit):
-        grown = [
-            (total + float(logp), [*tokens, token])
-            for total, tokens in live
-            for token, logp in enumerate(distribution(tokens))
-        ]
-        grown.sort(reverse=True)
-        ended += [(total / len(tokens), tokens) for total, tokens in grown[:2] if tokens[-1] == end]
+    for length in range(1, limit + 1):
+        grown = sorted(
+            (
+                (total + float(logp), [*tokens, token])
+                for total, tokens in live
+                for token, logp in enumerate(
+                    naive.without_special(backbone, naive.distribution(backbone, x, tokens)).tolist()
+                )
+            ),
+            reverse=True,
+        )
+        over = [(total / length, tokens) for total, tokens in grown[:2] if tokens[-1] == end or length == limit]
         live = [(total, tokens) for total, tokens in grown[:4] if tokens[-1] != end][:2]
-    ended += [(total / limit, tokens) for total, tokens in live]
-    ended.sort(reverse=True)
-    assert [list(text.tokens) for text in texts] == [tokens for _, tokens in ended[:2]]
-    assert texts[0].score == pytest.approx(ended[0][0], abs=1e-4)
+        ended = sorted(ended + over, reverse=True)[:2]
+        if len(ended) == 2 and live[0][0] / length <= ended[-1][0]:
+            break
+    return ended
 
 
 def test_sampling_follows_the_distribution(model):
