@@ -84,6 +84,7 @@ class PictureEmbedder(Embedder):
         self.to("cuda" if torch.cuda.is_available() else "cpu")
         mean, deviation = statistics(self._measure_features(keys), self.width, self.reader.field)
         self.to("cpu")
+        self.inner.projection.reset_parameters()  # draws as in building, so W starts as that of stored features
         self.inner.init_from_statistics(mean, deviation, self.scale)
         self.scale = None
 

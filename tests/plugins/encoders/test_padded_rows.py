@@ -28,6 +28,7 @@ WRITES = {
     "causal": (Causal, SEARCHES),
     "any_order": (AnyOrder, {"confidence": AnyOrderDecoding(trace=False)}),
 }
+SEEDS = {"masked": 3, "causal": 3, "any_order": 1}  # of weights whose texts have many lengths
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def calls(monkeypatch):
 
 def model_of(name):
     """A model without dropout whose texts have many lengths."""
-    torch.manual_seed(0)
+    torch.manual_seed(SEEDS[name])
     model = compose(
         Bert(**SIZES), {"caption": Text()}, WRITES[name][0](max_tokens=20), texts=[" ".join(toys.WORDS)] * 3
     )

@@ -20,6 +20,7 @@ import mmgen
 from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.inference.load import load_run
+from mmgen.model import seeded_part
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
@@ -43,10 +44,14 @@ EXAMPLES = [example("train-00000"), example("train-00001", "train-00002"), examp
 
 
 def built(config, types=2):
+    """An input, built and prepared from the seed of the part, as in a run."""
     torch.manual_seed(0)
-    embedder = config.model_copy(update=IMAGE).build(Tiny(types=types).build())
+    backbone = Tiny(types=types).build()
+    with seeded_part("inputs.image"):
+        embedder = config.model_copy(update=IMAGE).build(backbone)
     if config.takes == "picture":
-        embedder.prepare(PICTURES)
+        with seeded_part("inputs.image"):
+            embedder.prepare(PICTURES)
     return embedder
 
 
