@@ -133,8 +133,8 @@ def _unlike(
 def _correlations(record: Record, known: Record) -> list[float]:
     """The correlation of a picture's features with known ones, for every region with the same box; [] without boxes.
 
-    Measured on photographs: at least 0.95 for one network, after JPEG of quality 30 or with pictures of half the size;
-    at most 0.23 for another network."""
+    Measured with ResNets of random weights on 3 photographs: 0.99 and more for the same network after JPEG of quality
+    30, or with pictures of half the size; at least 0.95 with half its image_size; at most 0.23 for another network."""
     if record.boxes is None or known.boxes is None:
         return []
     distances = np.abs(record.boxes[:, None] - known.boxes[None]).max(-1)  # (R, R of known)
