@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -32,7 +33,9 @@ FORMATS = (
 RAW = (".arw", ".cr2", ".cr3", ".dng", ".nef")  # of cameras
 NOT_READ = (*RAW, *(() if AVIF else (".avif",)), ".heic", ".heif", ".jp2", ".jxl")  # photos that are not supported
 LISTED = 100_000  # names of files in memory at a time
+MOST_PIXELS = 89_478_485  # of an image that is opened, as Pillow says; phones have cameras of 48, 50 and 64 million
 MANY_PIXELS = (1 << 20, 1 << 20)  # the size that is reported for an image with too many pixels to be opened
+TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 SUBFILE, DNG = 254, 50706  # tags of TIFF
 log = logging.getLogger("mmgen")
 
@@ -100,6 +103,11 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
             return as_rgb(image)
     except UnidentifiedImageError:
         raise DataError(f"{path}: {_not_an_image(source)}") from None
+    except TOO_LARGE as error:
+        pixels = int("".join(re.findall(r"\d+", str(error))[:1]) or 0)
+        raise DataError(
+            f"{path}: has {pixels:,} pixels, but at most {MOST_PIXELS:,} are read; make it smaller"
+        ) from None
     except UnknownPixels as error:
         raise DataError(f"{path}: {error}") from None
     except Exception as error:  # on damaged files, decoders raise nearly anything
@@ -140,7 +148,7 @@ def image_size(source: BinaryIO) -> tuple[int, int] | None:
         with _opened(source) as image:
             size: tuple[int, int] = image.size
             return size
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except TOO_LARGE:
         return MANY_PIXELS
     except Exception:  # on damaged files, decoders raise nearly anything
         return None

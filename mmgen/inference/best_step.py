@@ -49,7 +49,6 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
 
 def _best_of(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> tuple[str, str]:
     """The best of the steps of one table, and why."""
-    names = " and ".join(f"'{name}'" for name in steps) if len(steps) <= MOST_NAMES else f"{len(steps)} steps"
     trained = {name: recipe.trained_by(name) for name in steps}  # before those that only write with its weights
     longest = max(
         reversed(steps),
@@ -66,7 +65,14 @@ def _best_of(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> tuple[s
     }
     column = max(known, key=lambda column: len(known[column]), default="")  # the first that most steps have
     if not known.get(column):
-        return longest, f"which starts from most steps, since {names} have no scores to compare"
+        return longest, f"which starts from most steps, since {_names(steps)} have no scores to compare"
     sign = -1 if column in columns_with(recipe.judging(steps[0]), "lower_is_better") else 1
     best = max(known[column], key=lambda name: (sign * (scores[name][column] or 0.0), name == longest))
-    return best, f"the best by {column} ({number(scores[best][column])}) of {names}"
+    value, without = f"{column} ({number(scores[best][column])})", len(steps) - len(known[column])
+    if len(known[column]) == 1 < len(steps):
+        return best, f"the only step with {value}"
+    return best, f"the best by {value} of {_names(known[column])}" + f" ({without} without {column})" * bool(without)
+
+
+def _names(steps: Sequence[str]) -> str:
+    return " and ".join(f"'{name}'" for name in steps) if len(steps) <= MOST_NAMES else f"{len(steps)} steps"

@@ -15,7 +15,7 @@ from PIL import Image
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
-from ..features.fingerprints import difference
+from ..features.fingerprints import difference, is_imported
 from ..features.statistics import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
@@ -155,12 +155,15 @@ class QueryFeatures:
 
     def _build_extractor(self, name: str) -> Extractor:
         config, trained = self.inputs[name], self.embedders[name].fingerprint
-        source = trained.get("extractor", "unknown")
+        source, imported = trained.get("extractor", "unknown"), is_imported(trained)
+        allow = f"--set inputs.{name}.allow_other_features=true"
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
                 f"a key of the feature store, or name the extractor with --set, in Python sets of load_run: "
                 f"inputs.{name}.extractor.type=NAME"
+                + f" {allow}; or train with [inputs.{name}.extractor], which is compared with the file"
+                * imported
             )
         saved, settings = self.extractors.get(name), config.extractor
         extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
@@ -172,7 +175,11 @@ class QueryFeatures:
             )
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
-                "use the same extractor and settings"
+                + (
+                    f"the file does not say which network made them; if it was this one, add {allow}"
+                    if imported and config.compared is None
+                    else "use the same extractor and settings"
+                )
             )
         return extractor
 

@@ -41,12 +41,12 @@ def _overridden_by_steps(layers: Layered, table: str) -> Iterator[str]:
     """A line for every key of a table, [training] or [decoding], that steps of an extended recipe override."""
     steps = _table(layers, "steps")
     for key, value in _table(layers, table).items():
-        path, deciding = (table, key), dict[str, Key]()
+        path, deciding = _deepest(layers, (table, key)), dict[str, Key]()
         for step in steps:
             by = _deciding_key(layers.values, ("steps", step, table, key))
             if (
                 by[-1] != "type"
-                and layers.depth(by) < layers.depth(path)
+                and layers.depth(_deepest(layers, by)) < layers.depth(path)
                 and (by[-1] != key or _value(layers, by) != value)
             ):
                 deciding[step] = by
@@ -77,6 +77,12 @@ def _table(layers: Layered, name: str) -> Mapping[str, Any]:
     """A table of the recipe; empty if it is missing, or not a table."""
     table = layers.values.get(name)
     return table if isinstance(table, dict) else {}
+
+
+def _deepest(layers: Layered, path: Key) -> Key:
+    """A key, or the key inside its table that the last file sets: tables are merged key by key, but that of a step
+    replaces the recipe's."""
+    return max([path, *(key for key in layers.origins if key[: len(path)] == path)], key=layers.depth)
 
 
 def _names_of(steps: Mapping[str, Key]) -> str:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
+import numpy as np
 from PIL import Image
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
-from ..features.fingerprints import difference, in_words
+from ..features.fingerprints import difference, in_words, is_imported
 from ..features.multi_file import MultiFileStore
 from ..features.statistics import FeatureRange
 from ..features.store import FeatureStore
 from ..features.stores import open_store
 from ..parts import Extractor, Picture, Record
 from ..recipe.tables import Recipe
-from ..registry import built, installed
+from ..registry import built
+
+COMPARED = 3  # pictures of the data
+SAME_BOX = 0.02  # largest difference of a coordinate
+LEAST_CORRELATION = 0.8
+NO_BOXES = "the data have no pictures with boxes of the file; make sure that this extractor made the features"
+log = logging.getLogger("mmgen")
 
 
 def without_extractor(inputs: Mapping[str, EmbedderConfig]) -> Iterator[str]:
@@ -54,8 +63,8 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
     """Compare every extractor that is named beside a file of features with the file; the recipe with what was compared.
     `datasets`: whose pictures are compared; only widths are without. Raises DataError.
 
-    The fingerprints must be equal. An imported file has none of a network, so one picture is extracted: its features
-    must be as wide as those of the file and, if the data have pictures, be within their range."""
+    The fingerprints must be equal. An imported file has none of a network, so a few pictures of the data are
+    extracted at the file's boxes: their features must be as wide as those of the file, and correlate with them."""
     compared = dict(recipe.inputs)
     for name in inputs:
         config = recipe.inputs[name]
@@ -68,7 +77,7 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
             fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
             if fingerprint == store.fingerprint:
                 continue
-            if _is_imported(store.fingerprint):
+            if is_imported(store.fingerprint):
                 problem = _unlike(extractor, store, getattr(config, "max_regions", None), datasets)
             else:
                 problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
@@ -88,26 +97,50 @@ def _reads_pictures(config: FeaturesConfig) -> bool:
     return config.extractor is not None and config.extractor.source == "pictures"
 
 
-def _is_imported(fingerprint: Mapping[str, object]) -> bool:
-    """Whether features come from a published file, whose fingerprint names the reader of the file."""
-    part = installed().names("extractor").get(str(fingerprint.get("extractor")))
-    return part is not None and getattr(part.config, "source", "") == "file"
-
-
 def _unlike(
     extractor: Extractor, store: FeatureStore | MultiFileStore, limit: int | None, datasets: Datasets | None
 ) -> str:
-    """How the features of a picture differ from those of a file: in width or range; "" if they do not."""
-    picture = Picture("blank", partial(Image.new, "RGB", (224, 224)))
-    with contextlib.suppress(DataError):  # the data have no pictures: only widths are compared
-        pictures = datasets.pictures() if datasets else ()
-        picture = next((candidate for candidate in pictures if candidate.key in store), picture)
-    record = next(iter(extractor.records([picture])), None)
-    if not isinstance(record, Record):
-        return f"picture '{picture.key}': {record.reason if record else 'no features'}"
-    if record.features.shape[1] != store.width:
-        return f"width: {store.width} in the file, {record.features.shape[1]} of this extractor"
-    known = FeatureRange.of(store, limit) if picture.key in store else None
-    if known is not None and not known.has(record.features[:limit]):
-        return f"those of picture '{picture.key}' are far from all in the file"
+    """How the features of pictures differ from those of a file: in width, region by region, or, where no region has the
+    same box, in range; "" if they do not."""
+    pictures, known = list[Picture](), dict[str, Record]()
+    with contextlib.suppress(DataError):  # the data have no pictures
+        stored = (picture for picture in (datasets.pictures() if datasets else ()) if store.count(picture.key))
+        for picture in itertools.islice(stored, COMPARED):
+            known[picture.key] = record = store.read(picture.key, limit)
+            boxes = None if record.boxes is None else record.boxes.tolist()
+            pictures.append(Picture(picture.key, picture.load, boxes))
+    pictures = pictures or [Picture("blank", partial(Image.new, "RGB", (224, 224)))]
+    results = list(extractor.records(pictures))
+    records = [record for record in results if isinstance(record, Record)]
+    if not records:
+        return f"picture '{pictures[0].key}': {getattr(results[0], 'reason', '') if results else 'no features'}"
+    if records[0].features.shape[1] != store.width:
+        return f"width: {store.width} in the file, {records[0].features.shape[1]} of this extractor"
+    pairs = [(record, known[record.key]) for record in records if record.key in known]
+    if correlations := [correlation for pair in pairs for correlation in _correlations(*pair)]:
+        if (mean := sum(correlations) / len(correlations)) >= LEAST_CORRELATION:
+            return ""
+        return f"their regions correlate by {mean:.2f}, those of one network by at least {LEAST_CORRELATION}"
+    in_range = FeatureRange.of(store, limit) if pairs else None
+    if in_range is not None and not in_range.has(records[0].features[:limit]):
+        return f"those of picture '{records[0].key}' are far from all in the file"
+    if datasets is not None:
+        what = "width and range" if in_range else "width"
+        log.warning(f"{store.path}: only the {what} of its features could be compared with the extractor's: {NO_BOXES}")
     return ""
+
+
+def _correlations(record: Record, known: Record) -> list[float]:
+    """The correlation of a picture's features with known ones, for every region with the same box; [] without boxes.
+
+    Measured with ResNets of random weights on 3 photographs: 0.99 and more for the same network after JPEG of quality
+    30, or with pictures of half the size; at least 0.95 with half its image_size; at most 0.23 for another network."""
+    if record.boxes is None or known.boxes is None:
+        return []
+    distances = np.abs(record.boxes[:, None] - known.boxes[None]).max(-1)  # (R, R of known)
+    same = np.flatnonzero(distances.min(1) < SAME_BOX)
+    rows = record.features[same], known.features[distances[same].argmin(1)]
+    ours, theirs = (row.astype(np.float64) - row.mean(1, keepdims=True, dtype=np.float64) for row in rows)
+    norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    values: list[float] = ((ours * theirs).sum(1)[norms > 0] / norms[norms > 0]).tolist()
+    return values

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mmgen.features.images import MOST_PIXELS
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -16,7 +18,7 @@ class Limits:
     depth         nested lists and objects of JSON
     values        commas, lists and objects of JSON, about the number of its values
     pictures      pictures of a request
-    pixels        of one picture; the cameras of phones have 48, 50 and 64 million
+    pixels        of one picture; by default what every command reads
     text          characters of all texts of a request
     texts         texts that are written for a request; also the largest integer among its decoding options
     queue         requests that wait or are being answered
@@ -31,7 +33,7 @@ class Limits:
     depth: int = 8
     values: int = 50_000
     pictures: int = 4
-    pixels: int = 65_000_000
+    pixels: int = MOST_PIXELS
     text: int = 10_000
     texts: int = 20
     queue: int = 128

@@ -6,12 +6,13 @@ from io import BytesIO
 import numpy as np
 import pytest
 from kit.pictures import png
+from mmgen_serve.limits import Limits
 from PIL import Image
 
 from mmgen.errors import DataError
 from mmgen.features import images
 from mmgen.features import pixels as conversion
-from mmgen.features.images import MANY_PIXELS, image_size, open_image
+from mmgen.features.images import MANY_PIXELS, MOST_PIXELS, image_size, open_image
 from mmgen.features.picture_sources import folder_pictures
 from mmgen.features.pixels import FRAMES, as_rgb, load_image
 from mmgen.parts import Picture
@@ -223,8 +224,15 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
     Image.new("RGB", (30, 40)).save(tmp_path / "a.png")
     for limit in (1000, 100):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with pytest.raises(DataError, match="a.png: not a readable image: Image size .1200 pixels. exceeds limit"):
+        with pytest.raises(DataError) as error:
             open_image(tmp_path / "a.png")
+        assert str(error.value) == (
+            f"{tmp_path}/a.png: has 1,200 pixels, but at most 89,478,485 are read; make it smaller"
+        )
+
+
+def test_the_limit_of_pixels_is_the_same_for_files_and_in_the_service():
+    assert MOST_PIXELS == Image.MAX_IMAGE_PIXELS == Limits().pixels
 
 
 def test_photos_of_formats_that_are_not_read_are_reported(tmp_path, caplog):

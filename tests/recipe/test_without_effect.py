@@ -171,3 +171,15 @@ def test_decoding_that_a_step_of_the_parent_has_for_itself(tmp_path):
         f"child.toml:3: decoding.num_beams has no effect on step beams: parent.toml:{line}, "
         "sets steps.beams.decoding.num_beams = 3"
     )
+
+
+def test_a_table_that_the_table_of_a_step_replaces(tmp_path):
+    rates = {"learning_rates": {"*.bias": 1e-3}}
+    step = {"inputs": ["caption"], "train": ["backbone"], "training": {"learning_rates": {"*.bias": 1e-4}}}
+    parent = toys.recipe(training=rates, steps={"one": step})
+    child = '[training.learning_rates]\n"*.dense.*" = 1e-2\n'
+    (line,) = remarks(tmp_path, child, parent=parent)
+    assert line.startswith("child.toml:3: training.learning_rates.*.dense.* has no effect: parent.toml:")
+    assert line.endswith('sets steps.one.training.learning_rates = {"*.bias": 0.0001}')
+    step_too = '[steps.one.training.learning_rates]\n"*.dense.*" = 1e-2\n'
+    assert remarks(tmp_path, child + step_too, parent=parent) == []

@@ -1,14 +1,18 @@
 """An extractor beside a file of features is compared with the file before training; a file alone is remarked on."""
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from kit import toys
+from mmgen_scenes.drawn import DrawnDataset
 
 from mmgen.cli import main
 from mmgen.features.store import FeatureStore
+from mmgen.parts import Dataset
+from mmgen.runs import named_extractors
 
 pytestmark = pytest.mark.slow
 CELLS = {"type": "timm_grid", "model": "test_resnet", "image_size": 64}
@@ -91,6 +95,13 @@ def test_features_without_an_extractor_are_remarked_on_when_the_run_starts(folde
     assert "add [inputs.image.extractor] with the network" in " ".join(said.split())
     code, said = mmgen("generate", toys.PLACE, "photo.png", "--caption", "a dog")
     assert code == 1 and "whose extractor is not known here" in said
+    sets = ["--set", f"inputs.image.extractor={json.dumps(toys.ROI).replace(':', ' =')}"]
+    allow = ["--set", "inputs.image.allow_other_features=true"]
+    if features == "imported.h5":  # the advice leads to an answer
+        assert " ".join(allow) in " ".join(said.split())
+        code, said = mmgen("generate", toys.PLACE, "photo.png", "--caption", "a dog", *sets)
+        assert code == 1 and f"which network made them; if it was this one, add {' '.join(allow)}" in said
+    assert mmgen("generate", toys.PLACE, "photo.png", "--caption", "a dog", *sets, *allow)[0] == 0
 
 
 def test_imported_features_with_an_extractor_that_fits_answer_about_pictures(folder, monkeypatch):
@@ -109,9 +120,21 @@ def test_imported_features_with_an_extractor_that_fits_answer_about_pictures(fol
     ("extractor", "difference"),
     [
         ({**toys.ROI, "pool": 1}, "width: "),
-        ({**toys.ROI, "seed": 1}, "those of picture 'train-00000' are far from all in the file)"),
+        ({**toys.ROI, "seed": 1}, "their regions correlate by "),
     ],
 )
 def test_imported_features_are_compared_with_those_of_a_picture(folder, monkeypatch, extractor, difference):
     code, said = run(folder, monkeypatch, features="imported.h5", extractor=extractor)
     assert code == 1 and f"'bottom_up_tsv unknown' in imported.h5 ({difference}" in said and "training" not in said
+
+
+def test_without_pictures_at_the_same_boxes_only_width_and_range_are_compared(folder, monkeypatch, caplog):
+    only = "imported.h5: only the {} of its features could be compared with the extractor's"
+    monkeypatch.setattr(named_extractors, "SAME_BOX", 0)  # as of a detector with other boxes
+    code, said = run(folder, monkeypatch, features="imported.h5", extractor={**toys.ROI, "seed": 1})
+    assert code == 1 and "those of picture 'train-00000' are far from all in the file)" in said
+    code, said = run(folder, monkeypatch, features="imported.h5", extractor=toys.ROI)
+    assert code == 0 and only.format("width and range") in caplog.text
+    monkeypatch.setattr(DrawnDataset, "pictures", Dataset.pictures)
+    code, said = run(folder, monkeypatch, features="imported.h5", extractor={**toys.ROI, "seed": 1})
+    assert code == 0 and only.format("width") in caplog.text

@@ -104,7 +104,7 @@ def test_photographs_of_phones_are_taken_and_larger_ones_are_not(predictor):
         body["inputs"]["image"] = png(width, height)
         assert query_of(Ask(**body), predictor, Limits()).inputs["image"] == png(width, height)
     body["inputs"]["image"] = png(12000, 9000)
-    message = "a picture has more than 65,000,000 pixels; send a smaller one"
+    message = "a picture has more than 89,478,485 pixels; send a smaller one"
     assert refused(query_of, Ask(**body), predictor, Limits()).message == message
 
 
