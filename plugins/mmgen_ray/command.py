@@ -54,7 +54,9 @@ def shards(address: str | None, count: int | None, command: tuple[str, ...]) -> 
 @address_option
 @goes_on("run the same command again to resume from the last checkpoints")
 def run(recipe: Path, steps: tuple[str, ...], threads: int | None, **options: Any) -> None:
-    """Train the steps of RECIPE on the workers, write their texts and score them, as `mmgen run`."""
+    """Train the steps of RECIPE on the workers.
+
+    Their texts are written and scored as by `mmgen run`."""
     seed = [f"seed={options['seed']}"] if options["seed"] is not None else []
     loaded, layers = load(recipe, installed(), options["profile"], (*options["sets"], *seed))
     loaded.check_steps(steps)

@@ -173,7 +173,7 @@ def test_wrong_texts(change, words):
         (Scores({"hits": math.nan}), "hits is nan; values must be finite numbers, or None"),
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0]}), "hits has 2 values for 3 examples"),
         (Scores({"hits": 1.0}, {"hits": [1.0, None, math.inf]}), "hits is inf; values must be finite numbers, or None"),
-        ({"hits": 1.0}, "score raises AttributeError: 'dict' object has no attribute 'per_example'"),
+        ({"hits": 1.0}, "returns {'hits': 1.0}; expected a mmgen.tensors.Scores"),
     ],
 )
 def test_wrong_scores(scores, words):
