@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from kit import toys
+from kit.lengths import Lengths
 
 from mmgen.data.collate import Collator
 from mmgen.data.loader import time_batches
@@ -20,26 +21,12 @@ from mmgen.errors import DataError
 from mmgen.tensors import Example
 
 
-class Lengths(Collator):
-    """Rows whose length is that of their targets and their caption, in characters."""
-
-    def __init__(self):
-        self.readers, self.targets = {}, {}
-
-    def pairs(self, example):
-        return len(example.targets)
-
-    def tail(self, example):
-        return sum(map(len, example.targets))
-
-    def measures(self):
-        return {"caption": len}
-
-
 def plan(*sources, shares=None, **changes):
     options = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, **changes}
     return Plan(
-        [Sizes(source, Lengths()) for source in sources], PlanOptions(**options), shares or [1.0] * len(sources)
+        [Sizes(source, Lengths("caption")) for source in sources],
+        PlanOptions(**options),
+        shares or [1.0] * len(sources),
     )
 
 
@@ -234,7 +221,7 @@ def test_long_examples_are_fewer_in_a_micro_batch():
 def test_buckets_redistribute_by_length():
     examples = toys.examples(150)
     plain, bucketed = (plan(examples, epochs=3, batch_size=16, length_bucket=bucket) for bucket in (1, 4))
-    sizes = Sizes(examples, Lengths())
+    sizes = Sizes(examples, Lengths("caption"))
 
     def padding(new_plan):
         rows = [[sizes.slots(new_plan.key, epoch)[index] for _, epoch, index in update] for update in flat(new_plan)]

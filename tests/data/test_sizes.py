@@ -5,6 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 from kit import toys
+from kit.lengths import Lengths
 
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
@@ -14,20 +15,9 @@ from mmgen.tensors import All, Example
 KEY = RngKey(3, "both")
 
 
-class Lengths(Collator):
-    """Rows with the length of an example's texts, in thirds of a slot."""
-
-    def __init__(self):
-        self.readers, self.targets = {}, {}
-
-    def pairs(self, example):
-        return len(example.targets)
-
-    def tail(self, example):
-        return sum(map(len, example.targets)) / 3
-
-    def measures(self):
-        return dict.fromkeys(("caption", "title", "image"), lambda value: len(value) / 3)
+def lengths():
+    """Of an example's texts, in thirds of a slot."""
+    return Lengths("caption", "title", "image", characters=3)
 
 
 values = st.text("a", max_size=9)
@@ -40,7 +30,7 @@ inputs = st.dictionaries(
 @given(st.lists(st.tuples(inputs, st.lists(values, max_size=3).map(tuple)), min_size=1, max_size=9))
 def test_slots_of_an_epoch_are_those_of_the_alternatives_that_the_collator_draws(contents):
     data = [Example(f"é{number}", *content) for number, content in enumerate(contents)]
-    sizes = Sizes(data, Lengths())
+    sizes = Sizes(data, lengths())
     assert sizes.pairs.tolist() == [len(example.targets) for example in data]
     for epoch in range(3):
         for example, slots in zip(data, sizes.slots(KEY, epoch).tolist(), strict=True):
@@ -62,7 +52,7 @@ def test_rows_of_a_model_are_measured_as_evaluation_measures_them():
 def test_examples_need_few_bytes_each():
     draw = random.Random(0)
     captions = [tuple("a" * draw.randrange(9) for _ in range(5)) for _ in range(1000)]
-    sizes = Sizes([Example(str(n), {"caption": some}, ("why?",)) for n, some in enumerate(captions)], Lengths())
+    sizes = Sizes([Example(str(n), {"caption": some}, ("why?",)) for n, some in enumerate(captions)], lengths())
     (alternatives,) = [some for some in sizes.alternatives.values() if some.counts]
     columns = [sizes.pairs, sizes.ids, sizes.fixed]
     lists = [alternatives.counts, alternatives.slots]

@@ -119,12 +119,16 @@ def test_a_step_that_fails_is_reported_in_one_line_and_stops_the_others(sequenti
     same(sequential, tmp_path, ("second", "apart"))  # the first was trained alone, without the picture's weights
 
 
+def stop_at_a_checkpoint(number, folder):
+    """Send a signal to a run of two steps side by side once the first has a checkpoint."""
+    (folder / "toy.toml").write_text(RECIPE)
+    moment = PLACE / "steps/first/checkpoint.safetensors"
+    return forked.stop_at(moment, number, "run", "toy.toml", "--jobs", "2", folder=folder, before=FORKING)
+
+
 @slow
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_byte(sequential, tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    moment = PLACE / "steps/first/checkpoint.safetensors"
-    arguments = ("run", "toy.toml", "--jobs", "2")
-    stopped = forked.stop_at(moment, signal.SIGINT, *arguments, folder=tmp_path, before=FORKING)
+    stopped = stop_at_a_checkpoint(signal.SIGINT, tmp_path)
     assert stopped.returncode == 1 and "Traceback" not in stopped.stderr
     assert stopped.stderr.endswith("error: stopped; run the same command again to resume from the last checkpoint\n")
     assert ": after the current update, with a checkpoint\n" in stopped.stdout
@@ -135,10 +139,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_byte(sequential, tmp_pat
 @slow
 def test_a_killed_run_leaves_checkpoints_and_goes_on(sequential, tmp_path):
     """Its children end by themselves, after an update."""
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    moment = PLACE / "steps/first/checkpoint.safetensors"
-    arguments = ("run", "toy.toml", "--jobs", "2")
-    killed = forked.stop_at(moment, signal.SIGKILL, *arguments, folder=tmp_path, before=FORKING)
+    killed = stop_at_a_checkpoint(signal.SIGKILL, tmp_path)
     assert killed.returncode == -signal.SIGKILL
     first = tmp_path / PLACE / "steps/first"
     while (first / ".lock").exists():
