@@ -29,10 +29,7 @@ def test_a_split_is_for_recipes(tmp_path):
 def test_missing_intervals_are_explained(tmp_path):
     for count, note in (
         (1, "no intervals: all examples have the same image, so the variation between images is unknown"),
-        (
-            3,
-            "no interval for distinct-1, distinct-2, unique: not a function of sums over examples, or the same for all",
-        ),
+        (3, "no interval for distinct-1, distinct-2, unique: not a function of sums over examples, or all are equal"),
     ):
         references = write(tmp_path / "r.json", {str(n): ["what is it", f"where are {n} cats"] for n in range(count)})
         texts = write(tmp_path / "p.json", {str(n): ["what", f"are {n} cats"][n % 2] for n in range(count)})
