@@ -141,16 +141,16 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(finished_run, tmp_pa
 
 KILLED_WHILE_WRITING = """
     import os, signal, sys
-    from mmgen import files
+    from pathlib import Path
     from mmgen.cli import main
-    wanted, sync = sys.argv.pop(1), files.sync
+    wanted, replace = sys.argv.pop(1), Path.replace
 
-    def die(path):
+    def die(path, target):
         if path.name.startswith(f".{wanted}."):
             os.kill(os.getpid(), signal.SIGKILL)
-        sync(path)
+        return replace(path, target)
 
-    files.sync = die
+    Path.replace = die
     main()
 """
 
