@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import RunError
-from ..files import refuse_overwriting, write_text
+from ..files import write_text
 from .compare import RunComparison
 from .table import Spread
 
@@ -20,7 +20,6 @@ def check_file(path: Path | None) -> None:
     """Raises RunError for a file that `write_comparison` could not write."""
     if path is not None and path.suffix not in WRITERS:
         raise RunError(f"--out {path}: the name must end in {', '.join([*WRITERS][:-1])} or {[*WRITERS][-1]}")
-    refuse_overwriting("--out", path)
 
 
 def write_comparison(comparison: RunComparison, path: Path) -> None:

@@ -210,36 +210,6 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     )
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    from mmgen.errors import RunError
-    from mmgen.files import write_folder, write_text
-
-    write_text(tmp_path / "a.txt", "before")
-    write_folder(tmp_path / "folder", lambda path: (path / "b.txt").write_text("before"))
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def half(path):
-        (path / "b.txt").write_text("aft")
-        full()
-
-    with pytest.raises(RunError) as error:
-        write_folder(tmp_path / "folder", half)
-    assert (
-        str(error.value)
-        == f"{tmp_path}/folder: cannot be written: No space left on device; existing files are unchanged; "
-        "re-run the same command to continue"
-    )
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        RunError, match="a.txt: cannot be written: No space left on device; existing files are unchanged"
-    ):
-        write_text(tmp_path / "a.txt", "after")
-    assert (tmp_path / "a.txt").read_text() == "before" and (tmp_path / "folder/b.txt").read_text() == "before"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "folder"]
-
-
 def test_loader_workers_change_no_bit(finished_run, tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen(tmp_path, "run", "toy.toml", "--set", "training.num_workers=2")
@@ -310,22 +280,3 @@ def test_files_have_the_rights_of_any_new_file(finished_run, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-@pytest.mark.parametrize(("read", "name"), [("read_tensors", "weights.safetensors"), ("read_json", "recipe.json")])
-def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, read, name):
-    from mmgen import files
-    from mmgen.errors import RunError
-    from mmgen.storage import weights
-
-    weights.write_tensors(tmp_path / name, {})
-    (tmp_path / name).chmod(0)
-    tmp_path.chmod(0o755)
-    monkeypatch.chdir(tmp_path)  # so that the folders above are not asked
-    os.seteuid(65534)
-    try:
-        with pytest.raises(RunError) as error:
-            getattr(files if read == "read_json" else weights, read)(Path(name))
-    finally:
-        os.seteuid(0)
-    assert (
-        str(error.value) == f"{name}: cannot be read: Permission denied; ask the owner of the file for read permission"
-    )
