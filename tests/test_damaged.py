@@ -28,6 +28,7 @@ from hypothesis import example, given, settings
 from kit import archives, frcnn, humaneval, published, results, small_runs, stores, toys
 from kit.damage import check_memory, confined, damaged
 from kit.small_runs import STEP
+from mmgen.storage.library_settings import check_library_settings
 from mmgen_encoders import Bert
 from mmgen_frcnn import VisualGenome
 from mmgen_humaneval import answers, form, program, statistics, systems
@@ -46,7 +47,6 @@ from mmgen.features.extract import extract
 from mmgen.features.images import SUFFIXES, open_image
 from mmgen.features.store import FeatureStore
 from mmgen.inference import shard_answers
-from mmgen.inference.load import load_run
 from mmgen.inference.query import read_sources
 from mmgen.inference.query_pictures import as_picture
 from mmgen.parts import Picture, Record
@@ -56,7 +56,6 @@ from mmgen.registry import installed
 from mmgen.report import curves
 from mmgen.runs.run import report_on, run
 from mmgen.storage import generations
-from mmgen.storage.library_settings import check_library_settings
 from mmgen.storage.published_weights import read_published
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.scored_examples import SavedExamples
@@ -201,7 +200,7 @@ def make_runs(folder: Path) -> None:
     """A finished run, its export, and a stopped one."""
     shutil.copytree(small_runs.runs() / "runs", folder, dirs_exist_ok=True)
     shutil.copytree(small_runs.runs() / "stopped", folder / "stopped")
-    load_run(folder / RUN).save(folder / "export", extractor=False)
+    mmgen.load(folder / RUN).save(folder / "export", extractor=False)
     (folder / "export/vocabularies.json").write_text('{"vocabularies": {"answers": ["red", "blue"]}}')
 
 

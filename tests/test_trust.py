@@ -40,7 +40,6 @@ from mmgen.errors import MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
-from mmgen.inference.load import load_run
 from mmgen.inference.query import read_sources
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
@@ -82,7 +81,7 @@ def whole(tmp_path_factory) -> Path:
     folder = published.refcoco(tmp_path_factory.mktemp("whole"))
     for name, make in NETWORKS.items():
         make(folder / name)
-    load_run(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
+    mmgen.load(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
     return folder
 
 

@@ -1,10 +1,13 @@
-"""A run's folder: names of its files, the recipe that owns it, its lock, times, sessions, other seeds, leftovers.
+"""A run's folder: names of its files, the recipe that owns it, its lock, times, other seeds, leftovers.
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
     examples.jsonl  examples/  references.json
     steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
     times.json  table.md  report.html  curves/  probes/<probe>/
+
+An export is such a folder with one step, without data: recipe.json, inputs.json, labels.json, backbone/, the step's
+weights, extractor/<input>/ and README.md.
 """
 
 from __future__ import annotations
@@ -19,21 +22,21 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets import Datasets
-from ..errors import PluginError, RecipeError, RunError
+from ..errors import MmgenError, RunError
 from ..features.random_features import random_features
-from ..files import clear_partials, locked, read_json, read_table, sync, write_json
-from ..recipe.load import from_json
+from ..files import clear_partials, locked, read_table, sync, write_json
+from ..recipe.layers import Layered
+from ..recipe.load import resolve
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
 from . import recipe_file
 from .environment import environment, providers
-from .exports import is_export
 
 log = logging.getLogger("mmgen")
 
-
 LOCK = ".lock"
+WEIGHTS = "weights.safetensors"
 NOT_TRAINED = ("decoding", "metrics", "probes")  # tables that weights do not depend on
 
 
@@ -50,28 +53,6 @@ class RunFolder:
     def of(cls, recipe: Recipe) -> RunFolder:
         return cls(Path(recipe.output) / recipe.name / (recipe.profile or "default") / f"seed-{recipe.seed}")
 
-    def step(self, name: str) -> Path:
-        return self.path / "steps" / name
-
-    def finished(self, step: str, file: str = "scores.json") -> bool:
-        return (self.step(step) / file).exists()
-
-    def begun(self, step: str) -> bool:
-        """Whether a step is trained or has a checkpoint, so that its initial weights are not needed again."""
-        return any(self.finished(step, file) for file in ("weights.safetensors", "checkpoint.safetensors"))
-
-    def done(self, recipe: Recipe, step: str) -> bool:
-        """Whether a step is complete; a step without evaluation ends with its weights."""
-        return self.finished(step) if recipe.steps[step].evaluate else self.trained(recipe, step)
-
-    def trained(self, recipe: Recipe, step: str) -> bool:
-        """Whether the weights of a step are there."""
-        return self.finished(recipe.trained_by(step), "weights.safetensors")
-
-    @property
-    def backbone(self) -> Path:
-        return self.path / "backbone"
-
     @classmethod
     def found_in(cls, path: Path) -> list[RunFolder]:
         """The runs at a path: the folder itself, or its folders `seed-<n>`, in the order of the seeds; copies of runs
@@ -79,10 +60,37 @@ class RunFolder:
         if (path / "recipe.json").exists():
             return [cls(path)]
         seeds = {file.parent: file.parent.name.removeprefix("seed-") for file in path.glob("seed-*/recipe.json")}
-        folders = sorted(
-            (folder for folder in seeds if seeds[folder].isdecimal()), key=lambda folder: int(seeds[folder])
-        )
-        return [cls(folder) for folder in folders]
+        return [
+            cls(folder)
+            for folder in sorted(
+                filter(lambda folder: seeds[folder].isdecimal(), seeds), key=lambda folder: int(seeds[folder])
+            )
+        ]
+
+    @property
+    def backbone(self) -> Path:
+        return self.path / "backbone"
+
+    def step(self, name: str) -> Path:
+        return self.path / "steps" / name
+
+    def weights(self, step: str) -> Path:
+        return self.step(step) / WEIGHTS
+
+    def finished(self, step: str, file: str = "scores.json") -> bool:
+        return (self.step(step) / file).exists()
+
+    def begun(self, step: str) -> bool:
+        """Whether a step is trained or has a checkpoint, so that its initial weights are not needed again."""
+        return any(self.finished(step, file) for file in (WEIGHTS, "checkpoint.safetensors"))
+
+    def done(self, recipe: Recipe, step: str) -> bool:
+        """Whether a step is complete; a step without evaluation ends with its weights."""
+        return self.finished(step) if recipe.steps[step].evaluate else self.trained(recipe, step)
+
+    def trained(self, recipe: Recipe, step: str) -> bool:
+        """Whether the weights of a step are there."""
+        return self.weights(recipe.trained_by(step)).exists()
 
     def seeds(self) -> dict[int, RunFolder]:
         """This run and its sibling runs, by seed. Only runs that differ in nothing but the seed, with equal data, are
@@ -92,20 +100,19 @@ class RunFolder:
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
             beside = RunFolder(path.parent)
             try:
-                recipe, mismatch = beside.identity(), "it used different data" * (beside.fingerprint() != data)
-            except RunError as error:  # damage to another run must not prevent this run's table
+                recipe, same_data = beside.identity(), beside.fingerprint() == data
+            except MmgenError as error:  # damage to another run must not prevent this run's table
                 log.warning("%s; this run is left out of the results over seeds", error)
                 continue
             if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
                 continue
             theirs, ours = _without_new_steps(recipe, identity), _without_new_steps(identity, recipe)
             changes = differences({**theirs, "seed": None, "probes": None}, {**ours, "seed": None, "probes": None})
-            if changes or mismatch:
-                what = f"{changes[0]}{' and more' * (len(changes) > 1)}" if changes else mismatch
+            if changes or not same_data:
                 log.warning(
                     "%s: not the same run with another seed (%s); left out of the results over seeds",
                     beside.path,
-                    what,
+                    f"{changes[0]}{' and more' * (len(changes) > 1)}" if changes else "it used different data",
                 )
                 continue
             runs[recipe["seed"]] = beside
@@ -117,31 +124,17 @@ class RunFolder:
         return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """`Recipe.identity` of the run's recipe, with all keys of this version and with paths as seen from here; if the
-        recipe cannot be loaded because a plugin is missing, the saved tables. Raises RunError."""
-        saved = read_table(self.path / "recipe.json", seed=int)
-        try:
-            return with_real_paths(self.recipe(installed())).identity()
-        except (RecipeError, PluginError):
-            return {name: table for name, table in saved.items() if name not in (*BESIDE, recipe_file.STARTED)}
+        """`Recipe.identity` of the run's recipe, with paths as seen from here. Raises RunError, RecipeError."""
+        return with_real_paths(self.recipe(installed())).identity()
 
-    def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
-        """The recipe of the run. Without `probes`, probes whose plugin is missing are left out, since nothing else
-        needs them. Raises RunError, RecipeError."""
+    def recipe(self, registry: Registry) -> Recipe:
+        """The recipe of the run. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
-            if (self.path / "config.json").exists() and is_export(self.path):
-                raise RunError(
-                    f"{self.path}: an export, which has no data; `mmgen predict --as` takes it with --data RECIPE; for "
-                    "anything else name a run folder"
-                )
             raise recipe_file.missing(self.path)
-        saved = read_json(path)
-        base = Path()
-        if isinstance(saved, dict):
-            base = recipe_file.base(self.path, saved)
-            saved = saved if probes else recipe_file.without_lost_probes(saved, registry)
-        return from_json(json.dumps(saved), registry, str(path), base)
+        saved = read_table(path)
+        layers = Layered(saved, {}, recipe_file.base(self.path, saved))
+        return resolve(layers, registry, saved.pop("profile", None), str(path), stored=True)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
@@ -154,37 +147,27 @@ class RunFolder:
         if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
             before, now = _training_tables(self.identity()), _training_tables(with_real_paths(recipe).identity())
             changes = differences(before, _without_new_steps(now, before))
-            saved = (
-                read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
-                if (self.path / "data.json").exists()
-                else fingerprint
-            )
-            if saved != fingerprint:
+            if self.fingerprint() not in (None, fingerprint):
                 changes.append("the data set's examples have changed")
             if changes:
-                raise RunError(
-                    "\n".join(
-                        [
-                            f"{self.path} contains a run of a different recipe; use --fresh to start over, or choose "
-                            "another name. Differences:",
-                            *(f"  {change}" for change in changes),
-                        ]
-                    )
-                )
+                advice = "use --fresh to start over, or choose another name. Differences:"
+                lines = [f"{self.path} contains a run of a different recipe; {advice}", *changes]
+                raise RunError("\n  ".join(lines))
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
         if not self.outdated(recipe):
             self._write_recipe(recipe)
 
     def _write_recipe(self, recipe: Recipe) -> None:
-        """`recipe.json`, with the keys that the identity leaves out (`BESIDE`)."""
+        """`recipe.json`, with the keys that the identity leaves out (`BESIDE`). One that says the same stays, since its
+        paths may be written otherwise."""
         path = self.path / "recipe.json"
-        saved = read_table(path) if path.exists() else {}
         beside = {key: value for key in BESIDE if (value := getattr(recipe, key))}
-        table = beside | recipe.identity()
-        if saved.pop(recipe_file.STARTED, None) and {key: saved[key] for key in BESIDE if key in saved} == beside:
-            saved = table if self.identity() == with_real_paths(recipe).identity() else saved  # paths may differ
-        if saved != table:
-            write_json(path, table | {recipe_file.STARTED: recipe_file.started_in(self.path)})
+        if path.exists():
+            saved = read_table(path)
+            same = {key: saved[key] for key in BESIDE if key in saved} == beside
+            if same and self.identity() == with_real_paths(recipe).identity():
+                return
+        write_json(path, beside | recipe.identity() | {recipe_file.STARTED: recipe_file.started_in(self.path)})
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
         """Which of "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend on
@@ -192,27 +175,29 @@ class RunFolder:
         if not any(self.path.glob("steps/*/*")):
             return ()
         saved, current = self.identity(), with_real_paths(recipe).identity()
-        metrics = saved.get("metrics") != current["metrics"]
+        metrics = saved["metrics"] != current["metrics"]
         return ("decoding",) * bool(_decoded_anew(saved, current)) + ("metrics",) * metrics
 
     def outdated_steps(self, recipe: Recipe) -> list[str]:
         """The steps whose texts or scores are outdated."""
-        tables = self.outdated(recipe)
+        if not (tables := self.outdated(recipe)):
+            return []
         steps = [name for name, step in recipe.steps.items() if step.evaluate]
-        decoded_anew = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
-        return steps if "metrics" in tables else [name for name in steps if name in decoded_anew]
+        return steps if "metrics" in tables else [name for name in steps if name in self._decoded_anew(recipe)]
+
+    def _decoded_anew(self, recipe: Recipe) -> list[str]:
+        return _decoded_anew(self.identity(), with_real_paths(recipe).identity())
 
     def retire(self, recipe: Recipe) -> str:
         """Delete results of outdated decoding or metrics, and then save this recipe: a kill in between leaves the old
         recipe with fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were
         no results."""
         tables = self.outdated(recipe)
-        rewritten = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
+        rewritten = self._decoded_anew(recipe) if tables else []
         spent = [self.step(step) / file for step in rewritten for file in ("scores.json", "generations.jsonl")]
         spent += self.path.glob("steps/*/scores.json") if "metrics" in tables else []
         spent = [path for path in spent if path.exists()]
-        shown = [self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]
-        for path in [*spent, *shown]:
+        for path in [*spent, self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in spent}:
             sync(folder)
@@ -229,7 +214,9 @@ class RunFolder:
 
     def note_environment(self, recipe: Recipe) -> None:
         """Save the environment of this session, before any training."""
-        write_json(self.path / "environment.json", self._environments_of_sessions(recipe))
+        random = random_features(recipe.inputs)
+        now = environment(providers(recipe)) | ({"random features": random} if random else {})
+        write_json(self.path / "environment.json", now)
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -246,11 +233,7 @@ class RunFolder:
     def times(self) -> dict[str, float]:
         """Seconds per step, over all sessions that were not killed."""
         path = self.path / "times.json"
-        try:
-            times = read_table(path) if path.exists() else {}
-            return read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
-        except RunError as error:
-            raise RunError(f"{error}; delete the file, which only records how long steps took") from None
+        return read_table(path) if path.exists() else {}
 
     def _delete_all(self) -> None:
         """Delete everything except the lock, which this run holds."""
@@ -266,23 +249,9 @@ class RunFolder:
     def _delete_leftovers(self) -> None:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
-        for weights in self.path.glob("steps/*/weights.safetensors"):
+        for weights in self.path.glob(f"steps/*/{WEIGHTS}"):
             for spent in ("checkpoint.safetensors", "best.safetensors"):
                 weights.with_name(spent).unlink(missing_ok=True)
-
-    def _environments_of_sessions(self, recipe: Recipe) -> dict[str, Any]:
-        """The environment of this session, and those of earlier sessions that differ in something that can change the
-        result."""
-        random = random_features(recipe.inputs)
-        now = environment(providers(recipe)) | ({"random features": random} if random else {})
-        path = self.path / "environment.json"
-        earlier = []
-        if path.exists() and any(self.path.glob("steps/*/*")):
-            before = read_table(path, **{"earlier sessions": list})
-            earlier = before.pop("earlier sessions")
-            if any(before.get(name) != now[name] for name in now if name not in ("command", "written")):
-                earlier.append(before)
-        return {**now, "earlier sessions": earlier}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

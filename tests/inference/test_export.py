@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from kit import small_runs, toys
+from mmgen.inference.load_export import load_export
 from mmgen_regions import Roi
 from PIL import Image
 from safetensors import SafetensorError
@@ -25,8 +26,7 @@ from mmgen.data.collate import Collator
 from mmgen.errors import PluginError, RunError
 from mmgen.inference.answers import Answer
 from mmgen.inference.export import export
-from mmgen.inference.load import load_run, open_model
-from mmgen.inference.load_export import load_export
+from mmgen.inference.load import open_model
 from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
@@ -51,7 +51,7 @@ main()
 
 @pytest.fixture(scope="module")
 def both():
-    return load_run(small_runs.drawn("writes"), "both")
+    return mmgen.load(small_runs.drawn("writes"), "both")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def refused(folder) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "step"), STEPS)
 def test_answers_as_the_run_does(tmp_path, photo, name, step):
-    run = load_run(small_runs.drawn(name), step)
+    run = mmgen.load(small_runs.drawn(name), step)
     model = mmgen.load(export(run, tmp_path / "export"), device=str(run.model.device))
     call = "ask" if run.kind == "text" else "predict"
     before, after = (getattr(predictor, call)(**query(run, photo)) for predictor in (run, model))

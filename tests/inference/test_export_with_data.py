@@ -4,11 +4,11 @@ import pytest
 from click.testing import CliRunner
 from kit import small_runs, toys
 
+import mmgen
 from mmgen.cli import main
 from mmgen.errors import DataError, RunError
 from mmgen.inference.export import export
 from mmgen.inference.export_with_data import DataSource, with_data
-from mmgen.inference.load import load_run
 from mmgen.inference.result_file import result_file, result_file_of_export
 
 pytestmark = pytest.mark.slow  # the data are drawn, and their features extracted
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow  # the data are drawn, and their features extracte
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    return export(load_run(small_runs.drawn("writes"), "both"), tmp_path_factory.mktemp("exports") / "both")
+    return export(mmgen.load(small_runs.drawn("writes"), "both"), tmp_path_factory.mktemp("exports") / "both")
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    return export(load_run(small_runs.drawn("predicts"), "answers"), tmp_path_factory.mktemp("exports") / "answers")
+    return export(mmgen.load(small_runs.drawn("predicts"), "answers"), tmp_path_factory.mktemp("exports") / "answers")
 
 
 def test_a_result_file_is_that_of_the_run(answers):

@@ -19,7 +19,6 @@ from mmgen.cli import main
 from mmgen.errors import RunError
 from mmgen.inference.export import export
 from mmgen.inference.hub import find_folder, hub_name, uploads
-from mmgen.inference.load import load_run
 
 COMMANDS = """
 import json, os, sys
@@ -38,7 +37,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    run = load_run(small_runs.drawn("writes"), "both")
+    run = mmgen.load(small_runs.drawn("writes"), "both")
     return export(
         run, tmp_path_factory.mktemp("hub") / "export", card=lambda *_: "---\nlibrary_name: mmgen\n---\n# both\n"
     )

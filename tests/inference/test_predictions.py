@@ -9,8 +9,8 @@ from kit.asked import recipe_text, registry
 from kit.toys import mmgen_here
 from PIL import Image
 
+import mmgen
 from mmgen.errors import DataError, RunError
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
 from mmgen.tensors import All
@@ -164,7 +164,7 @@ def test_every_kind_is_predicted_in_python(finished, monkeypatch):
     monkeypatch.chdir(finished)
 
     def predict(step, query=None, **inputs):
-        return load_run("run", step, registry()).predict(query, **inputs)
+        return mmgen.load("run", step, registry()).predict(query, **inputs)
 
     boxed = {"picture": "ball.png", "boxes": BOXES}
     label = predict("answers", Path("ball.png").read_bytes(), question="what color is the ball ?")
@@ -182,7 +182,7 @@ def test_every_kind_is_predicted_in_python(finished, monkeypatch):
     assert sorted(many[0].value) == [pytest.approx(box) for box in BOXES]
     assert many[1].error == "example '2': the caption does not contain 'a sky'"
     with pytest.raises(RunError, match="step 'pairs' does not write texts, but predicts label; use predict"):
-        load_run("run", "pairs", registry()).ask(All(("ball.png", "sky.jpg")), statement="x")
+        mmgen.load("run", "pairs", registry()).ask(All(("ball.png", "sky.jpg")), statement="x")
 
 
 def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
@@ -190,12 +190,12 @@ def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
     before = torch.get_num_threads()
     try:
         for step in ("answers", "pairs", "choices", "expressions", "phrases"):
-            run = load_run("run", step, registry(), threads=1, warm=True)
+            run = mmgen.load("run", step, registry(), threads=1, warm=True)
             assert torch.get_num_threads() == 1 and set(run.features._extractors) == {"image"}
     finally:
         torch.set_num_threads(before)
     with pytest.raises(DataError, match="^threads must be a positive integer, not 0$"):
-        load_run("run", "answers", registry(), threads=0)
+        mmgen.load("run", "answers", registry(), threads=0)
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
 )
 def test_labels_that_a_query_must_give(finished, monkeypatch, step, labels):
     monkeypatch.chdir(finished)
-    assert load_run("run", step, registry()).needed_labels() == labels
+    assert mmgen.load("run", step, registry()).needed_labels() == labels

@@ -14,7 +14,6 @@ from kit.training import RecordedProgress
 import mmgen
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.evaluation.answers import predict
-from mmgen.inference.load import load_run
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
@@ -210,12 +209,12 @@ def test_a_second_run_does_nothing_but_restore_missing_scores(done, tmp_path):
 
 def test_a_loaded_step_predicts_for_examples_without_labels(done):
     folder, _ = done
-    loaded = load_run(folder.path, "colors", registry())
+    loaded = mmgen.load(folder.path, "colors", registry())
     (answer,) = loaded.predict([Example("mine", {"caption": "a blue boat"})])
     assert answer.value["label"] == "blue" and json.dumps(answer.value)
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.generate([Example("mine", {"caption": "a blue boat"})])
-    words = load_run(folder.path, "words", registry())
+    words = mmgen.load(folder.path, "words", registry())
     assert words.predict(caption="a blue boat").value == words.ask(caption="a blue boat").value
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.ask(caption="a blue boat")

@@ -12,7 +12,6 @@ from kit.training import RecordedProgress
 import mmgen
 from mmgen.errors import RecipeError
 from mmgen.inference.export import export
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.recipe.weight_files import weight_file_errors
 from mmgen.registry import installed
@@ -43,8 +42,8 @@ def recipe(**changes) -> str:
 def exports(tmp_path_factory):
     """The exports of a step that reads captions and of one that reads pictures too."""
     folder = tmp_path_factory.mktemp("exports")
-    export(load_run(small_runs.drawn("writes"), "words"), folder / "captions")
-    export(load_run(small_runs.drawn("writes"), "both"), folder / "both")
+    export(mmgen.load(small_runs.drawn("writes"), "words"), folder / "captions")
+    export(mmgen.load(small_runs.drawn("writes"), "both"), folder / "both")
     return folder
 
 

@@ -8,7 +8,6 @@ from transformers import AutoModelForMaskedLM
 
 import mmgen
 from mmgen.inference.export import export
-from mmgen.inference.load import load_run
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +21,7 @@ def test_a_run_is_exported_and_loaded(family, tmp_path, monkeypatch, no_page):
     )
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    run = load_run(tmp_path / toys.PLACE)
+    run = mmgen.load(tmp_path / toys.PLACE)
     folder = export(run, tmp_path / "exported")
     loaded = mmgen.load(folder)
     captions = ["a red dog is near the tree", "a dog"]

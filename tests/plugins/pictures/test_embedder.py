@@ -19,7 +19,6 @@ from safetensors.torch import load_file
 import mmgen
 from mmgen.errors import DataError
 from mmgen.features.extract import extract
-from mmgen.inference.load import load_run
 from mmgen.model import seeded_part
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -231,7 +230,7 @@ def test_a_frozen_run_equals_a_run_on_stored_features(tmp_path, no_page):
 
 @pytest.mark.slow
 def test_a_network_learns_along_and_is_asked_about_a_photo(trained, tmp_path):
-    predictor = load_run(trained)
+    predictor = mmgen.load(trained)
     fresh = predictor.recipe.inputs["image"].extractor.build().network.module.state_dict()
     now = predictor.model.embedders["image"].network.state_dict()
     changed = [name for name in fresh if not torch.equal(fresh[name], now[name])]
@@ -283,7 +282,7 @@ def test_a_saved_model_is_built_without_memory_first(inner, extractor):
 @pytest.mark.slow
 def test_an_export_has_the_network(trained, tmp_path):
     picture = np.full((50, 80, 3), 90, np.uint8)
-    predictor = load_run(trained)
+    predictor = mmgen.load(trained)
     before = predictor.ask(picture, caption="a red ball").texts[0]
     exported = mmgen.load(predictor.save(tmp_path / "export"))
     assert exported.ask(picture, caption="a red ball").texts[0] == before
