@@ -54,9 +54,10 @@ def push(folder: Path, where: str, private: bool, revision: str | None, yes: boo
     """Upload the export in FOLDER to the Hugging Face Hub; WHERE is hf:user/name. The token is that of `hf auth login`,
     or of the environment variable HF_TOKEN."""
     quiet()
-    from ..inference.hub import hub_name
+    from ..inference.hub import check_export, hub_name
     from ..inference.hub import push as upload
 
+    check_export(folder)
     if revision and hub_name(where)[1]:
         raise MmgenError(f"--revision {revision}: {where} names a revision already; use one of the two")
     target = f"{where}@{revision}" if revision else where

@@ -11,7 +11,7 @@ from ..storage.recipe_file import is_export, missing
 
 HUB = "hf:"
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-FILES = ("README.md", "*.json", "*.safetensors", "*.txt")  # nothing else is downloaded or pushed, such as a pickle
+FILES = ("README.md", "*.json", "*.safetensors", "extractor/*.txt")  # nothing else is downloaded or pushed
 
 
 def hub_name(text: str) -> tuple[str, str | None]:
@@ -56,6 +56,12 @@ def _download(name: str, **hub: Any) -> Path:
     return folder
 
 
+def check_export(folder: Path) -> None:
+    """Raises RunError for a folder that is not an export."""
+    if not is_export(folder):
+        raise RunError(f"{folder}: not an export; write one with `mmgen export RUN FOLDER`")
+
+
 def push(folder: str | Path, where: str, *, private: bool = False, token: str | bool | None = None) -> str:
     """Upload an export to the hub, after the hub has validated its model card. Returns the URL of the commit.
 
@@ -64,8 +70,7 @@ def push(folder: str | Path, where: str, *, private: bool = False, token: str | 
 
     Raises RunError and UnavailableError."""
     path, (repository, branch) = Path(folder), hub_name(where)
-    if not is_export(path):
-        raise RunError(f"{folder}: not an export; write one with `mmgen export RUN FOLDER`")
+    check_export(path)
     from huggingface_hub import HfApi, ModelCard
 
     api = HfApi(token=token)

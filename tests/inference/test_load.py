@@ -90,7 +90,6 @@ def test_a_form_of_queries_is_checked_once(predicts, monkeypatch):
             RunError,
             "RUN: step 'answer' has no weights; trained steps: expressions, answers, choi",
         ),
-        ({"threads": 0}, DataError, "threads must be a positive integer, not 0"),
         (
             {"sets": ["training.epochs=3"]},
             RecipeError,
@@ -113,11 +112,6 @@ def test_a_query_is_named_once(predicts):
     with pytest.raises(DataError) as error:
         check_query(predicts, writes=False)(Query("a", {"question": "what ?", "expression": "red ball"}, "ball.png"))
     assert str(error.value).startswith(f"{predicts}: a: step 'choices' does not read 'expression'; give exactly the ")
-
-
-def test_numbers_that_are_no_dtype(predicts):
-    with pytest.raises(DataError, match='dtype \'int8\': must be "float32", "bfloat16" or "float16"'):
-        load(predicts, dtype="int8")
 
 
 def resized(text: str, **sizes: int) -> str:

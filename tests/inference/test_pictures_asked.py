@@ -432,8 +432,8 @@ def test_an_extractor_can_be_set_for_a_run_trained_on_a_feature_file(seeing, mon
     assert float(extracted.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
     assert stdout_of("own.png") == (
         f"error: {place}: 'image' was trained on features of roi, whose extractor is not known here; give a key of the "
-        "feature store, or name the extractor with --set, in Python with sets of mmgen.load: inputs.image.extractor.type=NAME"
-        "\n"
+        "feature store, or name the extractor with --set, in Python with sets of mmgen.load: "
+        "inputs.image.extractor.type=NAME\n"
     )
     assert "(settings.image_size: 64 in training, 192 here)" in stdout_of("own.png", *roi[:4])
     assert (place / "recipe.json").read_bytes() == recipe_before

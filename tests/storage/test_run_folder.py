@@ -1,5 +1,7 @@
-"""A run folder with changed settings: results with the old settings are removed, trained weights stay."""
+"""A run folder: changed settings remove results and keep weights; paths of a moved run; the record of a run."""
 
+import shlex
+import sys
 import threading
 import time
 from pathlib import Path
@@ -11,6 +13,9 @@ from mmgen.files import write_json
 from mmgen.recipe.load import load
 from mmgen.recipe.tables import Recipe
 from mmgen.registry import installed
+from mmgen.storage import recipe_file
+from mmgen.storage.environment import environment
+from mmgen.storage.model_files import features_file
 from mmgen.storage.run_folder import RunFolder
 
 BEAMS_STEP = """
@@ -106,3 +111,58 @@ def test_a_run_waits_for_a_child_of_a_stopped_run(run, caplog):
 def _lock(run: RunFolder, order: list[str]) -> None:
     with run.locked():
         order.append("run")
+
+
+def test_paths_count_from_the_folder_in_which_the_run_was_started(tmp_path, monkeypatch):
+    run = tmp_path / "here" / "runs" / "a"
+    run.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    saved = {recipe_file.STARTED: recipe_file.started_in(run), "name": "a"}
+    assert recipe_file.base(run, dict(saved)) == Path()  # as seen from there
+    monkeypatch.chdir(tmp_path)
+    assert recipe_file.base(run, saved) == tmp_path / "here" and saved == {"name": "a"}
+    (tmp_path / "here").rename(tmp_path / "moved")  # the run and the folder above it
+    assert recipe_file.base(tmp_path / "moved/runs/a", {recipe_file.STARTED: "../.."}) == tmp_path / "moved"
+    assert recipe_file.base(tmp_path, {}) == Path()
+
+
+def with_features(**data) -> RunFolder:
+    """A run in the current folder, as far as the name of its features needs it."""
+    changes = {"inputs": {"image": {"type": "regions", "extractor": toys.ROI}}, "data": data}
+    Path("toy.toml").write_text(toys.recipe(**changes, steps={"first": {"inputs": ["image"], "train": ["image"]}}))
+    identity = load(Path("toy.toml"), installed())[0].identity()
+    place = Path("runs/toy/default/seed-0")
+    write_json(place / "recipe.json", identity | {recipe_file.STARTED: recipe_file.started_in(place)})
+    write_json(place / "data.json", {"fingerprint": "x"})
+    return RunFolder(place)
+
+
+def file_of(folder: RunFolder) -> Path:
+    loaded = folder.recipe(installed())
+    return features_file(loaded.inputs["image"].extractor, loaded, folder)
+
+
+def test_other_pictures_have_other_features(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len({file_of(with_features(image_size=size)) for size in (64, 96, 64)}) == 2
+
+
+def test_a_moved_run_finds_its_features(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    sizes = dict.fromkeys(("train_size", "val_size", "test_size"))
+    folder = with_features(type="jsonl", folder="texts", **sizes)
+    before = file_of(folder)
+    monkeypatch.chdir(tmp_path)
+    Path("here").rename("there")
+    moved = RunFolder("there" / folder.path)
+    assert moved.recipe(installed()).data.folder == tmp_path / "there" / "texts"
+    assert file_of(moved) == "there" / before
+
+
+def test_the_command_can_be_pasted_and_what_can_change_the_result_is_prose(monkeypatch):
+    typed = ["run", "toy.toml", "--set", 'description="two words"']
+    monkeypatch.setattr(sys, "argv", ["somewhere/mmgen", *typed])
+    record = environment()
+    assert shlex.split(record["command"]) == ["mmgen", *typed]
+    assert "`" not in record["can change the result"] and record["can change the result"].endswith(".")

@@ -70,9 +70,9 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     first, second = (toys.weights(folder, "both") for folder in (full, parts))
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
     loaded = mmgen.load(PLACE, "words")
-    assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
+    assert loaded.model.inputs == ("caption",) and loaded.ask(caption="a dog").texts == (text,)
     beams = 'steps.beams={start="words", train=[], decoding={num_beams=2}}'
     ran(parts, "--set", beams)
-    assert mmgen.load(PLACE, "beams").model.inputs == ("image", "caption")
+    assert mmgen.load(PLACE, "beams").model.inputs == ("caption",)
     (parts / PLACE / "steps/words/scores.json").unlink()  # its weights have no W, those of `both` have one
     ran(parts, "--step", "words", "--set", beams)
