@@ -32,5 +32,8 @@ def started_in(folder: Path) -> str:
 
 def base(folder: Path, saved: dict[str, Any]) -> Path:
     """The base folder of the paths in a recipe.json; its key, which is not of the recipe, is removed from `saved`."""
-    place = os.path.normpath(Path(os.path.realpath(folder)) / saved.pop(STARTED, os.path.realpath(".")))
+    started = saved.pop(STARTED, None)
+    if not isinstance(started, str) or "\0" in started:  # of an export
+        return Path()
+    place = os.path.normpath(Path(os.path.realpath(folder)) / started)
     return Path() if place == os.path.realpath(".") else Path(place)

@@ -127,8 +127,8 @@ def test_it_answers_and_is_exported(written, tmp_path):
     texts = [text.text for text in predictor.ask(caption="a red dog", num_beams=3).texts]
     done = mmgen_here(written, "export", PLACE, tmp_path / "export", "--step", "beams")
     assert done.returncode == 0, done.stderr
-    config = json.loads((tmp_path / "export/config.json").read_text())
-    assert config["step"] == "beams" and config["decoding"]["num_beams"] == 3
+    recipe = json.loads((tmp_path / "export/recipe.json").read_text())
+    assert [*recipe["steps"]] == ["beams"] and recipe["decoding"]["num_beams"] == 3
     exported = mmgen_here(written, "generate", tmp_path / "export", "--caption", "a red dog", *BEAMS)
     assert all(text in exported.stdout for text in texts), exported.stderr
 

@@ -7,7 +7,6 @@ from kit.families import transformers_attention
 from transformers import AutoModelForMaskedLM
 
 import mmgen
-from mmgen.inference.export import export
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +21,7 @@ def test_a_run_is_exported_and_loaded(family, tmp_path, monkeypatch, no_page):
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     run = mmgen.load(tmp_path / toys.PLACE)
-    folder = export(run, tmp_path / "exported")
+    folder = run.save(tmp_path / "exported", transformers=True)
     loaded = mmgen.load(folder)
     captions = ["a red dog is near the tree", "a dog"]
     answers = [[predictor.ask(caption=caption).texts for caption in captions] for predictor in (run, loaded)]

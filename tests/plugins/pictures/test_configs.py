@@ -166,7 +166,7 @@ def test_a_photo_is_asked_about(finished, photo, tmp_path):
 def test_an_export_is_transformers_own_model(finished, photo, tmp_path):
     predictor = mmgen.load(finished, step="both")
     before = predictor.ask(photo, caption="a red ball").texts
-    folder = predictor.save(tmp_path / "export")
+    folder = predictor.save(tmp_path / "export", transformers=True)
     assert mmgen.load(folder).ask(photo, caption="a red ball").texts == before
     source, processor = seeing.source(folder / "backbone")
     image = [[Image.open(photo)]]
