@@ -98,7 +98,8 @@ def _load_step(folder: RunFolder, recipe: Recipe, step: str, sets: Sequence[str]
     with placed(folder.path / "recipe.json"), Uninitialised(sum(tensor.numel() for tensor in tensors.values())):
         model = build_model(recipe.model_copy(update=needed), folder=folder.backbone)
     load_state(model, tensors, folder.weights(recipe.trained_by(step)))
-    prepare_inputs(model, recipe, partial(Datasets, recipe))
+    if not isinstance(recipe.data, NoData):
+        prepare_inputs(model, recipe, partial(Datasets, recipe))
     return Predictor(model, recipe, step, folder, extractors=extractors)
 
 
