@@ -80,7 +80,8 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
             "over"
         )
     settings = json.loads(json.dumps({name: part.inferred_settings() for name, part in model.embedders.items()}))
-    earlier = read_table(folder.path / INPUTS) if any(folder.path.glob("steps/*/*.safetensors")) else {}
+    path = folder.path / INPUTS
+    earlier = read_table(path) if path.exists() and any(folder.path.glob("steps/*/*.safetensors")) else {}
     for name, before in earlier.items():
         if changes := differences(before, settings.get(name, before)):
             raise RunError(

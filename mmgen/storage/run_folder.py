@@ -24,9 +24,8 @@ from typing import Any
 from ..data.datasets import Datasets
 from ..errors import MmgenError, RunError
 from ..features.random_features import random_features
-from ..files import clear_partials, locked, read_table, sync, write_json
-from ..recipe.layers import Layered
-from ..recipe.load import resolve
+from ..files import clear_partials, locked, read_table, write_json
+from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
@@ -59,13 +58,8 @@ class RunFolder:
         with other names are ignored."""
         if (path / "recipe.json").exists():
             return [cls(path)]
-        seeds = {file.parent: file.parent.name.removeprefix("seed-") for file in path.glob("seed-*/recipe.json")}
-        return [
-            cls(folder)
-            for folder in sorted(
-                filter(lambda folder: seeds[folder].isdecimal(), seeds), key=lambda folder: int(seeds[folder])
-            )
-        ]
+        folders = [file.parent for file in path.glob("seed-*/recipe.json") if file.parent.name[5:].isdecimal()]
+        return [cls(folder) for folder in sorted(folders, key=lambda folder: int(folder.name[5:]))]
 
     @property
     def backbone(self) -> Path:
@@ -97,23 +91,20 @@ class RunFolder:
         included. Others are logged."""
         identity, data = self.identity(), self.fingerprint()
         runs = {identity["seed"]: self}
-        for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
-            beside = RunFolder(path.parent)
+        for beside in RunFolder.found_in(self.path.parent):
             try:
-                recipe, same_data = beside.identity(), beside.fingerprint() == data
+                recipe, changes = beside.identity(), ["it used different data"] * (beside.fingerprint() != data)
             except MmgenError as error:  # damage to another run must not prevent this run's table
                 log.warning("%s; this run is left out of the results over seeds", error)
                 continue
-            if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
+            if beside.path.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
                 continue
             theirs, ours = _without_new_steps(recipe, identity), _without_new_steps(identity, recipe)
-            changes = differences({**theirs, "seed": None, "probes": None}, {**ours, "seed": None, "probes": None})
-            if changes or not same_data:
-                log.warning(
-                    "%s: not the same run with another seed (%s); left out of the results over seeds",
-                    beside.path,
-                    f"{changes[0]}{' and more' * (len(changes) > 1)}" if changes else "it used different data",
-                )
+            for tables in (theirs, ours):
+                tables["seed"] = tables["probes"] = None
+            if changes := [*differences(theirs, ours), *changes]:
+                message = "%s: not the same run with another seed (%s); left out of the results over seeds"
+                log.warning(message, beside.path, changes[0])
                 continue
             runs[recipe["seed"]] = beside
         return dict(sorted(runs.items()))
@@ -133,15 +124,18 @@ class RunFolder:
         if not path.exists():
             raise recipe_file.missing(self.path)
         saved = read_table(path)
-        layers = Layered(saved, {}, recipe_file.base(self.path, saved))
-        return resolve(layers, registry, saved.pop("profile", None), str(path), stored=True)
+        base = recipe_file.base(self.path, saved)
+        return from_json(json.dumps(saved), registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
         recipe. A recipe with more steps is not different, since no step depends on later ones. If texts or scores are
         `outdated`, the folder keeps its recipe until `retire` deletes them."""
-        if fresh and self.path.exists():
-            self._delete_all()
+        for path in self.path.iterdir() if fresh and self.path.exists() else ():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:  # which this run holds
+                path.unlink()
         self._delete_leftovers()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
@@ -169,48 +163,40 @@ class RunFolder:
                 return
         write_json(path, beside | recipe.identity() | {recipe_file.STARTED: recipe_file.started_in(self.path)})
 
-    def outdated(self, recipe: Recipe) -> tuple[str, ...]:
-        """Which of "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend on
+    def outdated(self, recipe: Recipe) -> dict[str, list[str]]:
+        """Step -> its files that another decoding or other metrics than the run's have made outdated. Weights depend on
         neither."""
         if not any(self.path.glob("steps/*/*")):
-            return ()
+            return {}
         saved, current = self.identity(), with_real_paths(recipe).identity()
-        metrics = saved["metrics"] != current["metrics"]
-        return ("decoding",) * bool(_decoded_anew(saved, current)) + ("metrics",) * metrics
+        files: dict[str, list[str]] = {}
+        for name, step in recipe.steps.items():
+            decoded = name in saved["steps"] and _decoding(saved, name) != _decoding(current, name)
+            if decoded or (step.evaluate and saved["metrics"] != current["metrics"]):
+                files[name] = ["scores.json", "generations.jsonl"] if decoded else ["scores.json"]
+        return files
 
     def outdated_steps(self, recipe: Recipe) -> list[str]:
         """The steps whose texts or scores are outdated."""
-        if not (tables := self.outdated(recipe)):
-            return []
-        steps = [name for name, step in recipe.steps.items() if step.evaluate]
-        return steps if "metrics" in tables else [name for name in steps if name in self._decoded_anew(recipe)]
-
-    def _decoded_anew(self, recipe: Recipe) -> list[str]:
-        return _decoded_anew(self.identity(), with_real_paths(recipe).identity())
+        return [name for name in self.outdated(recipe) if recipe.steps[name].evaluate]
 
     def retire(self, recipe: Recipe) -> str:
-        """Delete results of outdated decoding or metrics, and then save this recipe: a kill in between leaves the old
-        recipe with fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were
-        no results."""
-        tables = self.outdated(recipe)
-        rewritten = self._decoded_anew(recipe) if tables else []
-        spent = [self.step(step) / file for step in rewritten for file in ("scores.json", "generations.jsonl")]
-        spent += self.path.glob("steps/*/scores.json") if "metrics" in tables else []
+        """Delete outdated texts and scores, and then save this recipe: a kill in between leaves the old recipe with
+        fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were none."""
+        outdated = self.outdated(recipe)
+        spent = [self.step(name) / file for name, files in outdated.items() for file in files]
         spent = [path for path in spent if path.exists()]
         for path in [*spent, self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]:
             path.unlink(missing_ok=True)
-        for folder in {path.parent for path in spent}:
-            sync(folder)
-        probes = "decoding" in tables and (self.path / "probes").exists()  # some probes read texts
+        texts = any(len(files) > 1 for files in outdated.values())
+        probes = texts and (self.path / "probes").exists()  # some probes read texts
         if probes:
             shutil.rmtree(self.path / "probes")
         self._write_recipe(recipe)
         if not spent:
             return ""
-        consequence = "texts are generated again" if "decoding" in tables else "scores are computed again"
-        return f"{' and '.join(tables)} {'have' if len(tables) > 1 or tables == ('metrics',) else 'has'} changed: " + (
-            f"{consequence}, weights stay" + "; probes/ is deleted; run `mmgen probe` again" * probes
-        )
+        changed = "decoding has changed: texts are generated" if texts else "metrics have changed: scores are computed"
+        return f"{changed} again, weights stay" + "; probes/ is deleted; run `mmgen probe` again" * probes
 
     def note_environment(self, recipe: Recipe) -> None:
         """Save the environment of this session, before any training."""
@@ -234,17 +220,6 @@ class RunFolder:
         """Seconds per step, over all sessions that were not killed."""
         path = self.path / "times.json"
         return read_table(path) if path.exists() else {}
-
-    def _delete_all(self) -> None:
-        """Delete everything except the lock, which this run holds."""
-        try:
-            for path in self.path.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name != LOCK:
-                    path.unlink()
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be emptied: {error}") from None
 
     def _delete_leftovers(self) -> None:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
@@ -300,13 +275,8 @@ def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**identity, "steps": steps}.items() if name not in NOT_TRAINED}
 
 
-def _decoded_anew(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """The steps whose texts are searched otherwise in a recipe's tables than in earlier ones."""
-
-    def options(tables: dict[str, Any], step: str) -> Any:
-        return tables["steps"][step].get("decoding") or tables.get("decoding")
-
-    return [step for step in before["steps"] if step in now["steps"] and options(before, step) != options(now, step)]
+def _decoding(tables: dict[str, Any], step: str) -> Any:
+    return tables["steps"][step].get("decoding") or tables["decoding"]
 
 
 def _without_new_steps(identity: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
