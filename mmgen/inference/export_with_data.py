@@ -36,25 +36,11 @@ class DataSource:
     split: str | None = None
 
 
-@dataclass(frozen=True)
-class WithData:
-    """The predictor of an export, which reads the features of the examples; the recipe of its step, with the data of
-    the other recipe; the examples of the split."""
-
-    predictor: Predictor
-    recipe: Recipe
-    examples: Sequence[Example]
-
-    @property
-    def step(self) -> str:
-        return self.predictor.step
-
-
 @contextlib.contextmanager
 def with_data(
     where: str | Path, source: DataSource, sets: Sequence[str] = (), progress: Progress | None = None
-) -> Iterator[WithData]:
-    """An export with the data of a recipe. Features of pictures are extracted by the export's own networks into a
+) -> Iterator[tuple[Predictor, Recipe, Sequence[Example]]]:
+    """The predictor of an export; its recipe with the data of another recipe; the examples of the split. Features of pictures are extracted by the export's own networks into a
     temporary folder, or taken from the file that the recipe names for the input of the same name.
 
     where  an export, or a name of the hub
@@ -82,7 +68,7 @@ def with_data(
                 extract(extractor, [*pictures.values()], store, progress=progress, label=f"{name}: features")
                 embedder.reader.path = store
         prepare_inputs(predictor.model, recipe, datasets)
-        yield WithData(predictor, recipe, datasets.scored_by(step))
+        yield predictor, recipe, datasets.scored_by(step)
 
 
 def predictions_of(

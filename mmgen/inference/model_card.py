@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub import ModelCard, ModelCardData
 
 from ..configs import BackboneConfig, ExtractorConfig
 from ..evaluation import score
@@ -24,43 +24,29 @@ GIVES = {"text": "texts", "label": "a label", "choice": "a choice", "region": "a
 
 def model_card(predictor: Predictor, recipe: Recipe, half: bool) -> str:
     """The text of the card. `recipe`: that of the export, without paths. `half`: whether its weights are rounded."""
-    name, names, writes = recipe.name, predictor.names, predictor.kind == "text"
-    labels = () if writes else names.labels
-    folder = predictor.folder if predictor.folder and predictor.folder.finished(predictor.step) else None
-    scores = score.read(folder.step(predictor.step)).values if folder else {}
-    data = _data(predictor)
-    tested = f"{data.get('name', 'the data')}, split '{predictor.recipe.data.test_split}'"
+    names, writes, data = predictor.names, predictor.kind == "text", _data(predictor)
     models = [part.base_model() for part in parts_in(recipe) if isinstance(part, BackboneConfig | ExtractorConfig)]
     base_models = [model for model in dict.fromkeys(models) if model not in (None, "local")]
     task = ("image-to-text" if writes else "visual-question-answering") if names.pictures else "text-generation"
-    shown = {key: number(value) for key, value in scores.items() if value is not None}
-    results = [
-        EvalResult(task, name, tested, key, round(value, 4)) for key, value in scores.items() if value is not None
-    ]
-    metadata = ModelCardData(
-        base_model=base_models or None,
-        library_name="mmgen",
-        pipeline_tag=task,
-        tags=["mmgen", "bert-gen"],
-        model_name=f"{name} {predictor.step}" if results else None,
-        eval_results=results or None,
-    )
-    values = {key: f"{key}.jpg" if key in names.pictures else "..." for key in (*names.required, *labels)}
+    fields = (*names.required, *(() if writes else names.labels))
+    query = {name: f"{name}.jpg" if name in names.pictures else "..." for name in fields}
     card = ModelCard.from_template(
-        metadata,
+        ModelCardData(base_model=base_models or None, library_name="mmgen", pipeline_tag=task, tags=["bert-gen"]),
         template_path=str(TEMPLATE),
-        title=f"{name}: {predictor.step}",
+        title=f"{recipe.name}: {predictor.step}",
         purpose=recipe.description or "A model made with mmgen.",
         limits=f"It was {predictor.limits}." if predictor.limits else "",
         reads=" and ".join(names.inputs),
         gives=GIVES.get(predictor.kind, predictor.kind),
         packages=", ".join(f"{package} {version(package)}" for package in providers(recipe)),
-        where=f"hf:user/{name}",
-        call=f"{'ask' if writes else 'predict'}({', '.join(f'{key}={text!r}' for key, text in values.items())}).value",
-        command=f"{'generate' if writes else 'predict'} hf:user/{name} "
-        + " ".join(f"--input {key}={text}" for key, text in values.items()),
-        scores=f"On {tested}.\n\n{table([['score', 'value'], *map(list, shown.items())])}" if shown else "",
-        training=[*_training(predictor), *(f"{key}: {value}" for key, value in data.items())],
+        where=f"hf:user/{recipe.name}",
+        call=f"{'ask' if writes else 'predict'}({query})",
+        command="generate" if writes else "predict",
+        options=" ".join(f"--input {name}={value}" for name, value in query.items()),
+        data=data,
+        split=predictor.recipe.data.test_split,
+        scores=_scores(predictor),
+        training=_training(predictor.recipe, predictor.step),
         base_models=" and ".join(base_models),
         half=half,
     )
@@ -68,18 +54,27 @@ def model_card(predictor: Predictor, recipe: Recipe, half: bool) -> str:
 
 
 def _data(predictor: Predictor) -> dict[str, Any]:
-    """What the run has noted about its data."""
-    path = predictor.folder.path / "data.json" if predictor.folder else None
-    saved = read_table(path) if path and path.exists() else {}
-    return {key: value for key, value in saved.items() if isinstance(value, str | int) and key != "fingerprint"}
+    """What the run has noted about its data, without paths."""
+    path = predictor.folder.path / "data.json" if predictor.folder else Path()
+    saved = read_table(path) if path.is_file() else {}
+    texts = {key: str(value) for key, value in saved.items() if isinstance(value, str | int) and key != "fingerprint"}
+    return {key: text for key, text in texts.items() if not Path(text).is_absolute()}
 
 
-def _training(predictor: Predictor) -> list[str]:
+def _scores(predictor: Predictor) -> str:
+    folder, step = predictor.folder, predictor.step
+    if folder is None or not folder.finished(step):
+        return ""
+    values = score.read(folder.step(step)).values
+    return table([["score", "value"], *([name, number(value)] for name, value in values.items())])
+
+
+def _training(recipe: Recipe, last: str) -> list[str]:
     """A line for every step behind the model."""
-    recipe = predictor.recipe
-    return [
-        f"Step '{name}': reads {' and '.join(step.inputs)}; trains {' and '.join(step.train) or 'nothing'}; "
-        f"starts from '{step.start}'; seed {recipe.seed}."
-        for name in recipe.chain(predictor.step)
-        for step in (recipe.steps[name],)
-    ]
+    lines = []
+    for name in recipe.chain(last):
+        step = recipe.steps[name]
+        start = "published weights" if step.weights else f"'{step.start}'"
+        parts = " and ".join(step.train) or "nothing"
+        lines.append(f"Step '{name}': reads {' and '.join(step.inputs)}; trains {parts}; starts from {start}.")
+    return lines

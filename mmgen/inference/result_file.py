@@ -76,11 +76,12 @@ def result_file_of_export(
     judge, files = _find_format(form, installed())
     data_settings = tuple(setting for setting in sets if _is_data_setting(setting))
     source = replace(source, sets=(*source.sets, *data_settings))
-    with with_data(where, source, [setting for setting in sets if setting not in data_settings], progress) as export:
-        if reason := mismatch(export.recipe, export.step, judge, form):
+    own_settings = [setting for setting in sets if setting not in data_settings]
+    with with_data(where, source, own_settings, progress) as (predictor, recipe, examples):
+        if reason := mismatch(recipe, predictor.step, judge, form):
             raise RunError(f"{where}: {reason}; choose another recipe with --data, or another export")
-        outcomes = predictions_of(export.predictor, export.examples, progress)
-        return files.write({outcome.id: outcome.value for outcome in outcomes}, [*export.examples])
+        outcomes = predictions_of(predictor, examples, progress)
+        return files.write({outcome.id: outcome.value for outcome in outcomes}, [*examples])
 
 
 def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], ResultFiles]:

@@ -46,8 +46,8 @@ def test_an_extractor_that_there_is_not():
 
 
 def test_another_split(both):
-    with with_data(both, DataSource(small_runs.recipe_of("writes"), split="val")) as attached:
-        assert [example.id for example in attached.examples] == ["val-00000", "val-00001"]
+    with with_data(both, DataSource(small_runs.recipe_of("writes"), split="val")) as (_, _, examples):
+        assert [example.id for example in examples] == ["val-00000", "val-00001"]
 
 
 def test_a_run_has_data():

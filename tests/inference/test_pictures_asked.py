@@ -620,7 +620,8 @@ def test_every_form_of_a_picture_gives_the_same_features(seeing, monkeypatch):
     from mmgen.inference.query import Query
 
     monkeypatch.chdir(seeing)
-    run, path = load_model(PLACE, "image_frozen", warm=True), Path("pictures/0.png")
+    run, path = load_model(PLACE, "image_frozen"), Path("pictures/0.png")
+    run.warm()
     forms = [path, path.read_bytes(), path.open("rb"), Image.open(path), np.asarray(Image.open(path).convert("RGB"))]
     records = [run.prepare(Query("q", picture=form)).read.rows[0].example.inputs["image"] for form in forms]
     assert all(np.array_equal(record.features, records[0].features) for record in records)

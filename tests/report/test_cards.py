@@ -14,7 +14,7 @@ from mmgen.evaluation.score import score_predictions, write_scores
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.report import gather_tables, write_page
-from mmgen.storage import predictions
+from mmgen.storage.generations import PREDICTIONS
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Prediction
 
@@ -68,10 +68,10 @@ def fill_folder(recipe, folder):
             json.dumps({"id": prediction.id, "value": prediction.value, "score": prediction.score})
             for prediction in fake_predictions
         )
-        (place / predictions.FILE).write_text("".join(f"{line}\n" for line in lines))
+        (place / PREDICTIONS).write_text("".join(f"{line}\n" for line in lines))
         metrics = {name: config.build() for name, config in recipe.judging(step).items()}
         write_scores(
-            place, score_predictions(step, fake_predictions, examples, metrics, place / predictions.FILE, Progress())
+            place, score_predictions(step, fake_predictions, examples, metrics, place / PREDICTIONS, Progress())
         )
     return folder, datasets
 
@@ -195,7 +195,7 @@ def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
 @pytest.mark.parametrize("value", [7, {"label": "red"}, {"box": [0, 1], "index": 0}, {"box": "left"}, None, [1]])
 def test_a_prediction_of_the_wrong_shape_is_damage(finished_run, value):
     recipe, folder, _ = finished_run
-    path = folder.step("expressions") / predictions.FILE
+    path = folder.step("expressions") / PREDICTIONS
     text = path.read_text()
     path.write_text(json.dumps({"id": "test-0", "value": value, "score": 0.5}) + "\n")
     try:
