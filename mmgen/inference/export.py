@@ -12,7 +12,7 @@ from ..configs import FeaturesConfig
 from ..errors import RunError, UnavailableError
 from ..files import write_folder, write_json
 from ..model import EMBEDDERS
-from ..parts import Embedder, Extractor
+from ..parts import Embedder
 from ..recipe.paths import without_local_paths
 from ..recipe.tables import PRETRAINED, NoData, Recipe
 from ..storage.model_files import EXTRACTORS, write_model_files
@@ -23,7 +23,7 @@ from .model_card import model_card
 if TYPE_CHECKING:
     from .predictor import Predictor
 
-WITHOUT = "leave it out with --without-extractor, in Python extractor=False"
+WITHOUT = "leave the extractor out with --without-extractor, in Python extractor=False"
 
 
 def export(
@@ -120,19 +120,12 @@ def _rounded(tensor: torch.Tensor) -> torch.Tensor:
 
 def _save_extractors(predictor: Predictor, folder: Path) -> None:
     """Save the extractor of each input of the step. Raises UnavailableError."""
-    for name, config in predictor.names.inputs.items():
-        if name not in predictor.features or not isinstance(config, FeaturesConfig):
+    for name in predictor.names.inputs:
+        if name not in predictor.features:
             continue
-        if config.extractor is None or config.extractor.source == "file":
-            raise UnavailableError(
-                f"{predictor.where}: '{name}' was trained on features whose extractor is not known here, so the export "
-                f"could not read pictures; name it with --set, in Python with sets of mmgen.load: "
-                f"inputs.{name}.extractor.type=NAME, or {WITHOUT}"
-            )
-        extractor = predictor.features.extractor(name)
-        if type(extractor).save is Extractor.save:
-            raise UnavailableError(
-                f"{predictor.where}: the extractor '{config.extractor.type}' of '{name}' cannot be saved; {WITHOUT}"
-            )
         (folder / name).mkdir(parents=True)
-        extractor.save(folder / name)
+        try:
+            predictor.features.extractor(name).save(folder / name)
+        except (UnavailableError, NotImplementedError) as error:
+            reason = str(error) or f"{predictor.where}: the extractor of '{name}' cannot be saved"
+            raise UnavailableError(f"{reason}; or {WITHOUT}") from None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets, pictures_of
@@ -18,7 +19,7 @@ from ..recipe.load import load as load_recipe
 from ..recipe.tables import NoData, Recipe
 from ..registry import installed
 from ..storage.model_files import prepare_inputs
-from ..tensors import Example, Generation, Prediction
+from ..tensors import Example
 from .load import load
 from .predictor import Predictor
 
@@ -40,8 +41,9 @@ class DataSource:
 def with_data(
     where: str | Path, source: DataSource, sets: Sequence[str] = (), progress: Progress | None = None
 ) -> Iterator[tuple[Predictor, Recipe, Sequence[Example]]]:
-    """The predictor of an export; its recipe with the data of another recipe; the examples of the split. Features of pictures are extracted by the export's own networks into a
-    temporary folder, or taken from the file that the recipe names for the input of the same name.
+    """The predictor of an export; its recipe with the data of another recipe; the examples of the split. Features of
+    pictures are extracted by the export's own networks into a temporary folder, or taken from the file that the recipe
+    names for the input of the same name.
 
     where  an export, or a name of the hub
     sets   overrides of the export, see `load`
@@ -71,9 +73,7 @@ def with_data(
         yield predictor, recipe, datasets.scored_by(step)
 
 
-def predictions_of(
-    predictor: Predictor, examples: Sequence[Example], progress: Progress
-) -> Sequence[Generation] | Sequence[Prediction]:
+def predictions_of(predictor: Predictor, examples: Sequence[Example], progress: Progress) -> list[Any]:
     """The best text, or the prediction, of each example. Raises DataError if an input of an example is missing."""
     inputs = tuple(predictor.names.inputs)
     for name in inputs:
@@ -83,14 +83,13 @@ def predictions_of(
                 f"{predictor.where}: the run has no features of this extractor of '{name}'; give the features with "
                 f"--set inputs.{name}.features=FILE"
             )
-    texts: list[Generation] = []
-    predicted: list[Prediction] = []
+    outcomes: list[Any] = []
     with progress.task(f"{predictor.step}: predicting", len(examples), "examples") as advance:
         for first in range(0, len(examples), AT_ONCE):
             batch = examples[first : first + AT_ONCE]
             if predictor.kind == "text":
-                texts += [best_first[0] for best_first in predictor.generate(batch)]
+                outcomes += [best_first[0] for best_first in predictor.generate(batch)]
             else:
-                predicted += predict(predictor.model, batch, predictor.objective, inputs)
+                outcomes += predict(predictor.model, batch, predictor.objective, inputs)
             advance(len(batch))
-    return texts or predicted
+    return outcomes

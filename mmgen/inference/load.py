@@ -165,14 +165,12 @@ def _other_steps(
 
 def _check_overridable(sets: Sequence[str]) -> None:
     """Raises RecipeError for a setting that is fixed after training."""
-    settings_by_table = ((text, *item) for text in sets for item in setting_table(text)[0].items())
-    for setting, name, value in settings_by_table:
-        keys = (
-            [key for settings in value.values() if isinstance(settings, dict) for key in settings]
-            if name == "inputs" and isinstance(value, dict)
-            else []
-        )
-        if name != "decoding" and not (keys and set(keys) <= set(INPUT_SETTINGS)):
+    for setting in sets:
+        ((table, value),) = setting_table(setting)[0].items()
+        inputs = [*value.values()] if table == "inputs" and isinstance(value, dict) else []
+        if table != "decoding" and not (
+            inputs and all(isinstance(keys, dict) and {*keys} <= {*INPUT_SETTINGS} for keys in inputs)
+        ):
             raise RecipeError(
                 f"--set {setting}: the settings of a trained run are fixed; only decoding.* and an input's "
                 f"{', '.join(INPUT_SETTINGS)} (inputs.NAME.*) can be overridden"
