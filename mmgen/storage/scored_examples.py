@@ -20,7 +20,6 @@ from ..errors import DataError, RunError
 from ..files import read_table, write_text
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..registry import built
 from ..tensors import All, Example
 
 FILE = "examples.jsonl"
@@ -76,7 +75,7 @@ def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
 
 
 def _saved_or_built(config: DatasetConfig, file: Path) -> Dataset:
-    return SavedExamples(config, file) if file.exists() else built(config, config.build, "data")
+    return SavedExamples(config, file) if file.exists() else config.build()
 
 
 class SavedExamples(Dataset):
@@ -88,7 +87,7 @@ class SavedExamples(Dataset):
 
     @cached_property
     def _data(self) -> Dataset:
-        dataset = built(self._config, self._config.build, "data")
+        dataset = self._config.build()
         dataset.split(self._config.test_split)  # raises DataError if its files are gone
         return dataset
 
