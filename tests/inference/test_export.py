@@ -111,7 +111,7 @@ def test_answers_offline_without_a_home(exported, both, photo, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", OFFLINE, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
     )
-    text = both.ask({"picture": photo, "caption": "a red dog"}).texts[0]
+    text = both.ask({"image": photo, "caption": "a red dog"}).texts[0]
     assert done.returncode == 0, done.stderr
     assert f"{text.score:6.2f}  {text.text}" in done.stdout
 
@@ -172,11 +172,11 @@ def test_half_is_half_the_size_reads_as_float32_and_leaves_the_live_model_alone(
     before = {name: tensor.clone() for name, tensor in both.model.state_dict().items()}
     versions = [parameter._version for parameter in both.model.parameters()]
     saving = threading.Thread(target=lambda: both.save(tmp_path / "half", half=True))
-    expected = both.ask({"picture": photo, "caption": "a red dog"}).texts
+    expected = both.ask({"image": photo, "caption": "a red dog"}).texts
     saving.start()
-    answers = [both.ask({"picture": photo, "caption": "a red dog"}).texts]
+    answers = [both.ask({"image": photo, "caption": "a red dog"}).texts]
     while saving.is_alive():
-        answers.append(both.ask({"picture": photo, "caption": "a red dog"}).texts)
+        answers.append(both.ask({"image": photo, "caption": "a red dog"}).texts)
     saving.join()
     assert all(texts == expected for texts in answers)
     assert [parameter._version for parameter in both.model.parameters()] == versions
@@ -195,7 +195,7 @@ def test_half_is_half_the_size_reads_as_float32_and_leaves_the_live_model_alone(
 def test_computes_in_another_dtype(exported, both, photo, dtype):
     model = mmgen.load(exported, dtype=dtype, device="cpu")
     assert model.model.dtype == getattr(torch, dtype)
-    before, after = (predictor.ask({"picture": photo, "caption": "a red dog"}).score for predictor in (both, model))
+    before, after = (predictor.ask({"image": photo, "caption": "a red dog"}).score for predictor in (both, model))
     assert after == pytest.approx(before, abs=0.1)
 
 
@@ -226,7 +226,7 @@ def test_without_an_extractor_pictures_are_refused(both, tmp_path, photo):
     folder = both.save(tmp_path / "export", extractor=False)
     assert not (folder / "extractor").exists()
     with pytest.raises(mmgen.UnavailableError) as error:
-        mmgen.load(folder).ask({"picture": photo, "caption": "a dog"})
+        mmgen.load(folder).ask({"image": photo, "caption": "a dog"})
     assert str(error.value).startswith(
         f"{folder}: 'image' was trained on features of roi, whose extractor is not known"
     )
@@ -327,7 +327,7 @@ def test_a_full_disk_is_a_line(both, tmp_path, monkeypatch, error):
 def test_a_damaged_extractor(copy, photo):
     (copy / "extractor" / "image" / "network.safetensors").write_bytes(b"damaged")
     with pytest.raises(mmgen.DataError) as error:
-        mmgen.load(copy).ask({"picture": photo, "caption": "a dog"})
+        mmgen.load(copy).ask({"image": photo, "caption": "a dog"})
     assert str(error.value).startswith(f"{copy}/extractor/image/network.safetensors: damaged: ")
 
 
@@ -341,7 +341,7 @@ def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
     model = mmgen.load(exported, device="cpu")
     assert repr(model) == f"<{exported}: step 'both', reads image and caption, gives text>"
     assert "<td>image and caption</td><td>text</td>" in model._repr_html_()
-    answer = model.ask({"picture": photo, "caption": "a red dog"}, n=2)
+    answer = model.ask({"image": photo, "caption": "a red dog"}, n=2)
     assert repr(answer) == f"<Answer to {answer.id!r}: {answer.value!r}>" and "\n" not in repr(answer)
     for text in answer.texts:
         assert f"<td>{text.text}</td><td>{text.score:.2f}</td>" in answer._repr_html_()

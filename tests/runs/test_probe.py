@@ -163,28 +163,6 @@ def test_the_report_shows_results_of_probes_and_runs_no_script_of_them(drawn, do
     assert result.exit_code == 1 and result.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
 
 
-def test_a_report_does_without_the_plugin_of_a_probe(done):
-    """The plugin is uninstalled: its findings stay on the page, and only `mmgen probe` for all probes of the recipe
-    needs it."""
-    path = done / "recipe.json"
-    before = path.read_text()
-    settings = json.loads(before)
-    settings["probes"]["lost"] = {"type": "gone"}
-    path.write_text(json.dumps(settings))
-    try:
-        shown = CliRunner().invoke(main, ["report", str(done), "--pictures", "1"])
-        unnamed, named = probed(str(done)), probed(str(done), "--probe", "heads")
-    finally:
-        path.write_text(before)
-    assert shown.exit_code == 0, shown.output
-    message = (
-        f"error: {path}: probes.lost.type: no probe is called 'gone'\n  installed probes: attention, grounding, "
-        "similarity\n"
-    )
-    assert (unnamed.exit_code, unnamed.output) == (1, message)
-    assert named.exit_code == 0, named.output
-
-
 def test_untrained_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untrained_model
 
