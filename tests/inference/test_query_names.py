@@ -166,7 +166,7 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, picture, 
     monkeypatch.setattr(load_module.RunFolder, "recipe", lambda self, registry: recipe)
     monkeypatch.setattr(load_module.RunFolder, "finished", lambda *_: True)
     fake = SimpleNamespace(kind="text", names=SimpleNamespace())
-    monkeypatch.setattr(load_module, "load_run", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
+    monkeypatch.setattr(load_module, "load", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
     try:
         assert load_module.load_for("run", [Query("photo.png", inputs, picture)]).step == expected
     except RunError as error:
