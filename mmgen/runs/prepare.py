@@ -1,23 +1,17 @@
-"""Before a run's first step: build its metrics, fill stores, start heads."""
+"""Before a run's first step: the files of features, and their extraction."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import torch
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
-from ..data.seeds import seeded
-from ..evaluation import score
-from ..evaluation.references import reference_scores
 from ..features import extract
 from ..features.store import FeatureStore
 from ..features.writer import remove_leftovers
-from ..model import Model
-from ..parts import Metric, Picture
+from ..parts import Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..registry import built
@@ -27,33 +21,35 @@ from ..storage.step_weights import inputs_of
 from ..training.distributed import Processes
 
 
-def build_metrics(recipe: Recipe, datasets: Datasets, folder: RunFolder, device: torch.device) -> dict[str, Metric]:
-    """The metrics of a run. Each scores the references now, for the folder; the table needs these scores only after
-    training, but an error should stop the run earlier. Raises the metrics' errors, and PluginError."""
-    scored = [step for step, settings in recipe.steps.items() if settings.evaluate]
-    metrics = score.build_metrics(recipe, scored, datasets, device)
-    reference_scores(recipe, scored, datasets, folder.path, metrics)
-    return metrics
-
-
 def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:
     """The recipe with the inputs that these steps and those before them read; () means all steps."""
     names = inputs_of(recipe, recipe.ordered(tuple(only)))
     return recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in names}})
 
 
-def fill_stores(
-    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Processes, progress: Progress
-) -> Recipe:
-    """Extract features for every input with an extractor and without a features file; the recipe with these files.
+def feature_files(recipe: Recipe, only: Sequence[str], folder: RunFolder) -> dict[str, Path]:
+    """The file of every input of these steps whose features a run extracts. It is beside the folders of the seeds,
+    which share it."""
+    return {
+        name: features_file(config.extractor, recipe, folder)
+        for name, config in with_inputs_of(recipe, only).inputs.items()
+        if isinstance(config, FeaturesConfig) and config.extractor is not None and config.features is None
+    }
 
-    A file is beside the folders of the seeds, which share it.
-    """
-    inputs = dict(recipe.inputs)
-    for name, config in recipe.inputs.items():
-        if not isinstance(config, FeaturesConfig) or config.extractor is None or config.features is not None:
-            continue
-        path = features_file(config.extractor, recipe, folder)
+
+def with_features(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
+    """The recipe with these files of features, by input."""
+    read = {name: recipe.inputs[name].model_copy(update={"features": path}) for name, path in files.items()}
+    return recipe.model_copy(update={"inputs": {**recipe.inputs, **read}})
+
+
+def fill_stores(
+    recipe: Recipe, files: Mapping[str, Path], datasets: Datasets, accelerator: Processes, progress: Progress
+) -> None:
+    """Extract the features of these inputs, by input."""
+    for name, path in files.items():
+        config = recipe.inputs[name]
+        assert isinstance(config, FeaturesConfig) and config.extractor is not None  # see `feature_files`
         if accelerator.is_main_process and has_all_pictures(path, pictures := list(datasets.pictures())):
             remove_leftovers(path)
         elif accelerator.is_main_process:  # broken pictures may have been repaired
@@ -63,8 +59,6 @@ def fill_stores(
             for key, reason in summary.broken:
                 progress.say(f"{name}: skipped picture '{key}': {reason}")
         accelerator.wait_for_everyone()
-        inputs[name] = config.model_copy(update={"features": path})
-    return recipe.model_copy(update={"inputs": inputs})
 
 
 def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
@@ -73,14 +67,3 @@ def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
         return False
     with contextlib.closing(FeatureStore(path)) as store:
         return all(picture.key in store for picture in pictures)
-
-
-def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Collection[str] = ()) -> None:
-    """Initialise the heads of a step that no earlier step has trained, from the step's initial weights.
-    `published_names`: parameters with published weights; a head with such parameters is not initialised."""
-    *before, last = recipe.chain(step)
-    trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
-    for name in recipe.steps[last].objectives:
-        if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
-                model.objective(name).init_from_model(model)

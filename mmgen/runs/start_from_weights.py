@@ -1,12 +1,10 @@
 """Start steps from published weights or an export: each part selects its tensors; shapes, words and halves are checked.
 
-The files are read twice: before the first step trains, for errors and a line about what is taken, and when the step
-starts, in the process that trains it. The step's checkpoint has all weights, so a resumed step needs the files no more.
+The files are read when the step starts. Its checkpoint has all weights, so a resumed step needs the files no more.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +20,11 @@ from ..inference.hub import find_folder
 from ..model import EMBEDDERS, Model
 from ..parts import Part, has_all
 from ..progress import Progress
-from ..recipe.layers import Layered
 from ..recipe.tables import EXPORT, GENERATOR, Recipe
 from ..recipe.weight_files import check_export
 from ..registry import Qualified, part_calls
 from ..storage.exports import BACKBONE, read_config, read_vocabularies, read_weights
 from ..storage.published_weights import PublishedWeights, read_published
-from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, state
 
 TOKENIZER = "tokenizer.json"
@@ -44,43 +40,30 @@ class StepPart(Qualified):
     module: Part
 
 
-def check_starts(
-    recipe: Recipe, steps: Sequence[str], model: Model, folder: RunFolder, progress: Progress, layers: Layered
-) -> None:
-    """Say what those steps take that start from published weights and have not begun. `layers`: the places of the
-    recipe's keys, for errors. Raises DataError, RunError, PluginError."""
-    read = functools.cache(_read_weights)
-    for name in steps:
-        source = recipe.steps[name].weights
-        if source is None or folder.begun(name):
-            continue
-        try:
-            weights = read(source)
-            weights.read.clear()
-            taken = select_tensors(recipe, name, model, weights)
-        except MmgenError as error:
-            raise type(error)(f"{layers.opening(('steps', name, 'start'))}{error}") from None
-        prefixes = tuple(owner.prefix for owner in step_parts(recipe, name, model))
-        untouched = [key for key in state(model) if key.startswith(prefixes) and key not in taken]
-        unused = weights.left_over
-        line = f"{name}: {recipe.steps[name].start}: {len(weights) - len(unused)} of {len(weights)} tensors taken"
-        progress.say(f"{line}{_list_names('left over', unused)}{_list_names('as built', untouched)}")
+def load_start(recipe: Recipe, step: str, model: Model, progress: Progress) -> set[str]:
+    """Load the published weights of a step into an untrained model, and say what is taken. Returns the names of what
+    was loaded, none for another start. Raises DataError, RunError, PluginError."""
+    source, parameters = recipe.steps[step].weights, state(model)
+    if source is None:
+        return set()
+    try:
+        weights = _read_weights(source)
+        tensors = select_tensors(recipe, step, model, weights)
+    except MmgenError as error:
+        error.about = ("steps", step, "start")
+        raise
+    load_state(model, {**parameters, **tensors}, source)
+    prefixes = tuple(owner.prefix for owner in step_parts(recipe, step, model))
+    untouched = [key for key in parameters if key.startswith(prefixes) and key not in tensors]
+    unused = weights.left_over
+    line = f"{step}: {recipe.steps[step].start}: {len(weights) - len(unused)} of {len(weights)} tensors taken"
+    progress.say(f"{line}{_list_names('left over', unused)}{_list_names('as built', untouched)}")
+    return set(tensors)
 
 
 def _list_names(what: str, names: Sequence[str]) -> str:
     shown = ", ".join([*names[:MOST_SHOWN], *["..."] * (len(names) > MOST_SHOWN)])
     return f"; {what} {len(names)} ({shown})" if names else ""
-
-
-def load_start(recipe: Recipe, step: str, model: Model, folder: RunFolder) -> set[str]:
-    """Load the published weights of a step into an untrained model; the names of what was loaded, none if the step has
-    a checkpoint, which has all weights. Raises DataError, RunError, PluginError."""
-    source = recipe.steps[step].weights
-    if source is None or folder.begun(step):
-        return set()
-    tensors = select_tensors(recipe, step, model, _read_weights(source))
-    load_state(model, {**state(model), **tensors}, source)
-    return set(tensors)
 
 
 def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:

@@ -78,7 +78,7 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
     write_folder(folder.backbone, model.backbone.save)
     settings = {name: embedder.inferred_settings() for name, embedder in model.embedders.items()}
     path, earlier = folder.path / INPUTS, {}
-    if any(folder.path.glob("steps/*/*.safetensors")):
+    if path.exists() and any(folder.path.glob("steps/*/*.safetensors")):
         earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})
         for name, before in earlier.items():
             now = json.loads(json.dumps(settings.get(name, before)))
