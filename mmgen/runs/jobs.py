@@ -93,8 +93,8 @@ def start_child(folder: RunFolder, recipe: Recipe, settings: Settings, number: i
     extracts features on the first."""
     gpu = None
     if torch.cuda.is_available():
-        visible = os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))
-        gpu = visible.split(",")[-1 - number]
+        visible = (os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))).split(",")
+        gpu = visible[-1 - number % len(visible)]
     return Child(folder, recipe, settings, gpu)
 
 
@@ -108,15 +108,13 @@ class Jobs:
     @classmethod
     def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], processes: Processes) -> Jobs:
         """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
-        above 1 if there are several processes already, or fewer GPUs."""
+        above 1 if there are several processes already."""
         several = processes.num_processes > 1
         gpus = torch.cuda.device_count() if processes.device.type == "cuda" else 0
         if requested is None:
             return cls(1 if several or only else min(recipe.jobs, gpus or cores()))
         if requested > 1 and several:
             raise RunError(f"--jobs {requested}: this run trains in several processes already; leave out --jobs")
-        if gpus and requested > gpus:
-            raise RunError(f"--jobs {requested}: every step needs its own GPU; use at most --jobs {gpus}")
         return cls(requested)
 
 

@@ -6,7 +6,7 @@ The files are read when the step starts. Its checkpoint has all weights, so a re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from ..errors import DataError, MmgenError, PluginError
 from ..files import read_table
 from ..inference.hub import find_folder
 from ..model import EMBEDDERS, Model
-from ..parts import Part, has_all
+from ..parts import Part
 from ..progress import Progress
 from ..recipe.tables import EXPORT, GENERATOR, Recipe
 from ..recipe.weight_files import check_export
@@ -29,7 +29,6 @@ from ..storage.weights import load_state, state
 
 TOKENIZER = "tokenizer.json"
 MOST_SHOWN = 8  # names in a line
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # not quantised
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
     model's names, need no conversion. Raises DataError if no tensor or a wrong size matches, and PluginError."""
     if isinstance(weights, ExportedWeights):
         _check_tokenizer(weights, model)
-    parameters, parts = state(model), step_parts(recipe, step, model)
+    parameters, parts = state(model), [*step_parts(recipe, step, model)]
     names = {id(tensor): name for name, tensor in parameters.items()}
     tensors: dict[str, Tensor] = {}
     for owner in parts:
@@ -89,7 +88,6 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
                 raise PluginError(f"{owner}: published returns '{key}', which is not one of its parameters")
             name = parameter_of_key[key]
             tensors[name] = _check_tensor(owner, name, tensor, parameters[name], weights)
-        _refuse_half_layers(owner, loaded, parameter_of_key, weights)
     if not tensors:
         first_names = ", ".join(list(weights)[:3])
         raise DataError(
@@ -97,17 +95,6 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             f"({', '.join(owner.name for owner in parts)}); the tensors are named: {first_names}"
         )
     return tensors
-
-
-def _refuse_half_layers(
-    owner: StepPart, loaded: Iterable[str], parameter_of_key: Mapping[str, str], weights: PublishedWeights
-) -> None:
-    """Raises DataError for a layer of which the weights have only the weight or only the bias."""
-    taken = {parameter_of_key[key] for key in loaded}
-    for layer in dict.fromkeys(key.rpartition(".")[0] for key in loaded):
-        keys = {key: owner.prefix + key for key in (f"{layer}.weight", f"{layer}.bias") if key in parameter_of_key}
-        present = [name for key, name in keys.items() if parameter_of_key[key] in taken]
-        has_all(present, [*keys.values()], f"'{weights.source}': {owner}: {owner.prefix}{layer}")
 
 
 class ExportedWeights(PublishedWeights):
@@ -164,38 +151,32 @@ def _fits(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeight
     return all(weights.shape(key) == shape for key, shape in shapes.items() if key in weights)
 
 
-def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
+def step_parts(recipe: Recipe, step: str, model: Model) -> Iterator[StepPart]:
     """The parts of a step that may take published weights."""
-    settings = recipe.steps[step]
-    parts: list[tuple[str, str, object, str, Part]]
-    parts = [("the backbone", "backbone", recipe.backbone, "backbone.", model.backbone)]
-    for name in settings.inputs:
+    yield StepPart("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)
+    for name in recipe.steps[step].inputs:
         if name in model.inputs:
-            embedder = model.embedders[name]
-            parts.append((f"input '{name}'", "embedder", recipe.inputs[name], f"{EMBEDDERS}{name}.", embedder))
-    for name in settings.objectives:
+            prefix, config = f"{EMBEDDERS}{name}.", recipe.inputs[name]
+            yield StepPart(f"input '{name}'", "embedder", type(config), prefix, model.embedders[name])
+    for name in recipe.steps[step].objectives:
         if name == GENERATOR:
-            parts.append(("the generator", GENERATOR, recipe.generator, "generator.", model.generator))
+            yield StepPart("the generator", GENERATOR, type(recipe.generator), "generator.", model.generator)
         else:
-            config, head = recipe.objectives[name], model.objective(name)
-            parts.append((f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
-    return [StepPart(name, kind, type(config), prefix, module) for name, kind, config, prefix, module in parts]
+            prefix, head = f"objectives.{name}.", recipe.objectives[name]
+            yield StepPart(f"objective '{name}'", "objective", type(head), prefix, model.objective(name))
 
 
 def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
     """The tensor with the dtype of `parameter`. Raises DataError for another shape, quantised or non-finite values."""
-    tensor_name = weights.name_of(tensor)
     problem = ""
     if tensor.shape != parameter.shape:
-        problem = (
-            f"has shape {tuple(tensor.shape)}, but {name} has shape {tuple(parameter.shape)}; set the sizes of these "
-            "weights in the recipe, or use other weights"
-        )
-    elif tensor.dtype != parameter.dtype and not (parameter.is_floating_point() and tensor.dtype in FLOATS):
+        shapes = f"has shape {tuple(tensor.shape)}, but {name} has shape {tuple(parameter.shape)}"
+        problem = f"{shapes}; set the sizes of these weights in the recipe, or use other weights"
+    elif parameter.is_floating_point() and not tensor.is_floating_point():
         problem = f"is quantised ({tensor.dtype}) without its scales; use weights that are not quantised"
-    elif tensor.is_floating_point() and not tensor.isfinite().all():
+    elif not tensor.isfinite().all():
         problem = "is not finite (NaN or infinite); the file is damaged"
     if problem:
-        shown = f"'{tensor_name}'" if tensor_name else "the converted tensor"
-        raise DataError(f"'{weights.source}': {owner}: {shown} {problem}")
+        shown = weights.name_of(tensor) or "converted tensor"
+        raise DataError(f"'{weights.source}': {owner}: '{shown}' {problem}")
     return tensor.to(parameter.dtype)
