@@ -56,11 +56,10 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     findings = list(all_findings(loaded_recipe, datasets, backbone))
     problems = []
     for finding in findings:
-        line = f"{layers.opening(finding.about) if finding.about else ''}{finding}"
         if finding.stops:
-            problems.append(line)
+            problems.append(str(finding))
         else:
-            tell(line)
+            tell(str(finding))
     if missing_file:
         rows = [(finding.place, finding.what, id_) for finding in findings for id_ in finding.ids]
         lines = ["\t".join(row) for row in [("where", "what", "image or example"), *rows]]

@@ -38,7 +38,6 @@ class Finding:
     what   the problem, and what to do
     ids    all examples or images that it is about
     stops  whether it stops a run
-    about  the key of the recipe that it is about, if `place` does not say where it is
     """
 
     place: str
@@ -46,7 +45,6 @@ class Finding:
     ids: Sequence[str] = ()
     advice: str = ""
     stops: bool = True
-    about: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shown = f" ({', '.join(self.ids[:3])}{', ...' * (len(self.ids) > 3)})" if self.ids else ""
@@ -55,20 +53,38 @@ class Finding:
 
 
 def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: Model, progress: Progress) -> None:
-    """For a run: say the findings about the data of these steps. Raises the first that stops it, and DataError for a
-    pattern of [training] that matches no parameter. The model may lack inputs that none of the steps reads; patterns
-    that may be about those are not checked then."""
+    """For a run: say the findings about the data of these steps. Raises the first that stops it, and DataError for keys
+    of [training] that do not fit."""
     for finding in findings(recipe, datasets, model.backbone, steps):
         if finding.stops:
-            error = DataError(str(finding))
-            error.about = finding.about
-            raise error
+            raise DataError(str(finding))
         progress.say(str(finding))
-    unknown = ("*", "?", "[", EMBEDDERS) if len(model.inputs) < len(recipe.inputs) else ()
     for name in steps:
-        for key in ("freeze", "learning_rates"):
-            patterns = [p for p in getattr(recipe.steps[name].training, key) if not p.startswith(unknown)]
-            check_patterns(model, patterns, _key_of(recipe, name, key))
+        if recipe.steps[name].train:
+            _check_training(name, recipe, datasets, model)
+
+
+def _check_training(step: str, recipe: Recipe, datasets: Datasets, model: Model) -> None:
+    """Raises DataError for keys that need validation examples where there are none, and for a pattern that matches no
+    parameter. The model may lack inputs that the steps to do do not read; patterns about those are not checked then."""
+    training, validation = recipe.steps[step].training, datasets.validation_by(step)
+    validated = {
+        "early_stopping_patience": any(len(source.validation) for source in datasets.sources(step).values()),
+        "metric_for_best_model": bool(validation) and bool(recipe.judging(step)),
+    }
+    unknown = ("*", "?", "[", EMBEDDERS) if len(model.inputs) < len(recipe.inputs) else ()
+    for key in (*validated, "freeze", "learning_rates"):
+        value, inherited = getattr(training, key), getattr(training, key) == getattr(recipe.training, key)
+        about = ("training", key) if inherited else ("steps", step, "training", key)
+        if key not in validated:
+            check_patterns(model, [pattern for pattern in value if not pattern.startswith(unknown)], about)
+        elif value is not None and not validated[key]:
+            scores = " that a metric scores" * (key == "metric_for_best_model")
+            error = DataError(
+                f"step '{step}' has no validation examples{scores}; set data.validation_split, or remove this key"
+            )
+            error.about = about
+            raise error
 
 
 def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) -> Iterator[Finding]:
@@ -82,7 +98,7 @@ def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) 
         datasets.fingerprint()
         yield from findings(recipe, datasets, backbone, recipe.ordered(), all_lengths=True)
     except MmgenError as error:  # of a split that cannot be read, or of ids
-        yield Finding("", str(error), about=error.about)
+        yield Finding("", str(error))
 
 
 def findings(
@@ -90,33 +106,11 @@ def findings(
 ) -> Iterator[Finding]:
     """What the data of these steps lack. `all_lengths`: also the lengths of texts that are read whole."""
     trained = [name for name in steps if recipe.steps[name].train]
-    yield from _wrong_settings(recipe, datasets, trained)
     yield from _gaps(recipe, datasets, steps)
     lines = [f"{name}: {remark}" for name, remark in random_features(recipe.inputs).items()]
     if backbone is not None:
         lines += _lengths(recipe, datasets, trained, backbone, all_lengths)
     yield from (Finding("", line, stops=False) for line in dict.fromkeys(lines))
-
-
-def _wrong_settings(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
-    """Keys of [training] that need validation examples, or a metric for them, where there are none."""
-    for name in steps:
-        validated = any(len(source.validation) for source in datasets.sources(name).values())
-        nothing = f"step '{name}' has no validation examples; set data.validation_split, or remove this key"
-        unscored = f"no metric scores step '{name}'; add one, or remove this key" if not recipe.judging(name) else ""
-        problems = {
-            "early_stopping_patience": "" if validated else nothing,
-            "metric_for_best_model": unscored if datasets.validation_by(name) else nothing,
-        }
-        for key, problem in problems.items():
-            if problem and getattr(recipe.steps[name].training, key) is not None:
-                yield Finding("", problem, about=_key_of(recipe, name, key))
-
-
-def _key_of(recipe: Recipe, step: str, key: str) -> tuple[str, ...]:
-    """The table of [training] that a step has the value of a key from."""
-    inherited = getattr(recipe.steps[step].training, key) == getattr(recipe.training, key)
-    return ("training", key) if inherited else ("steps", step, "training", key)
 
 
 def _splits(

@@ -118,47 +118,45 @@ class Jobs:
         return cls(requested)
 
 
+@dataclass
 class Children:
-    """The steps of a run that its children train, each as soon as the step from which it starts is trained. At the end
-    of the block, all children end.
+    """The steps of a run that its children train, each as soon as the step from which it starts is trained.
 
     say  prints a line
     """
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        names: Sequence[str],
-        recipe: Recipe,
-        folder: RunFolder,
-        settings: Settings,
-        say: Callable[[str], None],
-    ) -> None:
-        self._jobs, self._recipe, self._folder, self._settings, self._say = jobs, recipe, folder, settings, say
-        self._done = {name for name in recipe.steps if folder.trained(recipe, name)}
-        self._trained = [name for name in names if name in self._done]
-        self._waiting = [name for name in names if name not in self._done]
+    jobs: Jobs
+    names: Sequence[str]
+    recipe: Recipe
+    folder: RunFolder
+    settings: Settings
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self._done = {name for name in self.recipe.steps if self.folder.trained(self.recipe, name)}
+        self._trained = [name for name in self.names if name in self._done]
+        self._waiting = [name for name in self.names if name not in self._done]
         self._idle, self._training = list[Child](), dict[Connection, Child]()
 
     def begin(self, names: Sequence[str]) -> int:
         """Train such of these steps while features are extracted, all but one of the children at most; how many."""
         names = [name for name in self._waiting if name in names]
-        self._start(names, max(1, self._jobs.count - 1), self._settings._replace(only=tuple(names)))
+        self._start(names, max(1, self.jobs.count - 1), self.settings._replace(only=tuple(names)))
         return len(self._training)
 
     def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
-        startable = [name for name in names if self._recipe.steps[name].before in {None, *self._done}]
+        startable = [name for name in names if self.recipe.steps[name].before in {None, *self._done}]
         for name in startable[: most - len(self._training)]:
             self._waiting.remove(name)
             number = len(self._training)
-            child = self._idle.pop() if self._idle else self._jobs.start(self._folder, self._recipe, settings, number)
+            child = self._idle.pop() if self._idle else self.jobs.start(self.folder, self.recipe, settings, number)
             self._training[child.connection] = child
             child.train(name)
 
     def train(self, events: Events) -> Iterator[str]:
         """Train all steps, and yield each that is trained. Raises the error of a step."""
         while self._trained or self._waiting or self._training:
-            self._start(self._waiting, self._jobs.count, self._settings)
+            self._start(self._waiting, self.jobs.count, self.settings)
             if self._trained:
                 yield self._trained.pop(0)
                 continue
@@ -167,21 +165,21 @@ class Children:
                 if isinstance(message, Event):
                     events.send(message.method, *message.arguments)
                 elif message is not TRAINED:
-                    self._say(str(message))
+                    self.say(str(message))
                 else:
                     self._idle.append(self._training.pop(child.connection))
-                    self._folder.spent(child.step, time.monotonic() - child.began)
+                    self.folder.spent(child.step, time.monotonic() - child.began)
                     self._done.add(child.step)
                     self._trained.append(child.step)
+        self.close()
 
-    def __enter__(self) -> Children:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """End all children, each after its update."""
         if self._training:
             names = ", ".join(child.step for child in self._training.values())
-            self._say(f"stopping {names}: after the current update, with a checkpoint")
+            self.say(f"stopping {names}: after the current update, with a checkpoint")
         children = [*self._idle, *self._training.values()]
+        self._idle, self._training = [], {}
         for child in children:
             child.stop()
         for child in children:

@@ -84,7 +84,7 @@ def run(
             with _with_place(layers):
                 _Run(recipe, folder, datasets, processes, progress, jobs, Settings(only, threads, jobs.count)).do(todo)
         elif main:
-            _retire(recipe, folder, progress)
+            folder.retire(recipe)  # metrics that score nothing
             show(recipe, folder, datasets, processes.device, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
@@ -116,14 +116,14 @@ class _Run:
             ready = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
         files = feature_files(recipe, only, self.folder)
         ready = with_features(ready, files)
-        with Children(self.jobs, todo, ready, self.folder, self.settings, progress.say) as children:
+        with contextlib.closing(Children(self.jobs, todo, ready, self.folder, self.settings, progress.say)) as children:
             self._extract(todo, files, children)
             model = build_model(with_inputs_of(ready, only), datasets)
             progress.say(choose_threads(self.settings.threads, model, self.jobs.count))
             metrics = self._check(todo, ready, model) if main else {}
             self.processes.wait_for_everyone()  # all have checked what is outdated, and no error can follow
-            if main:
-                _retire(recipe, self.folder, progress)
+            if main and (message := self.folder.retire(recipe)):
+                progress.say(message)
             self.processes.wait_for_everyone()
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
                 table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
@@ -165,12 +165,6 @@ class _Run:
         scored_examples.keep(recipe, self.datasets, folder.path)
         folder.note_environment(ready)
         return metrics
-
-
-def _retire(recipe: Recipe, folder: RunFolder, progress: Progress) -> None:
-    """Delete outdated results."""
-    if folder.outdated(recipe) and (message := folder.retire(recipe)):
-        progress.say(message)
 
 
 def run_seeds(recipe: Recipe, count: int, progress: Progress, **settings: Any) -> None:

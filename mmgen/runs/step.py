@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -30,6 +30,7 @@ from ..training.distributed import Processes
 from .start_from_weights import load_start
 
 
+@dataclass
 class Steps:
     """Trains and scores the steps of a run, with one model.
 
@@ -37,19 +38,16 @@ class Steps:
     initial  the model's weights before any step
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        folder: RunFolder,
-        datasets: Datasets,
-        model: Model,
-        processes: Processes,
-        progress: Progress,
-        events: Events,
-    ) -> None:
-        self.recipe, self.folder, self.datasets, self.model = recipe, folder, datasets, model
-        self.processes, self.progress, self.events = processes, progress, events
-        self.initial = {name: tensor.clone() for name, tensor in state(model).items()}
+    recipe: Recipe
+    folder: RunFolder
+    datasets: Datasets
+    model: Model
+    processes: Processes
+    progress: Progress
+    events: Events
+
+    def __post_init__(self) -> None:
+        self.initial = {name: tensor.clone() for name, tensor in state(self.model).items()}
 
     def train(self, name: str) -> None:
         """Train a step, and write the texts or predictions of its test examples, as far as it is unfinished."""
@@ -128,11 +126,11 @@ class Steps:
             name, answers, test, judging, place / answers_file(recipe, name), self.progress
         )
         score.write_scores(place, scores)
+        renderer = report.StepRenderer()  # shows JSON
         try:
             renderer = report.step_renderer(recipe, name)
-        except PluginError as error:  # two renderers fit; the run continues with JSON
+        except PluginError as error:  # two renderers fit
             say(str(error))
-            renderer = report.StepRenderer()
         say(report.samples(answers, test, renderer, recipe.inputs.values()))
         return scores.values
 

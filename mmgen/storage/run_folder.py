@@ -206,8 +206,9 @@ class RunFolder:
         """Delete results of outdated decoding or metrics, and then save this recipe: a kill in between leaves the old
         recipe with fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were
         no results."""
-        tables = self.outdated(recipe)
-        rewritten = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
+        if not (tables := self.outdated(recipe)):
+            return ""
+        rewritten = _decoded_anew(self.identity(), with_real_paths(recipe).identity())
         spent = [self.step(step) / file for step in rewritten for file in ("scores.json", "generations.jsonl")]
         spent += self.path.glob("steps/*/scores.json") if "metrics" in tables else []
         spent = [path for path in spent if path.exists()]

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -262,7 +263,7 @@ def test_a_child_that_has_trained_a_step_trains_the_next(tmp_path):
         given.append((settings.only, number))
         return Trains(log)
 
-    with Children(Jobs(2, start), steps, toy, folder, Settings(), lines.append) as trainers:
+    with closing(Children(Jobs(2, start), steps, toy, folder, Settings(), lines.append)) as trainers:
         assert trainers.begin(["second", "first", "apart"]) == 1  # while features are extracted
         assert given == [(tuple(steps), 0)] and [step for _, step in log] == ["first"]
         trained = list(trainers.train(sends))
