@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -36,8 +36,7 @@ WORDS = {True: ("writing", "texts", ADVICE_FEWER_TEXTS), False: ("predicting", "
 @dataclass
 class _Walk:
     """Answers of a model for examples: texts, by decoding options, or the predictions of an objective. It goes through
-    one process's share of the batches, in the context `around` of each piece: the batch's number, and the indices of
-    its examples if it is not all of the batch."""
+    one process's share of the batches. `seed`: if there is one, every piece of a batch has a seed of its own."""
 
     model: Model
     inputs: Sequence[str]
@@ -45,7 +44,8 @@ class _Walk:
     examples: Sequence[Example]
     batch_size: int
     share: tuple[int, int] = (0, 1)
-    around: Callable[[Sequence[int]], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    seed: tuple[object, ...] = ()
+    precision: str = "fp32"
 
     @property
     def words(self) -> tuple[str, str, str]:
@@ -66,7 +66,9 @@ class _Walk:
 
     def _answer(self, collate: Collator, number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:
         examples = [self.examples[index] for index in piece]
-        with self.around((number, *(piece if len(piece) < len(batch) else ()))):
+        cut = piece if len(piece) < len(batch) else ()  # the seed of a full batch does not depend on pieces
+        seed = seeded(*self.seed, number, *cut) if self.seed else contextlib.nullcontext()
+        with seed, precision(self.precision, self.model.device):
             collated = collate(examples).to(self.model.device)
             if isinstance(self.asked, str):
                 return predict_with(self.model, self.asked, collated)
@@ -160,13 +162,9 @@ def split_answers(
     if kind == "text":
         check_prompts(examples)
 
-    @contextlib.contextmanager
-    def around(piece: Sequence[int]) -> Iterator[None]:
-        with seeded(context.seed, name, "write", *piece), precision(step.training.precision, processes.device):
-            yield
-
     asked, share = recipe.decoding_of(name) if kind == "text" else objective, processes.num_processes
-    walk = _Walk(model, step.inputs, asked, examples, batch_size, (processes.process_index, share), around)
+    walk = _Walk(model, step.inputs, asked, examples, batch_size, (processes.process_index, share))
+    walk.seed, walk.precision = (context.seed, name, "write"), step.training.precision
     doing, unit, advice = walk.words
     retry = context.retry(doing, advice, named=lambda index: examples[index].id)
     with context.progress.task(f"{name}: {doing}", len(examples), unit) as advance:

@@ -144,6 +144,10 @@ class Children:
         self._start(names, max(1, self.jobs.count - 1), self.settings._replace(only=tuple(names)))
         return len(self._training)
 
+    def start(self) -> None:
+        """Train as many steps as can start."""
+        self._start(self._waiting, self.jobs.count, self.settings)
+
     def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
         startable = [name for name in names if self.recipe.steps[name].before in {None, *self._done}]
         for name in startable[: most - len(self._training)]:
@@ -156,7 +160,7 @@ class Children:
     def train(self, events: Events) -> Iterator[str]:
         """Train all steps, and yield each that is trained. Raises the error of a step."""
         while self._trained or self._waiting or self._training:
-            self._start(self._waiting, self.jobs.count, self.settings)
+            self.start()
             if self._trained:
                 yield self._trained.pop(0)
                 continue

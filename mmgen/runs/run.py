@@ -16,6 +16,7 @@ from .. import report
 from ..data.datasets import Datasets, ScoredOn
 from ..errors import DataError, MmgenError
 from ..evaluation import score
+from ..evaluation.references import reference_scores
 from ..inference.load import load_run
 from ..model import Model
 from ..parts import Metric, RunInfo
@@ -130,6 +131,16 @@ class _Run:
                 info = RunInfo(recipe.name, profile, recipe.seed, self.folder.path, table, tuple(todo))
                 events.send("on_run_begin", info)
                 steps = Steps(ready, self.folder, datasets, model, self.processes, progress, events)
+                if self.jobs.count > 1:
+                    children.start()
+                if main:  # the table needs these scores, but an error should stop the run early
+                    reference_scores(
+                        recipe,
+                        [name for name in todo if recipe.steps[name].evaluate],
+                        datasets,
+                        self.folder.path,
+                        metrics,
+                    )
                 for name in children.train(events) if self.jobs.count > 1 else todo:
                     with self.folder.timed(name) if main else contextlib.nullcontext():
                         if self.jobs.count > 1:

@@ -14,7 +14,6 @@ from ..data.seeds import resolve, seeded
 from ..errors import DataError, PluginError
 from ..evaluation import score
 from ..evaluation.answers import answers_file, best_answers, read_answers, write_answers
-from ..evaluation.references import reference_scores
 from ..model import Model
 from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
@@ -116,10 +115,8 @@ class Steps:
         return scores
 
     def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
-        """Score the texts or predictions of a step, for its row of the table, and keep what people and chance score.
-        Returns the scores by column."""
+        """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
         recipe, place, test, say = self.recipe, self.folder.step(name), self.datasets.scored_by(name), self.progress.say
-        reference_scores(recipe, [name], self.datasets, self.folder.path, metrics)
         judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
         answers = read_answers(recipe, name, place)
         scores = score.score_predictions(

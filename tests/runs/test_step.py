@@ -34,15 +34,14 @@ def test_a_step_leaves_weights_texts_and_scores_and_is_not_done_again(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_a_metric_with_wrong_references_ends_the_run_in_a_line_and_the_weights_stay(tmp_path, monkeypatch):
+def test_a_metric_with_wrong_references_ends_the_run_before_training(tmp_path, monkeypatch):
     from mmgen_scenes.metric import DiscoveryMetric
 
     monkeypatch.setattr(DiscoveryMetric, "references", lambda self, examples: {"relevance": 1.0})
     (tmp_path / "toy.toml").write_text(toys.recipe(data={"train_size": 8, "test_size": 3}))
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1 and done.stderr.startswith("error: metrics.meaning (") and done.stderr.count("\n") == 1
-    left = {path.name for path in (tmp_path / PLACE / "steps/first").iterdir()}
-    assert left == {"weights.safetensors", "log.jsonl", "generations.jsonl"}
+    assert ": training" not in done.stdout and not (tmp_path / PLACE / "steps").exists()
 
 
 def test_what_a_kill_left_beside_a_finished_store_is_removed(tmp_path):
