@@ -61,4 +61,4 @@ def rescore(
         ids[name] = tuple(example.id for example in examples)
     references = reference_scores(recipe, judged, datasets, None, metrics)
     tables = report.tables_of_scores(recipe, rows, datasets, references)
-    return Rescored(rows, ids, "\n\n".join(map(report.markdown, tables)))
+    return Rescored(rows, ids, "\n\n".join(map(str, tables)))
