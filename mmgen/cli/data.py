@@ -41,9 +41,8 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     quiet()
     from ..data.datasets import Datasets
     from ..registry import built
-    from ..runs.data_check import all_findings
-    from ..runs.data_summary import summary
-    from ..runs.missing import missing_parts, with_missing_parts
+    from ..runs.data_check import all_findings, summary
+    from ..runs.prepare import missing_parts, with_missing_parts
 
     with with_missing_parts(loaded_recipe, loaded_recipe.ordered(), layers):
         datasets = Datasets(loaded_recipe)

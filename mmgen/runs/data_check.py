@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from ..configs import EmbedderConfig
+from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import texts_read
@@ -23,7 +24,7 @@ from ..model import EMBEDDERS, Model
 from ..parts import Backbone
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
-from ..tensors import Example
+from ..tensors import All, Example
 from ..training.optimizer import check_patterns
 
 COUNTED = 1000  # examples of a source whose texts are split into tokens
@@ -202,3 +203,36 @@ def _lengths(
             if (unknown := sum(unknown_id in ids[:limit] for ids in tokens)) > UNKNOWN_SHARE * len(lines):
                 words = "words or characters that are not in the tokenizer's vocabulary"
                 yield f"{name}: {unknown:,} of {of} contain {words}"
+
+
+def summary(recipe: Recipe, datasets: Datasets) -> Iterator[str]:
+    """The lines of the summary. Raises the errors of reading a split."""
+    splits = {name: datasets.main.split(name) for name in datasets.main.splits()}
+    for name, value in datasets.main.describe().items():
+        if name not in ("published", "examples"):
+            yield f"{name}: {_in_words(value)}".replace("_", " ")
+    for step, settings in recipe.steps.items():
+        for source in datasets.sources(step).values() if settings.data_sets else ():
+            splits[f"data of step '{step}'{f', {source.name!r}' * (len(settings.data_sets) > 1)}"] = source.examples
+    field = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), "")
+    keys = {name: {key for e in examples for key in e.shown(field) or (e.id,)} for name, examples in splits.items()}
+    for name, examples in splits.items():
+        yield f"{name}: {len(examples):,} examples, {sum(len(example.targets) for example in examples):,} targets"
+    for first, second in combinations(splits, 2):
+        shared = len(keys[first] & keys[second])
+        yield f"{first} and {second} share {f'{shared:,} images' if shared else 'nothing'}"
+    for example in islice(splits[recipe.data.train_split], 3):
+        yield f"\n{example.id}"
+        for name, value in resolve(example).inputs.items():
+            yield f"  {name}: {', '.join(map(str, value.values)) if isinstance(value, All) else value}"
+        yield from (f"  {name} = {value}" for name, value in example.labels.items())
+        yield from (f"  -> {target}" for target in example.targets)
+    yield ""
+
+
+def _in_words(value: Any) -> str:
+    """A value of a data set's description: counts by name, perhaps for every split."""
+    if not isinstance(value, Mapping):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    counts = (f"{name} {_in_words(count)}" for name, count in value.items() if count)
+    return ("; " if any(isinstance(count, Mapping) for count in value.values()) else ", ").join(counts)

@@ -1,24 +1,133 @@
-"""Before a run's first step: the files of features, and their extraction."""
+"""Before a run's first step: what it lacks on this machine, the extractors that made its features, the extraction."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import itertools
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
+from ..errors import DataError, MmgenError
 from ..features import extract
+from ..features.fingerprints import difference, in_words, is_imported
+from ..features.multi_file import MultiFileStore
 from ..features.store import FeatureStore
+from ..features.stores import open_store
 from ..features.writer import remove_leftovers
-from ..parts import Picture
+from ..parts import Extractor, Picture, Record
 from ..progress import Progress
-from ..recipe.tables import Recipe
+from ..recipe.layers import Layered
+from ..recipe.tables import Recipe, placed_parts
+from ..recipe.weight_files import start_errors
 from ..registry import built
 from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..training.distributed import Processes
+
+COMPARED = 3  # pictures of the data
+SAME_BOX = 0.02  # largest difference of a coordinate
+LEAST_CORRELATION = 0.8
+
+
+def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder: RunFolder | None = None) -> list[str]:
+    """A line for everything besides data that these steps of the recipe need and lack: what, where it is named, and
+    where to get it. `folder`: of the run, whose features and initial weights need not be made again."""
+    inputs, lines = inputs_of(recipe, steps), list[str]()
+    files = feature_files(recipe, steps, folder) if folder and folder.fingerprint() else {}
+    extracted = {name for name, path in files.items() if path.exists()}
+    for path, part in placed_parts(recipe):
+        if path[0] == "inputs" and (path[1] not in inputs or (path[2:] and path[1] in extracted)):
+            continue
+        lines += [f"{layers.opening((*path, key))}{problem}" for key, problem in part.missing_here().items() if problem]
+        if isinstance(part, FeaturesConfig) and part.features is not None:
+            try:
+                with contextlib.closing(open_store(part.features)):
+                    pass
+            except MmgenError as error:
+                lines.append(f"{layers.opening((*path, 'features'))}{error}")
+    return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
+
+
+@contextlib.contextmanager
+def with_missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered) -> Iterator[None]:
+    """Adds what else is missing to an error about the data."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError("\n".join([str(error), *missing_parts(recipe, steps, layers)])) from None
+
+
+def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datasets) -> Recipe:
+    """Compare every extractor that is named beside a file of features with the file; the recipe with what was compared.
+    Raises DataError.
+
+    The fingerprints must be equal. An imported file has none of a network, so a few pictures of the data are extracted
+    at the file's boxes: their features must correlate with those of the file. Without
+    pictures that have boxes in the file, nothing is compared."""
+    compared = dict(recipe.inputs)
+    for name in inputs:
+        config = recipe.inputs[name]
+        if not isinstance(config, FeaturesConfig) or config.features is None or config.allow_other_features:
+            continue
+        if config.extractor is None or config.extractor.source != "pictures":
+            continue
+        with contextlib.closing(open_store(config.features)) as store:
+            extractor = built(config.extractor, config.extractor.build)
+            fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
+            if fingerprint == store.fingerprint:
+                continue
+            if is_imported(store.fingerprint):
+                problem = _unlike(extractor, store, datasets)
+            else:
+                problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
+            if problem:
+                error = DataError(
+                    f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
+                    f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
+                    "allow_other_features = true"
+                )
+                error.about = ("inputs", name, "extractor", "type")
+                raise error
+        compared[name] = config.model_copy(update={"compared": fingerprint})
+    return recipe.model_copy(update={"inputs": compared})
+
+
+def _unlike(extractor: Extractor, store: FeatureStore | MultiFileStore, datasets: Datasets) -> str:
+    """How the features of pictures differ from those of a file, region by region; "" if they do not."""
+    with contextlib.suppress(DataError):  # the data have no pictures
+        stored = (picture for picture in datasets.pictures() if store.count(picture.key))
+        for picture in itertools.islice(stored, COMPARED):
+            known = store.read(picture.key)
+            boxes = None if known.boxes is None else known.boxes.tolist()
+            for record in extractor.records([Picture(picture.key, picture.load, boxes)]):
+                if isinstance(record, Record) and (problem := _difference(record, known)):
+                    return f"picture '{picture.key}': {problem}"
+    return ""
+
+
+def _difference(record: Record, known: Record) -> str:
+    """How a picture's features differ from known ones in the regions with the same box; "" if they do not.
+
+    Correlations were measured with ResNets of random weights on 3 photographs: 0.99 and more for the same network after
+    JPEG of quality 30, or with pictures of half the size; at least 0.95 with half its image_size; at most 0.23 for
+    another network."""
+    ours, theirs = record.features.shape[1], known.features.shape[1]
+    if ours != theirs:
+        return f"width {theirs} in the file, {ours} of this extractor"
+    if record.boxes is None or known.boxes is None:
+        return ""
+    distances = np.abs(record.boxes[:, None] - known.boxes[None]).max(-1)  # (R, R of known)
+    pairs = [(place, row.argmin()) for place, row in enumerate(distances) if row.min() < SAME_BOX]
+    rows = [(record.features[place], known.features[match]) for place, match in pairs]
+    correlations = [np.corrcoef(*pair)[0, 1] for pair in rows if all(np.ptp(row) for row in pair)]
+    mean = np.mean(correlations) if correlations else 1.0
+    return f"their regions correlate by {mean:.2f}" if mean < LEAST_CORRELATION else ""
 
 
 def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:

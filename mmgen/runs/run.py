@@ -36,9 +36,15 @@ from ..training.threads import AUTO, choose_threads, use_threads
 from .child import Settings
 from .data_check import check_data
 from .jobs import Children, Jobs
-from .missing import missing_parts, with_missing_parts
-from .named_extractors import compare_extractors
-from .prepare import feature_files, fill_stores, with_features, with_inputs_of
+from .prepare import (
+    compare_extractors,
+    feature_files,
+    fill_stores,
+    missing_parts,
+    with_features,
+    with_inputs_of,
+    with_missing_parts,
+)
 from .step import Steps
 
 log = logging.getLogger("mmgen")

@@ -11,7 +11,7 @@ from mmgen_scenes.drawn import DrawnDataset
 from mmgen.cli import main
 from mmgen.features.store import FeatureStore
 from mmgen.parts import Dataset
-from mmgen.runs import named_extractors
+from mmgen.runs import prepare
 
 pytestmark = pytest.mark.slow
 CELLS = {"type": "timm_grid", "model": "test_resnet", "image_size": 64}
@@ -115,7 +115,7 @@ def test_imported_features_are_compared_with_those_of_a_picture(folder, monkeypa
 
 
 def test_without_pictures_at_the_same_boxes_nothing_is_compared(folder, monkeypatch):
-    for place, name, value in ((named_extractors, "SAME_BOX", 0), (DrawnDataset, "pictures", Dataset.pictures)):
+    for place, name, value in ((prepare, "SAME_BOX", 0), (DrawnDataset, "pictures", Dataset.pictures)):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, value)
             assert run(folder, patch, features="imported.h5", extractor={**toys.ROI, "seed": 1})[0] == 0
