@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..configs import EmbedderConfig, FeaturesConfig
+from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import texts_read
@@ -49,11 +49,20 @@ class Finding:
 
     def __str__(self) -> str:
         shown = f" ({', '.join(self.ids[:3])}{', ...' * (len(self.ids) > 3)})" if self.ids else ""
-        place, advice = f"{self.place}: " if self.place else "", f"; {self.advice}" if self.advice else ""
+        place, advice = (
+            f"{self.place}: " if self.place else "",
+            f"; {self.advice}" if self.advice else "",
+        )
         return f"{place}{self.what}{shown}{advice}"
 
 
-def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: Model, progress: Progress) -> None:
+def check_data(
+    recipe: Recipe,
+    steps: Sequence[str],
+    datasets: Datasets,
+    model: Model,
+    progress: Progress,
+) -> None:
     """For a run: say the findings about the data of these steps. Raises the first that stops it, and DataError for keys
     of [training] that do not fit."""
     for finding in findings(recipe, datasets, model.backbone, steps):
@@ -75,10 +84,17 @@ def _check_training(step: str, recipe: Recipe, datasets: Datasets, model: Model)
     }
     unknown = ("*", "?", "[", EMBEDDERS) if len(model.inputs) < len(recipe.inputs) else ()
     for key in (*validated, "freeze", "learning_rates"):
-        value, inherited = getattr(training, key), getattr(training, key) == getattr(recipe.training, key)
+        value, inherited = (
+            getattr(training, key),
+            getattr(training, key) == getattr(recipe.training, key),
+        )
         about = ("training", key) if inherited else ("steps", step, "training", key)
         if key not in validated:
-            check_patterns(model, [pattern for pattern in value if not pattern.startswith(unknown)], about)
+            check_patterns(
+                model,
+                [pattern for pattern in value if not pattern.startswith(unknown)],
+                about,
+            )
         elif value is not None and not validated[key]:
             scores = " that a metric scores" * (key == "metric_for_best_model")
             error = DataError(
@@ -94,7 +110,12 @@ def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) 
     for split in datasets.main.splits():
         with contextlib.suppress(DataError):  # a damaged file, of which nothing is known
             for what, keys in datasets.main.lacking(split).items():
-                yield Finding(f"split '{split}'", f"{len(keys):,} images {what.replace('_', ' ')}", keys, stops=False)
+                yield Finding(
+                    f"split '{split}'",
+                    f"{len(keys):,} images {what.replace('_', ' ')}",
+                    keys,
+                    stops=False,
+                )
     try:
         datasets.fingerprint()
         yield from findings(recipe, datasets, backbone, recipe.ordered(), all_lengths=True)
@@ -103,7 +124,11 @@ def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) 
 
 
 def findings(
-    recipe: Recipe, datasets: Datasets, backbone: Backbone | None, steps: Sequence[str], all_lengths: bool = False
+    recipe: Recipe,
+    datasets: Datasets,
+    backbone: Backbone | None,
+    steps: Sequence[str],
+    all_lengths: bool = False,
 ) -> Iterator[Finding]:
     """What the data of these steps lack. `all_lengths`: also the lengths of texts that are read whole."""
     trained = [name for name in steps if recipe.steps[name].train]
@@ -122,14 +147,30 @@ def _splits(
         settings, configs = recipe.steps[step], recipe.sources(step)
         sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
-            place, data = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name].data
+            place, data = (
+                f"step '{step}'" + f", data '{name}'" * (len(sources) > 1),
+                configs[name].data,
+            )
             inputs = recipe.required_inputs(source.inputs, source.objectives)
-            for split, examples in ((data.train_split, source.examples), (data.validation_split, source.validation)):
-                yield f"{place}, split '{split}'", examples, inputs, GENERATOR in source.objectives
+            for split, examples in (
+                (data.train_split, source.examples),
+                (data.validation_split, source.validation),
+            ):
+                yield (
+                    f"{place}, split '{split}'",
+                    examples,
+                    inputs,
+                    GENERATOR in source.objectives,
+                )
         if settings.evaluate:
             inputs = recipe.required_inputs(settings.inputs, settings.objectives)
             split = (recipe.scored_data(step) or recipe.data).test_split
-            yield f"step '{step}', split '{split}'", datasets.scored_by(step), inputs, False
+            yield (
+                f"step '{step}', split '{split}'",
+                datasets.scored_by(step),
+                inputs,
+                False,
+            )
 
 
 def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
@@ -137,8 +178,13 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
     seen = set[tuple[int, str]]()
 
     @cache
-    def pictures(folder: Path | None) -> set[str]:
-        return {picture.key for picture in (folder_pictures(folder) if folder else datasets.pictures())}
+    def known(features: Path | None, folder: Path | None) -> Collection[str] | None:
+        """Keys of a file of features, or of the pictures in a folder, or of the data."""
+        if features is None:
+            return {picture.key for picture in (folder_pictures(folder) if folder else datasets.pictures())}
+        with contextlib.suppress(MmgenError), contextlib.closing(open_store(features)) as store:
+            return {key for key in store if store.count(key)}
+        return None  # `missing_parts` reports a missing file
 
     for place, examples, inputs, targets in _splits(recipe, datasets, steps):
         fields = {name: recipe.inputs[name].fields for name in inputs} | ({GENERATOR: ()} if targets else {})
@@ -161,28 +207,29 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
                 lacks = "target" if name == GENERATOR else " or no ".join(map(repr, fields[name]))
                 what = f"{len(ids):,} of {len(examples):,} examples have no {lacks}"
                 where = "objectives" if name == GENERATOR else "inputs"
-                yield Finding(place, what, ids, f"remove these examples, or remove '{name}' from its {where}")
+                yield Finding(
+                    place,
+                    what,
+                    ids,
+                    f"remove these examples, or remove '{name}' from its {where}",
+                )
         for name, read in keys.items():
-            for what, images, advice in _absent(recipe.inputs[name], read, pictures):
-                what = f"{what} for {len(images):,} of {len(read):,} images"
-                yield Finding(place, what, images, f"{advice}, or leave the images out")
-
-
-def _absent(config: EmbedderConfig, keys: Collection[str], pictures) -> Iterator[tuple[str, list[str], str]]:
-    """What an input lacks of images, their keys, and advice. A missing file of features is left to `missing_parts`.
-    `pictures`: the keys of those in a folder, or of the data."""
-    if (path := getattr(config, "features", None)) is None:
-        known = pictures(getattr(config, "images", None))
-        if images := [key for key in keys if key not in known]:
-            yield "no picture", images, "add the pictures"
-        return
-    with contextlib.suppress(MmgenError), contextlib.closing(open_store(path)) as store:
-        if images := [key for key in keys if key not in store or not store.count(key)]:
-            yield f"{path}: no features", images, "extract or import them"
+            features = getattr(recipe.inputs[name], "features", None)
+            there = known(features, getattr(recipe.inputs[name], "images", None))
+            if there is not None and (absent := [key for key in read if key not in there]):
+                what, advice = f"{features}: no features", "extract or import them"
+                if features is None:
+                    what, advice = "no picture", "add the pictures"
+                what = f"{what} for {len(absent):,} of {len(read):,} images"
+                yield Finding(place, what, absent, f"{advice}, or leave the images out")
 
 
 def _lengths(
-    recipe: Recipe, datasets: Datasets, steps: Sequence[str], backbone: Backbone, all_lengths: bool
+    recipe: Recipe,
+    datasets: Datasets,
+    steps: Sequence[str],
+    backbone: Backbone,
+    all_lengths: bool,
 ) -> Iterator[str]:
     """Lines about texts that are cut or have unknown words, among the first of every source."""
     unknown_id = getattr(backbone.tokenizer, "unk_token_id", None)
@@ -195,7 +242,10 @@ def _lengths(
             limits["targets"] = getattr(recipe.generator, "max_tokens", 1) - 1 or None  # without the end token
         for name, lines in ((name, lines) for name, lines in texts.items() if lines):
             tokens, limit = backbone.text_encoder(lines), limits[name]
-            lengths, of = [*map(len, tokens)], f"{'the first ' * (len(source.examples) > COUNTED)}{len(lines):,} texts"
+            lengths, of = (
+                [*map(len, tokens)],
+                f"{'the first ' * (len(source.examples) > COUNTED)}{len(lines):,} texts",
+            )
             if all_lengths:
                 yield f"{name}: {of} have {min(lengths)} to {max(lengths)} tokens, the median is {median(lengths):g}"
             if cut := sum(length > limit for length in lengths if limit):
@@ -214,7 +264,10 @@ def summary(recipe: Recipe, datasets: Datasets) -> Iterator[str]:
     for step, settings in recipe.steps.items():
         for source in datasets.sources(step).values() if settings.data_sets else ():
             splits[f"data of step '{step}'{f', {source.name!r}' * (len(settings.data_sets) > 1)}"] = source.examples
-    field = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), "")
+    field = next(
+        (config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)),
+        "",
+    )
     keys = {name: {key for e in examples for key in e.shown(field) or (e.id,)} for name, examples in splits.items()}
     for name, examples in splits.items():
         yield f"{name}: {len(examples):,} examples, {sum(len(example.targets) for example in examples):,} targets"

@@ -29,7 +29,15 @@ from ..training.threads import cores
 from .child import TRAINED, Settings
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+OF_TORCHRUN = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "GROUP_RANK",
+)
 
 
 class Child:
@@ -39,11 +47,23 @@ class Child:
     step        the current or last step, which began at the time `began`
     """
 
-    def __init__(self, folder: RunFolder, recipe: Recipe, settings: Settings, gpu: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        recipe: Recipe,
+        settings: Settings,
+        gpu: str | None = None,
+    ) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in OF_TORCHRUN}
         self.connection, remote_end = multiprocessing.Pipe(duplex=False)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mmgen.runs.child", str(folder.path), json.dumps(settings)],
+            [
+                sys.executable,
+                "-m",
+                "mmgen.runs.child",
+                str(folder.path),
+                json.dumps(settings),
+            ],
             stdin=subprocess.PIPE,
             stdout=remote_end.fileno(),
             env=environment | ({VISIBLE: gpu} if gpu else {}),
@@ -106,7 +126,13 @@ class Jobs:
     start: Callable[[RunFolder, Recipe, Settings, int], Child] = start_child
 
     @classmethod
-    def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], processes: Processes) -> Jobs:
+    def of(
+        cls,
+        requested: int | None,
+        recipe: Recipe,
+        only: Sequence[str],
+        processes: Processes,
+    ) -> Jobs:
         """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
         above 1 if there are several processes already."""
         several = processes.num_processes > 1
@@ -141,12 +167,12 @@ class Children:
     def begin(self, names: Sequence[str]) -> int:
         """Train such of these steps while features are extracted, all but one of the children at most; how many."""
         names = [name for name in self._waiting if name in names]
-        self._start(names, max(1, self.jobs.count - 1), self.settings._replace(only=tuple(names)))
+        self._start(names, self.jobs.count - 1, self.settings._replace(only=tuple(names)))
         return len(self._training)
 
     def start(self) -> None:
-        """Train as many steps as can start."""
-        self._start(self._waiting, self.jobs.count, self.settings)
+        """Train as many steps as can start; none in children if there is one job."""
+        self._start(self._waiting, self.jobs.count * (self.jobs.count > 1), self.settings)
 
     def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
         startable = [name for name in names if self.recipe.steps[name].before in {None, *self._done}]
@@ -158,7 +184,11 @@ class Children:
             child.train(name)
 
     def train(self, events: Events) -> Iterator[str]:
-        """Train all steps, and yield each that is trained. Raises the error of a step."""
+        """Train all steps, and yield each that is trained; for one job, yield untrained steps. Raises the error of a
+        step."""
+        if self.jobs.count == 1:
+            yield from self.names
+            return
         while self._trained or self._waiting or self._training:
             self.start()
             if self._trained:

@@ -35,7 +35,12 @@ SAME_BOX = 0.02  # largest difference of a coordinate
 LEAST_CORRELATION = 0.8
 
 
-def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder: RunFolder | None = None) -> list[str]:
+def missing_parts(
+    recipe: Recipe,
+    steps: Sequence[str],
+    layers: Layered,
+    folder: RunFolder | None = None,
+) -> list[str]:
     """A line for everything besides data that these steps of the recipe need and lack: what, where it is named, and
     where to get it. `folder`: of the run, whose features and initial weights need not be made again."""
     inputs, lines = inputs_of(recipe, steps), list[str]()
@@ -51,7 +56,14 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
                     pass
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
-    return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
+    return [
+        *lines,
+        *start_errors(
+            recipe,
+            [step for step in steps if not (folder and folder.begun(step))],
+            layers,
+        ),
+    ]
 
 
 @contextlib.contextmanager
@@ -153,7 +165,11 @@ def with_features(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
 
 
 def fill_stores(
-    recipe: Recipe, files: Mapping[str, Path], datasets: Datasets, accelerator: Processes, progress: Progress
+    recipe: Recipe,
+    files: Mapping[str, Path],
+    datasets: Datasets,
+    accelerator: Processes,
+    progress: Progress,
 ) -> None:
     """Extract the features of these inputs, by input."""
     for name, path in files.items():
@@ -163,7 +179,11 @@ def fill_stores(
             remove_leftovers(path)
         elif accelerator.is_main_process:  # broken pictures may have been repaired
             summary = extract.extract(
-                built(config.extractor, config.extractor.build), pictures, path, progress=progress, wait=True
+                built(config.extractor, config.extractor.build),
+                pictures,
+                path,
+                progress=progress,
+                wait=True,
             )  # another seed may be extracting
             for key, reason in summary.broken:
                 progress.say(f"{name}: skipped picture '{key}': {reason}")

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,20 @@ def run(
     threads  see `training.threads.choose_threads`
     jobs     number of steps that train at the same time; default: the recipe's value
     layers   the places of the recipe's keys, for errors"""
-    began, layers, processes = time.monotonic(), layers or Layered(), distributed.start()
+    began, layers, processes = (
+        time.monotonic(),
+        layers or Layered(),
+        distributed.start(),
+    )
     main = processes.is_main_process
     jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, processes)
     use_threads(threads)
     progress = progress if progress and main else Progress()
     folder = RunFolder.of(recipe)
-    with distributed.peer_failures(processes), folder.locked() if main else contextlib.nullcontext():
+    with (
+        distributed.peer_failures(processes),
+        folder.locked() if main else contextlib.nullcontext(),
+    ):
         profile = f", profile {recipe.profile}" if recipe.profile else ""
         progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
         for remark in layers.remarks if main else ():
@@ -89,10 +97,18 @@ def run(
             if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
                 raise DataError("\n".join(missing))
             with _with_place(layers):
-                _Run(recipe, folder, datasets, processes, progress, jobs, Settings(only, threads, jobs.count)).do(todo)
+                _Run(
+                    recipe,
+                    folder,
+                    datasets,
+                    processes,
+                    progress,
+                    jobs,
+                    Settings(only, threads, jobs.count),
+                ).do(todo)
         elif main:
             folder.retire(recipe)  # metrics that score nothing
-            show(recipe, folder, datasets, processes.device, progress)
+            show(recipe, folder, datasets, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
     progress.say(f"{whose}{done}; all files are in {folder.path}")
@@ -114,7 +130,12 @@ class _Run:
     def do(self, todo: Sequence[str]) -> None:
         """Train and score these steps, and write the tables and the page. Inputs that none of the steps reads are left
         out, and need no features."""
-        recipe, datasets, only, progress = self.recipe, self.datasets, self.settings.only, self.progress
+        recipe, datasets, only, progress = (
+            self.recipe,
+            self.datasets,
+            self.settings.only,
+            self.progress,
+        )
         main = self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
@@ -133,37 +154,47 @@ class _Run:
                 progress.say(message)
             self.processes.wait_for_everyone()
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
-                table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
-                info = RunInfo(recipe.name, profile, recipe.seed, self.folder.path, table, tuple(todo))
+                table, profile = (
+                    recipe.model_dump(mode="json"),
+                    recipe.profile or "default",
+                )
+                info = RunInfo(
+                    recipe.name,
+                    profile,
+                    recipe.seed,
+                    self.folder.path,
+                    table,
+                    tuple(todo),
+                )
                 events.send("on_run_begin", info)
-                steps = Steps(ready, self.folder, datasets, model, self.processes, progress, events)
-                if self.jobs.count > 1:
-                    children.start()
+                steps = Steps(
+                    ready,
+                    self.folder,
+                    datasets,
+                    model,
+                    self.processes,
+                    progress,
+                    events,
+                )
+                children.start()
                 if main:  # the table needs these scores, but an error should stop the run early
-                    reference_scores(
-                        recipe,
-                        [name for name in todo if recipe.steps[name].evaluate],
-                        datasets,
-                        self.folder.path,
-                        metrics,
-                    )
-                for name in children.train(events) if self.jobs.count > 1 else todo:
+                    scored = [name for name in todo if recipe.steps[name].evaluate]
+                    reference_scores(recipe, scored, datasets, self.folder.path, metrics)
+                for name in children.train(events):
                     with self.folder.timed(name) if main else contextlib.nullcontext():
-                        if self.jobs.count > 1:
-                            steps.complete(name)
                         steps.train(name)
                         scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
                     events.send("on_step_end", name, scores)
                     self.processes.wait_for_everyone()
                 if main:
-                    tables = show(recipe, self.folder, datasets, self.processes.device, progress)
+                    tables = show(recipe, self.folder, datasets, progress)
                     events.send("on_run_end", tables)
 
     def _extract(self, todo: Sequence[str], files: Mapping[str, Path], children: Children) -> None:
         """Extract features. Meanwhile, children train steps that read none of them."""
         recipe, threads, begun = self.recipe, torch.get_num_threads(), 0
         absent = {name for name, path in files.items() if not path.exists()}
-        if self.jobs.count > 1 and absent and not self.folder.outdated(recipe):
+        if absent and not self.folder.outdated(recipe):
             begun = children.begin([name for name in todo if not absent & {*inputs_of(recipe, [name])}])
         if begun and self.settings.threads == AUTO:
             torch.set_num_threads(max(1, threads - begun))
@@ -206,28 +237,24 @@ def _with_place(layers: Layered) -> Iterator[None]:
         raise type(error)(f"{layers.opening(error.about)}{error}") from None
 
 
-def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:
+def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> list[str]:
     """Print the tables of this run and over its seeds, and write the page. Returns the tables of this run."""
-
-    def load(step: str) -> Model:
-        return load_run(folder.path, step).model.to(device)
-
     tables = report.write_tables(recipe, folder, datasets)
     if not tables:
-        progress.say(
-            "no table and no page yet, because no step with scores is finished"
-            if any(step.evaluate for step in recipe.steps.values())
-            else "no table and no page, because every step has evaluate = false; losses are in steps/STEP/log.jsonl"
-        )
+        progress.say("no table and no page yet, because no step with scores is finished")
         return []
     shown = [seed_table or table for table, seed_table in tables]
-    report.try_page(recipe, folder, datasets, shown, load, progress)
+    report.try_page(recipe, folder, datasets, shown, partial(_load, folder), progress)
     for number, (table, seed_table) in enumerate(tables):
         whose = f"seed {recipe.seed}:\n\n" * bool(seed_table)
         progress.say("\n" * bool(number) + whose + str(table))
         if seed_table:
             progress.say(f"\n{seed_table}")
     return [str(table) for table, _ in tables]
+
+
+def _load(folder: RunFolder, step: str) -> Model:
+    return load_run(folder.path, step).model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:
@@ -237,10 +264,11 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     return report.write_page(*_page(folder), progress, shown)
 
 
-def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
+def _page(
+    folder: RunFolder,
+) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
     """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
-    return recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device)
+    return recipe, folder, datasets, tables, partial(_load, folder)

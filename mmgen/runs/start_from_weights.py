@@ -106,7 +106,11 @@ class ExportedWeights(PublishedWeights):
     """
 
     def __init__(self, source: str, folder: Path) -> None:
-        self.folder, self.config, self.vocabularies = folder, read_config(folder), read_vocabularies(folder)
+        self.folder, self.config, self.vocabularies = (
+            folder,
+            read_config(folder),
+            read_vocabularies(folder),
+        )
         super().__init__(source, read_weights(folder, self.config["encoder_prefix"]))
 
     def shape(self, name: str) -> torch.Size:
@@ -157,16 +161,40 @@ def step_parts(recipe: Recipe, step: str, model: Model) -> Iterator[StepPart]:
     for name in recipe.steps[step].inputs:
         if name in model.inputs:
             prefix, config = f"{EMBEDDERS}{name}.", recipe.inputs[name]
-            yield StepPart(f"input '{name}'", "embedder", type(config), prefix, model.embedders[name])
+            yield StepPart(
+                f"input '{name}'",
+                "embedder",
+                type(config),
+                prefix,
+                model.embedders[name],
+            )
     for name in recipe.steps[step].objectives:
         if name == GENERATOR:
-            yield StepPart("the generator", GENERATOR, type(recipe.generator), "generator.", model.generator)
+            yield StepPart(
+                "the generator",
+                GENERATOR,
+                type(recipe.generator),
+                "generator.",
+                model.generator,
+            )
         else:
             prefix, head = f"objectives.{name}.", recipe.objectives[name]
-            yield StepPart(f"objective '{name}'", "objective", type(head), prefix, model.objective(name))
+            yield StepPart(
+                f"objective '{name}'",
+                "objective",
+                type(head),
+                prefix,
+                model.objective(name),
+            )
 
 
-def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
+def _check_tensor(
+    owner: StepPart,
+    name: str,
+    tensor: Tensor,
+    parameter: Tensor,
+    weights: PublishedWeights,
+) -> Tensor:
     """The tensor with the dtype of `parameter`. Raises DataError for another shape, quantised or non-finite values."""
     problem = ""
     if tensor.shape != parameter.shape:

@@ -53,7 +53,9 @@ class Steps:
         recipe, folder, step = self.recipe, self.folder, self.recipe.steps[name]
         place = folder.step(name)
         context = StepContext(name, step, recipe.seed, place, self.processes, self.progress, self.events)
-        if not (trained := folder.trained(recipe, name)):
+        if trained := folder.trained(recipe, name):
+            self._complete(name)
+        else:
             self._train(context)
         if step.evaluate and not folder.finished(name, answers_file(recipe, name)):
             if trained:
@@ -74,10 +76,11 @@ class Steps:
         sources = [*self.datasets.sources(name).values()]
         train.train(self.model, watched, sources, self._validation_scores(context))
 
-    def complete(self, name: str) -> None:
-        """Add to a trained step's weights those of the inputs that its child's model did not have."""
+    def _complete(self, name: str) -> None:
+        """Add to a trained step's weights those of inputs that the model which trained it did not have."""
         path = self.folder.step(name) / "weights.safetensors"
-        if path.exists() and self.initial.keys() - read_tensors(path)[0].keys():
+        missing = path.exists() and self.initial.keys() - read_tensors(path)[0].keys()
+        if missing and self.processes.is_main_process:
             load_step(self.model, self.recipe, self.folder, name, self.initial)
             save_weights(self.model, path, step=name)
 
@@ -109,18 +112,31 @@ class Steps:
         metrics = score.build_metrics(self.recipe, [name] * main, self.datasets, self.processes.device)
 
         def scores(model: Model) -> Mapping[str, float | None]:
-            answers, log = best_answers(self.recipe, context, examples, model), context.folder / "log.jsonl"
+            answers, log = (
+                best_answers(self.recipe, context, examples, model),
+                context.folder / "log.jsonl",
+            )
             return score.score_predictions(name, answers, examples, metrics, log, Progress()).values if main else {}
 
         return scores
 
     def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
         """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
-        recipe, place, test, say = self.recipe, self.folder.step(name), self.datasets.scored_by(name), self.progress.say
+        recipe, place, test, say = (
+            self.recipe,
+            self.folder.step(name),
+            self.datasets.scored_by(name),
+            self.progress.say,
+        )
         judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
         answers = read_answers(recipe, name, place)
         scores = score.score_predictions(
-            name, answers, test, judging, place / answers_file(recipe, name), self.progress
+            name,
+            answers,
+            test,
+            judging,
+            place / answers_file(recipe, name),
+            self.progress,
         )
         score.write_scores(place, scores)
         renderer = report.StepRenderer()  # shows JSON
@@ -145,5 +161,8 @@ def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Co
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
+            with (
+                seeded(recipe.seed, f"objectives.{name}", "init_from_model"),
+                torch.no_grad(),
+            ):
                 model.objective(name).init_from_model(model)
