@@ -40,7 +40,6 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     loaded_recipe, layers = load_recipe(recipe, profile, sets)
     quiet()
     from ..data.datasets import Datasets
-    from ..registry import built
     from ..runs.data_check import all_findings, summary
     from ..runs.prepare import missing_parts, with_missing_parts
 
@@ -51,7 +50,7 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
             tell(line)
     encoder, backbone = loaded_recipe.backbone, None
     with contextlib.suppress(MmgenError):  # an encoder that is missing is among the missing parts
-        backbone = built(encoder, lambda: encoder.build(texts=[*datasets.texts()]), "the backbone")
+        backbone = encoder.build(texts=[*datasets.texts()])
     findings = list(all_findings(loaded_recipe, datasets, backbone))
     problems = []
     for finding in findings:

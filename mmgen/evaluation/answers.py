@@ -91,11 +91,7 @@ def generate(
 
 
 def predict(
-    model: Model,
-    examples: Sequence[Example],
-    objective: str,
-    inputs: Sequence[str] | None = None,
-    batch_size: int = 32,
+    model: Model, examples: Sequence[Example], objective: str, inputs: Sequence[str] | None = None, batch_size: int = 32
 ) -> list[Prediction]:
     """One prediction for each example. `objective`: the objective that predicts; `inputs`, the mode and the memory: see
     `generate`."""

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from ..commands import quiet
 from ..data.datasets import Datasets
-from ..errors import MmgenError, RunError
+from ..errors import MmgenError, PluginError, RunError
 from ..progress import Advance, Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
-from ..registry import installed
+from ..registry import blame, installed
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -91,6 +91,11 @@ def main() -> None:
     except (MmgenError, OSError) as error:
         send(error if isinstance(error, MmgenError) else RunError(str(error)))
         sys.exit(1)
+    except Exception as error:
+        if not (line := blame(error)):
+            raise
+        send(PluginError(line))
+        sys.exit(1)
 
 
 def _read_steps(put: Callable[[str], None]) -> None:
@@ -100,19 +105,9 @@ def _read_steps(put: Callable[[str], None]) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def train_steps(
-    folder: RunFolder,
-    recipe: Recipe,
-    settings: Settings,
-    names: Iterable[str],
-    send: Send,
-) -> None:
+def train_steps(folder: RunFolder, recipe: Recipe, settings: Settings, names: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
-    processes, datasets, only = (
-        distributed.start(),
-        Datasets(recipe),
-        tuple(settings.only),
-    )
+    processes, datasets, only = (distributed.start(), Datasets(recipe), tuple(settings.only))
     events, steps = Forwarded(send) if recipe.callbacks else Events(), None
     for name in names:
         if steps is None or not {*inputs_of(recipe, [name])} <= {*steps.model.inputs}:

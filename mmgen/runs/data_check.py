@@ -49,20 +49,11 @@ class Finding:
 
     def __str__(self) -> str:
         shown = f" ({', '.join(self.ids[:3])}{', ...' * (len(self.ids) > 3)})" if self.ids else ""
-        place, advice = (
-            f"{self.place}: " if self.place else "",
-            f"; {self.advice}" if self.advice else "",
-        )
+        place, advice = (f"{self.place}: " if self.place else "", f"; {self.advice}" if self.advice else "")
         return f"{place}{self.what}{shown}{advice}"
 
 
-def check_data(
-    recipe: Recipe,
-    steps: Sequence[str],
-    datasets: Datasets,
-    model: Model,
-    progress: Progress,
-) -> None:
+def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: Model, progress: Progress) -> None:
     """For a run: say the findings about the data of these steps. Raises the first that stops it, and DataError for keys
     of [training] that do not fit."""
     for finding in findings(recipe, datasets, model.backbone, steps):
@@ -84,17 +75,10 @@ def _check_training(step: str, recipe: Recipe, datasets: Datasets, model: Model)
     }
     unknown = ("*", "?", "[", EMBEDDERS) if len(model.inputs) < len(recipe.inputs) else ()
     for key in (*validated, "freeze", "learning_rates"):
-        value, inherited = (
-            getattr(training, key),
-            getattr(training, key) == getattr(recipe.training, key),
-        )
+        value, inherited = (getattr(training, key), getattr(training, key) == getattr(recipe.training, key))
         about = ("training", key) if inherited else ("steps", step, "training", key)
         if key not in validated:
-            check_patterns(
-                model,
-                [pattern for pattern in value if not pattern.startswith(unknown)],
-                about,
-            )
+            check_patterns(model, [pattern for pattern in value if not pattern.startswith(unknown)], about)
         elif value is not None and not validated[key]:
             scores = " that a metric scores" * (key == "metric_for_best_model")
             error = DataError(
@@ -110,12 +94,7 @@ def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) 
     for split in datasets.main.splits():
         with contextlib.suppress(DataError):  # a damaged file, of which nothing is known
             for what, keys in datasets.main.lacking(split).items():
-                yield Finding(
-                    f"split '{split}'",
-                    f"{len(keys):,} images {what.replace('_', ' ')}",
-                    keys,
-                    stops=False,
-                )
+                yield Finding(f"split '{split}'", f"{len(keys):,} images {what.replace('_', ' ')}", keys, stops=False)
     try:
         datasets.fingerprint()
         yield from findings(recipe, datasets, backbone, recipe.ordered(), all_lengths=True)
@@ -124,11 +103,7 @@ def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) 
 
 
 def findings(
-    recipe: Recipe,
-    datasets: Datasets,
-    backbone: Backbone | None,
-    steps: Sequence[str],
-    all_lengths: bool = False,
+    recipe: Recipe, datasets: Datasets, backbone: Backbone | None, steps: Sequence[str], all_lengths: bool = False
 ) -> Iterator[Finding]:
     """What the data of these steps lack. `all_lengths`: also the lengths of texts that are read whole."""
     trained = [name for name in steps if recipe.steps[name].train]
@@ -147,30 +122,14 @@ def _splits(
         settings, configs = recipe.steps[step], recipe.sources(step)
         sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
-            place, data = (
-                f"step '{step}'" + f", data '{name}'" * (len(sources) > 1),
-                configs[name].data,
-            )
+            place, data = (f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name].data)
             inputs = recipe.required_inputs(source.inputs, source.objectives)
-            for split, examples in (
-                (data.train_split, source.examples),
-                (data.validation_split, source.validation),
-            ):
-                yield (
-                    f"{place}, split '{split}'",
-                    examples,
-                    inputs,
-                    GENERATOR in source.objectives,
-                )
+            for split, examples in ((data.train_split, source.examples), (data.validation_split, source.validation)):
+                yield (f"{place}, split '{split}'", examples, inputs, GENERATOR in source.objectives)
         if settings.evaluate:
             inputs = recipe.required_inputs(settings.inputs, settings.objectives)
             split = (recipe.scored_data(step) or recipe.data).test_split
-            yield (
-                f"step '{step}', split '{split}'",
-                datasets.scored_by(step),
-                inputs,
-                False,
-            )
+            yield (f"step '{step}', split '{split}'", datasets.scored_by(step), inputs, False)
 
 
 def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
@@ -207,12 +166,7 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
                 lacks = "target" if name == GENERATOR else " or no ".join(map(repr, fields[name]))
                 what = f"{len(ids):,} of {len(examples):,} examples have no {lacks}"
                 where = "objectives" if name == GENERATOR else "inputs"
-                yield Finding(
-                    place,
-                    what,
-                    ids,
-                    f"remove these examples, or remove '{name}' from its {where}",
-                )
+                yield Finding(place, what, ids, f"remove these examples, or remove '{name}' from its {where}")
         for name, read in keys.items():
             features = getattr(recipe.inputs[name], "features", None)
             there = known(features, getattr(recipe.inputs[name], "images", None))
@@ -225,11 +179,7 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
 
 
 def _lengths(
-    recipe: Recipe,
-    datasets: Datasets,
-    steps: Sequence[str],
-    backbone: Backbone,
-    all_lengths: bool,
+    recipe: Recipe, datasets: Datasets, steps: Sequence[str], backbone: Backbone, all_lengths: bool
 ) -> Iterator[str]:
     """Lines about texts that are cut or have unknown words, among the first of every source."""
     unknown_id = getattr(backbone.tokenizer, "unk_token_id", None)
@@ -264,10 +214,7 @@ def summary(recipe: Recipe, datasets: Datasets) -> Iterator[str]:
     for step, settings in recipe.steps.items():
         for source in datasets.sources(step).values() if settings.data_sets else ():
             splits[f"data of step '{step}'{f', {source.name!r}' * (len(settings.data_sets) > 1)}"] = source.examples
-    field = next(
-        (config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)),
-        "",
-    )
+    field = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), "")
     keys = {name: {key for e in examples for key in e.shown(field) or (e.id,)} for name, examples in splits.items()}
     for name, examples in splits.items():
         yield f"{name}: {len(examples):,} examples, {sum(len(example.targets) for example in examples):,} targets"

@@ -29,15 +29,7 @@ from ..training.threads import cores
 from .child import TRAINED, Settings
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-OF_TORCHRUN = (
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "GROUP_RANK",
-)
+OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 
 
 class Child:
@@ -47,23 +39,11 @@ class Child:
     step        the current or last step, which began at the time `began`
     """
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        recipe: Recipe,
-        settings: Settings,
-        gpu: str | None = None,
-    ) -> None:
+    def __init__(self, folder: RunFolder, recipe: Recipe, settings: Settings, gpu: str | None = None) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in OF_TORCHRUN}
         self.connection, remote_end = multiprocessing.Pipe(duplex=False)
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "mmgen.runs.child",
-                str(folder.path),
-                json.dumps(settings),
-            ],
+            [sys.executable, "-m", "mmgen.runs.child", str(folder.path), json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=remote_end.fileno(),
             env=environment | ({VISIBLE: gpu} if gpu else {}),
@@ -126,13 +106,7 @@ class Jobs:
     start: Callable[[RunFolder, Recipe, Settings, int], Child] = start_child
 
     @classmethod
-    def of(
-        cls,
-        requested: int | None,
-        recipe: Recipe,
-        only: Sequence[str],
-        processes: Processes,
-    ) -> Jobs:
+    def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], processes: Processes) -> Jobs:
         """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
         above 1 if there are several processes already."""
         several = processes.num_processes > 1

@@ -24,7 +24,6 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
 from ..recipe.weight_files import start_errors
-from ..registry import built
 from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -35,12 +34,7 @@ SAME_BOX = 0.02  # largest difference of a coordinate
 LEAST_CORRELATION = 0.8
 
 
-def missing_parts(
-    recipe: Recipe,
-    steps: Sequence[str],
-    layers: Layered,
-    folder: RunFolder | None = None,
-) -> list[str]:
+def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder: RunFolder | None = None) -> list[str]:
     """A line for everything besides data that these steps of the recipe need and lack: what, where it is named, and
     where to get it. `folder`: of the run, whose features and initial weights need not be made again."""
     inputs, lines = inputs_of(recipe, steps), list[str]()
@@ -56,14 +50,7 @@ def missing_parts(
                     pass
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
-    return [
-        *lines,
-        *start_errors(
-            recipe,
-            [step for step in steps if not (folder and folder.begun(step))],
-            layers,
-        ),
-    ]
+    return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
 
 
 @contextlib.contextmanager
@@ -90,7 +77,7 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
         if config.extractor is None or config.extractor.source != "pictures":
             continue
         with contextlib.closing(open_store(config.features)) as store:
-            extractor = built(config.extractor, config.extractor.build)
+            extractor = config.extractor.build()
             fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
             if fingerprint == store.fingerprint:
                 continue
@@ -165,11 +152,7 @@ def with_features(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
 
 
 def fill_stores(
-    recipe: Recipe,
-    files: Mapping[str, Path],
-    datasets: Datasets,
-    accelerator: Processes,
-    progress: Progress,
+    recipe: Recipe, files: Mapping[str, Path], datasets: Datasets, accelerator: Processes, progress: Progress
 ) -> None:
     """Extract the features of these inputs, by input."""
     for name, path in files.items():
@@ -179,11 +162,7 @@ def fill_stores(
             remove_leftovers(path)
         elif accelerator.is_main_process:  # broken pictures may have been repaired
             summary = extract.extract(
-                built(config.extractor, config.extractor.build),
-                pictures,
-                path,
-                progress=progress,
-                wait=True,
+                config.extractor.build(), pictures, path, progress=progress, wait=True
             )  # another seed may be extracting
             for key, reason in summary.broken:
                 progress.say(f"{name}: skipped picture '{key}': {reason}")

@@ -68,20 +68,13 @@ def run(
     threads  see `training.threads.choose_threads`
     jobs     number of steps that train at the same time; default: the recipe's value
     layers   the places of the recipe's keys, for errors"""
-    began, layers, processes = (
-        time.monotonic(),
-        layers or Layered(),
-        distributed.start(),
-    )
+    began, layers, processes = (time.monotonic(), layers or Layered(), distributed.start())
     main = processes.is_main_process
     jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, processes)
     use_threads(threads)
     progress = progress if progress and main else Progress()
     folder = RunFolder.of(recipe)
-    with (
-        distributed.peer_failures(processes),
-        folder.locked() if main else contextlib.nullcontext(),
-    ):
+    with distributed.peer_failures(processes), folder.locked() if main else contextlib.nullcontext():
         profile = f", profile {recipe.profile}" if recipe.profile else ""
         progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
         for remark in layers.remarks if main else ():
@@ -97,15 +90,7 @@ def run(
             if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
                 raise DataError("\n".join(missing))
             with _with_place(layers):
-                _Run(
-                    recipe,
-                    folder,
-                    datasets,
-                    processes,
-                    progress,
-                    jobs,
-                    Settings(only, threads, jobs.count),
-                ).do(todo)
+                _Run(recipe, folder, datasets, processes, progress, jobs, Settings(only, threads, jobs.count)).do(todo)
         elif main:
             folder.retire(recipe)  # metrics that score nothing
             show(recipe, folder, datasets, progress)
@@ -130,12 +115,7 @@ class _Run:
     def do(self, todo: Sequence[str]) -> None:
         """Train and score these steps, and write the tables and the page. Inputs that none of the steps reads are left
         out, and need no features."""
-        recipe, datasets, only, progress = (
-            self.recipe,
-            self.datasets,
-            self.settings.only,
-            self.progress,
-        )
+        recipe, datasets, only, progress = (self.recipe, self.datasets, self.settings.only, self.progress)
         main = self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
@@ -154,28 +134,10 @@ class _Run:
                 progress.say(message)
             self.processes.wait_for_everyone()
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
-                table, profile = (
-                    recipe.model_dump(mode="json"),
-                    recipe.profile or "default",
-                )
-                info = RunInfo(
-                    recipe.name,
-                    profile,
-                    recipe.seed,
-                    self.folder.path,
-                    table,
-                    tuple(todo),
-                )
+                table, profile = (recipe.model_dump(mode="json"), recipe.profile or "default")
+                info = RunInfo(recipe.name, profile, recipe.seed, self.folder.path, table, tuple(todo))
                 events.send("on_run_begin", info)
-                steps = Steps(
-                    ready,
-                    self.folder,
-                    datasets,
-                    model,
-                    self.processes,
-                    progress,
-                    events,
-                )
+                steps = Steps(ready, self.folder, datasets, model, self.processes, progress, events)
                 children.start()
                 if main:  # the table needs these scores, but an error should stop the run early
                     scored = [name for name in todo if recipe.steps[name].evaluate]
@@ -264,9 +226,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     return report.write_page(*_page(folder), progress, shown)
 
 
-def _page(
-    folder: RunFolder,
-) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
+def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
     """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
     datasets = scored_examples.ScoredExamples(recipe, folder.path)

@@ -22,7 +22,6 @@ from ..parts import Part
 from ..progress import Progress
 from ..recipe.tables import EXPORT, GENERATOR, Recipe
 from ..recipe.weight_files import check_export
-from ..registry import Qualified, part_calls
 from ..storage.exports import BACKBONE, read_config, read_vocabularies, read_weights
 from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.weights import load_state, state
@@ -32,11 +31,17 @@ MOST_SHOWN = 8  # names in a line
 
 
 @dataclass(frozen=True)
-class StepPart(Qualified):
-    """A part of a step that may take weights: its module, and the prefix of its parameter names in the model."""
+class StepPart:
+    """A part of a step that may take weights: its name in messages, its kind, the prefix of its parameter names in the
+    model, and its module."""
 
+    name: str
+    kind: str
     prefix: str
     module: Part
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def load_start(recipe: Recipe, step: str, model: Model, progress: Progress) -> set[str]:
@@ -81,8 +86,7 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             known = []
         loaded = {key: weights[owner.prefix + key] for key in known}
         if not loaded and not isinstance(weights, ExportedWeights):
-            with part_calls(owner, "published"):
-                loaded = dict(owner.module.published(weights))
+            loaded = dict(owner.module.published(weights))
         for key, tensor in loaded.items():
             if key not in parameter_of_key:
                 raise PluginError(f"{owner}: published returns '{key}', which is not one of its parameters")
@@ -106,11 +110,7 @@ class ExportedWeights(PublishedWeights):
     """
 
     def __init__(self, source: str, folder: Path) -> None:
-        self.folder, self.config, self.vocabularies = (
-            folder,
-            read_config(folder),
-            read_vocabularies(folder),
-        )
+        self.folder, self.config, self.vocabularies = (folder, read_config(folder), read_vocabularies(folder))
         super().__init__(source, read_weights(folder, self.config["encoder_prefix"]))
 
     def shape(self, name: str) -> torch.Size:
@@ -157,44 +157,18 @@ def _fits(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeight
 
 def step_parts(recipe: Recipe, step: str, model: Model) -> Iterator[StepPart]:
     """The parts of a step that may take published weights."""
-    yield StepPart("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)
+    yield StepPart("the backbone", "backbone", "backbone.", model.backbone)
     for name in recipe.steps[step].inputs:
         if name in model.inputs:
-            prefix, config = f"{EMBEDDERS}{name}.", recipe.inputs[name]
-            yield StepPart(
-                f"input '{name}'",
-                "embedder",
-                type(config),
-                prefix,
-                model.embedders[name],
-            )
+            yield StepPart(f"input '{name}'", "embedder", f"{EMBEDDERS}{name}.", model.embedders[name])
     for name in recipe.steps[step].objectives:
         if name == GENERATOR:
-            yield StepPart(
-                "the generator",
-                GENERATOR,
-                type(recipe.generator),
-                "generator.",
-                model.generator,
-            )
+            yield StepPart("the generator", GENERATOR, "generator.", model.generator)
         else:
-            prefix, head = f"objectives.{name}.", recipe.objectives[name]
-            yield StepPart(
-                f"objective '{name}'",
-                "objective",
-                type(head),
-                prefix,
-                model.objective(name),
-            )
+            yield StepPart(f"objective '{name}'", "objective", f"objectives.{name}.", model.objective(name))
 
 
-def _check_tensor(
-    owner: StepPart,
-    name: str,
-    tensor: Tensor,
-    parameter: Tensor,
-    weights: PublishedWeights,
-) -> Tensor:
+def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
     """The tensor with the dtype of `parameter`. Raises DataError for another shape, quantised or non-finite values."""
     problem = ""
     if tensor.shape != parameter.shape:

@@ -112,10 +112,7 @@ class Steps:
         metrics = score.build_metrics(self.recipe, [name] * main, self.datasets, self.processes.device)
 
         def scores(model: Model) -> Mapping[str, float | None]:
-            answers, log = (
-                best_answers(self.recipe, context, examples, model),
-                context.folder / "log.jsonl",
-            )
+            answers, log = (best_answers(self.recipe, context, examples, model), context.folder / "log.jsonl")
             return score.score_predictions(name, answers, examples, metrics, log, Progress()).values if main else {}
 
         return scores
@@ -131,12 +128,7 @@ class Steps:
         judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
         answers = read_answers(recipe, name, place)
         scores = score.score_predictions(
-            name,
-            answers,
-            test,
-            judging,
-            place / answers_file(recipe, name),
-            self.progress,
+            name, answers, test, judging, place / answers_file(recipe, name), self.progress
         )
         score.write_scores(place, scores)
         renderer = report.StepRenderer()  # shows JSON
@@ -161,8 +153,5 @@ def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Co
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with (
-                seeded(recipe.seed, f"objectives.{name}", "init_from_model"),
-                torch.no_grad(),
-            ):
+            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
                 model.objective(name).init_from_model(model)

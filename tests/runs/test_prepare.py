@@ -100,10 +100,7 @@ def test_imported_features_with_an_extractor_that_fits_answer_about_pictures(fol
 
 @pytest.mark.parametrize(
     ("extractor", "difference"),
-    [
-        ({**toys.ROI, "pool": 1}, "width "),
-        ({**toys.ROI, "seed": 1}, "their regions correlate by "),
-    ],
+    [({**toys.ROI, "pool": 1}, "width "), ({**toys.ROI, "seed": 1}, "their regions correlate by ")],
 )
 def test_imported_features_are_compared_with_those_of_a_picture(folder, monkeypatch, extractor, difference):
     code, said = run(folder, monkeypatch, features="imported.h5", extractor=extractor)
