@@ -71,19 +71,18 @@ def _check_training(step: str, recipe: Recipe, datasets: Datasets, model: Model)
     training, validation = recipe.steps[step].training, datasets.validation_by(step)
     validated = {
         "early_stopping_patience": any(len(source.validation) for source in datasets.sources(step).values()),
-        "metric_for_best_model": bool(validation) and bool(recipe.judging(step)),
+        "metric_for_best_model": bool(validation and recipe.judging(step)),
     }
     unknown = ("*", "?", "[", EMBEDDERS) if len(model.inputs) < len(recipe.inputs) else ()
     for key in (*validated, "freeze", "learning_rates"):
-        value, inherited = (getattr(training, key), getattr(training, key) == getattr(recipe.training, key))
-        about = ("training", key) if inherited else ("steps", step, "training", key)
+        value = getattr(training, key)
+        about = ("training", key) if value == getattr(recipe.training, key) else ("steps", step, "training", key)
         if key not in validated:
             check_patterns(model, [pattern for pattern in value if not pattern.startswith(unknown)], about)
         elif value is not None and not validated[key]:
             scores = " that a metric scores" * (key == "metric_for_best_model")
-            error = DataError(
-                f"step '{step}' has no validation examples{scores}; set data.validation_split, or remove this key"
-            )
+            lacks = f"step '{step}' has no validation examples{scores}"
+            error = DataError(f"{lacks}; set data.validation_split, or remove this key")
             error.about = about
             raise error
 

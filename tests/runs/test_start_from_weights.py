@@ -9,6 +9,7 @@ import torch
 from kit import toys
 from kit.training import RecordedProgress
 from mmgen_encoders import Bert
+from mmgen_encoders.encoder import EncoderBackbone
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForPreTraining
 
@@ -204,7 +205,10 @@ def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
     message = "has shape (1099511627776, 1048576) but fewer values"
     assert f"'bert.embeddings.word_embeddings.weight' {message}" in refused(model, "weights:vast.bin")
 
-    assert said.startswith("'wide.bin': the backbone: ")
+
+def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"model.cls": torch.ones(1)})
+    message = "the backbone: published returns 'model.cls', which is not one of its parameters"
     with pytest.raises(PluginError, match=message):
         started(published_bert[1])
 
