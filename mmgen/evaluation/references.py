@@ -17,6 +17,7 @@ from ..files import write_json
 from ..parts import Metric
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
+from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation, Scores
 from .score import as_json, build_metric
 
@@ -33,18 +34,19 @@ def reference_scores(
 ) -> dict[str, dict[str, Scores]]:
     """Step -> metric -> the scores of people's texts, and those of chance as "chance_COLUMN". The steps are scored.
 
-    folder   the run's, which may have them, and keeps them: they are of its data, which do not change
+    folder   the run's, which may have them, and keeps them
     metrics  those that are built already; one that needs pictures is left out unless it is built or its scores are kept
 
     Raises RunError for a damaged file, and the metrics' errors."""
     file = folder / FILE if folder else None
     kept = parse(ALL, file) if file and file.exists() else {}
     known, by_step = dict(kept), dict[str, dict[str, Scores]]()
+    data_seen = RunFolder(folder).fingerprint() if folder else None
     for step in steps:
         own, writes, by_step[step] = recipe.scored_data(step), recipe.makes_texts(step), {}
         for name, config in recipe.judging(step).items():
-            key = f"{'texts' if writes else 'predictions'}, {name} {config.model_dump_json()}"
-            key += f" on {own.model_dump_json()}" if own else ""
+            key = f"{'texts' if writes else 'predictions'}, {name} {config.model_dump_json()} of data {data_seen}"
+            key += f", {own.model_dump_json()}" if own else ""
             if key not in known:
                 metric = (metrics or {}).get(name)
                 if metric is None and config.needs_pictures:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -155,11 +155,9 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
                 if any(map(example.lacks, paths)) or name == GENERATOR and not example.targets:
                     incomplete[name].append(example.id)
                 elif name in keys:
-                    values = (value for path in paths for value in example.shown(path))
-                    alternatives = (
-                        key for value in values for key in (value if isinstance(value, tuple) else (value,))
-                    )
-                    keys[name] |= dict.fromkeys(key for key in alternatives if isinstance(key, str))
+                    values = [value for path in paths for value in example.shown(path)]
+                    pictures = chain(*(value if isinstance(value, tuple) else (value,) for value in values))
+                    keys[name] |= dict.fromkeys(key for key in pictures if isinstance(key, str))
         for name, ids in incomplete.items():
             if ids:
                 lacks = "target" if name == GENERATOR else " or no ".join(map(repr, fields[name]))
@@ -191,10 +189,8 @@ def _lengths(
             limits["targets"] = getattr(recipe.generator, "max_tokens", 1) - 1 or None  # without the end token
         for name, lines in ((name, lines) for name, lines in texts.items() if lines):
             tokens, limit = backbone.text_encoder(lines), limits[name]
-            lengths, of = (
-                [*map(len, tokens)],
-                f"{'the first ' * (len(source.examples) > COUNTED)}{len(lines):,} texts",
-            )
+            lengths, first = [*map(len, tokens)], "the first " * (len(source.examples) > COUNTED)
+            of = f"{first}{len(lines):,} texts"
             if all_lengths:
                 yield f"{name}: {of} have {min(lengths)} to {max(lengths)} tokens, the median is {median(lengths):g}"
             if cut := sum(length > limit for length in lengths if limit):

@@ -67,8 +67,8 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
     Raises DataError.
 
     The fingerprints must be equal. An imported file has none of a network, so a few pictures of the data are extracted
-    at the file's boxes: their features must correlate with those of the file. Without
-    pictures that have boxes in the file, nothing is compared."""
+    at the file's boxes: their features must correlate with those of the file. Without pictures that have boxes in the
+    file, nothing is compared."""
     compared = dict(recipe.inputs)
     for name in inputs:
         config = recipe.inputs[name]
@@ -111,21 +111,19 @@ def _unlike(extractor: Extractor, store: FeatureStore | MultiFileStore, datasets
 
 
 def _difference(record: Record, known: Record) -> str:
-    """How a picture's features differ from known ones in the regions with the same box; "" if they do not.
+    """How a picture's features differ from known ones of the same boxes; "" if they do not.
 
-    Correlations were measured with ResNets of random weights on 3 photographs: 0.99 and more for the same network after
-    JPEG of quality 30, or with pictures of half the size; at least 0.95 with half its image_size; at most 0.23 for
-    another network."""
+    Correlations of regions were measured with ResNets of random weights on 3 photographs: 0.99 and more for the same
+    network after JPEG of quality 30, or with pictures of half the size; at least 0.95 with half its image_size; at most
+    0.23 for another network."""
     ours, theirs = record.features.shape[1], known.features.shape[1]
     if ours != theirs:
         return f"width {theirs} in the file, {ours} of this extractor"
-    if record.boxes is None or known.boxes is None:
+    if record.boxes is None or known.boxes is None or record.boxes.shape != known.boxes.shape:
         return ""
-    distances = np.abs(record.boxes[:, None] - known.boxes[None]).max(-1)  # (R, R of known)
-    pairs = [(place, row.argmin()) for place, row in enumerate(distances) if row.min() < SAME_BOX]
-    rows = [(record.features[place], known.features[match]) for place, match in pairs]
-    correlations = [np.corrcoef(*pair)[0, 1] for pair in rows if all(np.ptp(row) for row in pair)]
-    mean = np.mean(correlations) if correlations else 1.0
+    same = np.abs(record.boxes - known.boxes).max(initial=0) < SAME_BOX
+    rows = zip(record.features, known.features, strict=True) if same else ()
+    mean = np.mean([np.corrcoef(*pair)[0, 1] for pair in rows if all(np.ptp(row) for row in pair)] or [1])
     return f"their regions correlate by {mean:.2f}" if mean < LEAST_CORRELATION else ""
 
 

@@ -51,10 +51,8 @@ def rescore(
     if idle and (names or not judged):
         judges = " or ".join(sorted(recipe.metrics[idle[0]].judges))
         raise RecipeError(f"metric {idle[0]}: judges {judges}; no step of this run has answers that it could score")
-    datasets, device = (
-        ScoredExamples(recipe, folder.path),
-        torch.device("cuda" if torch.cuda.is_available() else "cpu"),
-    )
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    datasets = ScoredExamples(recipe, folder.path)
     metrics, rows, ids = score.build_metrics(recipe, judged, datasets, device), {}, {}
     for name in judged:
         place, examples = folder.step(name), datasets.scored_by(name)

@@ -119,24 +119,18 @@ class Steps:
 
     def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
         """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
-        recipe, place, test, say = (
-            self.recipe,
-            self.folder.step(name),
-            self.datasets.scored_by(name),
-            self.progress.say,
-        )
-        judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
+        recipe, progress, test = self.recipe, self.progress, self.datasets.scored_by(name)
+        place = self.folder.step(name)
+        judging, file = {key: metrics[key] for key in recipe.judging(name)}, place / answers_file(recipe, name)
         answers = read_answers(recipe, name, place)
-        scores = score.score_predictions(
-            name, answers, test, judging, place / answers_file(recipe, name), self.progress
-        )
+        scores = score.score_predictions(name, answers, test, judging, file, progress)
         score.write_scores(place, scores)
         renderer = report.StepRenderer()  # shows JSON
         try:
             renderer = report.step_renderer(recipe, name)
         except PluginError as error:  # two renderers fit
-            say(str(error))
-        say(report.samples(answers, test, renderer, recipe.inputs.values()))
+            progress.say(str(error))
+        progress.say(report.samples(answers, test, renderer, recipe.inputs.values()))
         return scores.values
 
 
