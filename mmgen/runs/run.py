@@ -142,6 +142,7 @@ class _Run:
                 if main:  # the table needs these scores, but an error should stop the run early
                     scored = [name for name in todo if recipe.steps[name].evaluate]
                     reference_scores(recipe, scored, datasets, self.folder.path, metrics)
+                self.processes.wait_for_everyone()
                 for name in children.train(events):
                     with self.folder.timed(name) if main else contextlib.nullcontext():
                         steps.train(name)
