@@ -107,7 +107,7 @@ def _read_steps(put: Callable[[str], None]) -> None:
 
 def train_steps(folder: RunFolder, recipe: Recipe, settings: Settings, names: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
-    processes, datasets, only = (distributed.start(), Datasets(recipe), tuple(settings.only))
+    processes, datasets, only = distributed.start(), Datasets(recipe), tuple(settings.only)
     events, steps = Forwarded(send) if recipe.callbacks else Events(), None
     for name in names:
         if steps is None or not {*inputs_of(recipe, [name])} <= {*steps.model.inputs}:

@@ -49,7 +49,7 @@ class Finding:
 
     def __str__(self) -> str:
         shown = f" ({', '.join(self.ids[:3])}{', ...' * (len(self.ids) > 3)})" if self.ids else ""
-        place, advice = (f"{self.place}: " if self.place else "", f"; {self.advice}" if self.advice else "")
+        place, advice = f"{self.place}: " if self.place else "", f"; {self.advice}" if self.advice else ""
         return f"{place}{self.what}{shown}{advice}"
 
 
@@ -121,7 +121,7 @@ def _splits(
         settings, configs = recipe.steps[step], recipe.sources(step)
         sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
-            place, data = (f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name].data)
+            place, data = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name].data
             inputs = recipe.required_inputs(source.inputs, source.objectives)
             for split, examples in ((data.train_split, source.examples), (data.validation_split, source.validation)):
                 yield (f"{place}, split '{split}'", examples, inputs, GENERATOR in source.objectives)

@@ -56,7 +56,7 @@ def rescore(
     metrics, rows, ids = score.build_metrics(recipe, judged, datasets, device), {}, {}
     for name in judged:
         place, examples = folder.step(name), datasets.scored_by(name)
-        answers, used = (read_answers(recipe, name, place), {key: metrics[key] for key in recipe.judging(name)})
+        answers, used = read_answers(recipe, name, place), {key: metrics[key] for key in recipe.judging(name)}
         scores = score.score_predictions(name, answers, examples, used, place, progress or Progress())
         rows[name] = report.with_remarks(scores, name, place)
         ids[name] = tuple(example.id for example in examples)

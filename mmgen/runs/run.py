@@ -68,7 +68,7 @@ def run(
     threads  see `training.threads.choose_threads`
     jobs     number of steps that train at the same time; default: the recipe's value
     layers   the places of the recipe's keys, for errors"""
-    began, layers, processes = (time.monotonic(), layers or Layered(), distributed.start())
+    began, layers, processes = time.monotonic(), layers or Layered(), distributed.start()
     main = processes.is_main_process
     jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, processes)
     use_threads(threads)
@@ -115,7 +115,7 @@ class _Run:
     def do(self, todo: Sequence[str]) -> None:
         """Train and score these steps, and write the tables and the page. Inputs that none of the steps reads are left
         out, and need no features."""
-        recipe, datasets, only, progress = (self.recipe, self.datasets, self.settings.only, self.progress)
+        recipe, datasets, only, progress = self.recipe, self.datasets, self.settings.only, self.progress
         main = self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
@@ -134,7 +134,7 @@ class _Run:
                 progress.say(message)
             self.processes.wait_for_everyone()
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
-                table, profile = (recipe.model_dump(mode="json"), recipe.profile or "default")
+                table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
                 info = RunInfo(recipe.name, profile, recipe.seed, self.folder.path, table, tuple(todo))
                 events.send("on_run_begin", info)
                 steps = Steps(ready, self.folder, datasets, model, self.processes, progress, events)

@@ -21,7 +21,7 @@ from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state, read_tensors, save_weights, state
-from ..tensors import Example
+from ..tensors import Example, Generation, Prediction
 from ..training import train
 from ..training.callbacks import Events
 from ..training.context import StepContext
@@ -112,7 +112,7 @@ class Steps:
         metrics = score.build_metrics(self.recipe, [name] * main, self.datasets, self.processes.device)
 
         def scores(model: Model) -> Mapping[str, float | None]:
-            answers, log = (best_answers(self.recipe, context, examples, model), context.folder / "log.jsonl")
+            answers, log = best_answers(self.recipe, context, examples, model), context.folder / "log.jsonl"
             return score.score_predictions(name, answers, examples, metrics, log, Progress()).values if main else {}
 
         return scores
@@ -134,7 +134,7 @@ class Steps:
         return scores.values
 
 
-def _show(example: Example, answer, pictures: Mapping[str, Picture]) -> ShownExample:
+def _show(example: Example, answer: Generation | Prediction, pictures: Mapping[str, Picture]) -> ShownExample:
     resolved = resolve(example)
     keys = [key for field in resolved.inputs for key in resolved.shown(field) if isinstance(key, str)]
     return ShownExample(resolved, answer, tuple(pictures[key] for key in keys if key in pictures))
