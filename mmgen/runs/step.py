@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state, read_tensors, save_weights, state
-from ..tensors import Example, Generation, Prediction
+from ..tensors import Example
 from ..training import train
 from ..training.callbacks import Events
 from ..training.context import StepContext
@@ -98,7 +99,7 @@ class Steps:
 
         def shown(model: Model) -> list[ShownExample]:
             answers = best_answers(recipe, context, examples, model)  # other processes have none
-            return [_show(*pair, pictures) for pair in zip(examples, answers, strict=False)]
+            return [_show(example, answer, pictures) for example, answer in zip(examples, answers, strict=False)]
 
         return shown
 
@@ -134,7 +135,7 @@ class Steps:
         return scores.values
 
 
-def _show(example: Example, answer: Generation | Prediction, pictures: Mapping[str, Picture]) -> ShownExample:
+def _show(example: Example, answer: Any, pictures: Mapping[str, Picture]) -> ShownExample:
     resolved = resolve(example)
     keys = [key for field in resolved.inputs for key in resolved.shown(field) if isinstance(key, str)]
     return ShownExample(resolved, answer, tuple(pictures[key] for key in keys if key in pictures))
