@@ -16,7 +16,11 @@ class MmgenError(Exception):
     """An error that a person can correct: place, problem and remedy, one line each, printed without a traceback.
 
     Text from untrusted files is made safe: control characters are escaped, and over-long lines are cut in the middle.
+
+    about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
     """
+
+    about: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return shown(super().__str__())
@@ -70,12 +74,7 @@ class PluginError(MmgenError):
 
 
 class DataError(MmgenError):
-    """Files that are missing, damaged, or do not fit together.
-
-    about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
-    """
-
-    about: tuple[str, ...] = ()
+    """Files that are missing, damaged, or do not fit together."""
 
 
 class MissingInput(DataError):

@@ -241,11 +241,6 @@ class TextTargets(TargetReader):
         tokens = [min(self.encode.count(text) + 1, self.max_tokens) for text in example.targets]
         return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
 
-    def cut(self, examples: Sequence[Example]) -> int:
-        """How many targets are longer than the limit."""
-        texts = [text for example in examples for text in example.targets]
-        return sum(len(tokens) >= self.max_tokens for tokens in self._tokenise(texts)) if texts else 0
-
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:

@@ -18,14 +18,13 @@ from ..evaluation.answers import generate
 from ..inference.load import load
 from ..inference.predictor import Predictor
 from ..model import Model
-from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
+from ..parts import Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
 from ..recipe.select_parts import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
 from ..storage.run_folder import RunFolder
-from ..tensors import Example
 
 
 def probe(
@@ -43,17 +42,19 @@ def probe(
     probes = select_probes(recipe, names, sets, registry)
     recipe.check_steps(steps)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
-    if untrained := [name for name in steps if not folder.trained(recipe, name)]:
-        raise RunError(f"{folder.path}: step '{untrained[0]}' is not trained yet; continue with `mmgen run`")
-    if not trained:
-        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
-    dataset = recipe.data.build()
+    untrained = [f"step '{name}' is not" for name in steps if not folder.trained(recipe, name)]
+    if untrained or not trained:
+        which = untrained[0] if untrained else "no step is"
+        raise RunError(f"{folder.path}: {which} trained yet; continue with `mmgen run`")
+    dataset, pictures = recipe.data.build(), dict[str, Picture]()
     examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
+    with contextlib.suppress(MmgenError):  # the data set has no pictures
+        pictures = pictures_of(dataset, examples)
     probe_data = ProbeInput(
         [_trained_step(folder, recipe, name) for name in recipe.steps if name in (steps or trained)],
         examples,
         lambda: untrained_model(load(folder.path, trained[-1]), folder.backbone),
-        _pictures_of(dataset, examples),
+        pictures,
         progress or Progress(),
     )
     with folder.locked():
@@ -103,10 +104,3 @@ def untrained_model(run: Predictor, backbone: Path) -> Model:
                 if reset is not None:
                     reset()
     return _to_device(run.model)
-
-
-def _pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
-    """The examples' pictures by key; empty if the data set has no pictures."""
-    with contextlib.suppress(MmgenError):
-        return pictures_of(dataset, examples)
-    return {}

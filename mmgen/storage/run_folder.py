@@ -188,7 +188,8 @@ class RunFolder:
     def retire(self, recipe: Recipe) -> str:
         """Delete outdated texts and scores, and then save this recipe: a kill in between leaves the old recipe with
         fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were none."""
-        outdated = self.outdated(recipe)
+        if not (outdated := self.outdated(recipe)):
+            return ""
         spent = [self.step(name) / file for name, files in outdated.items() for file in files]
         spent = [path for path in spent if path.exists()]
         for path in [*spent, self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]:

@@ -85,9 +85,7 @@ def test_an_encoder_without_pretrained_weights_is_mentioned(seeing):
 
 
 def test_targets_that_are_cut_are_counted(seeing):
-    assert (
-        "targets are longer than max_tokens = 8 (with the end token) and are cut" in (seeing / "said.txt").read_text()
-    )
+    assert "texts are longer than 7 tokens (max_tokens) and are cut" in (seeing / "said.txt").read_text()
 
 
 def test_a_run_that_no_metric_judges_says_so(seeing):
@@ -686,7 +684,7 @@ def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
     done = mmgen(
         seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}"
     )
-    assert done.returncode == 1 and "no regions for 1 of 12 images (train-00003)" in done.stderr
+    assert done.returncode == 1 and "no features for 1 of 12 images (train-00003)" in done.stderr
     assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
 
 

@@ -43,7 +43,7 @@ def test_the_summary_counts_the_field_that_is_read(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert done.returncode == 0, done.stderr
-    assert "| train: words " in done.stdout and "missing" not in done.stdout
+    assert "\nwords: 16 texts have " in done.stdout and "missing" not in done.stdout
     wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.fields=["title"]')
     assert wrong.returncode == 1
     message = (

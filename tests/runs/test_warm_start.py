@@ -175,9 +175,7 @@ def test_a_run_whose_steps_are_all_without_scores_says_where_losses_are(place, t
     arguments = [word for setting in sets for word in ("--set", setting)]
     done = CliRunner().invoke(main, ["run", str(place / "toy.toml"), "--step", "warm", *arguments])
     assert done.exit_code == 0
-    assert done.output.splitlines()[-2] == (
-        "no table and no page, because every step has evaluate = false; losses are in steps/STEP/log.jsonl"
-    )
+    assert done.output.splitlines()[-2] == ("no table and no page yet, because no step with scores is finished")
 
 
 def test_an_input_that_a_later_step_lacks_is_reported_before_training(place, tmp_path):
