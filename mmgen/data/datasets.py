@@ -4,6 +4,7 @@ and unique ids."""
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -17,7 +18,7 @@ from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
 from ..registry import Qualified, built, part_calls
 from ..tensors import Example
-from .seeds import hash_ids
+from .seeds import hash_id
 from .sizes import CHUNK
 from .sources import Source
 
@@ -187,11 +188,11 @@ class Datasets:
 
 def _walk(examples: Sequence[Example], digest: hashlib._Hash) -> np.ndarray:
     """(n) the hashes of the examples' ids. Adds the examples to the digest."""
-    hashes, source = [hash_ids([])], iter(examples)
+    hashes, source = array("Q"), iter(examples)
     while chunk := list(islice(source, CHUNK)):
-        hashes.append(hash_ids(example.id for example in chunk))
+        hashes.extend(hash_id(example.id) for example in chunk)
         digest.update(repr([(e.id, e.inputs, e.targets, e.labels) for e in chunk]).encode())
-    return np.concatenate(hashes)
+    return np.frombuffer(hashes, np.uint64)
 
 
 def _has_duplicate(hashes: Sequence[np.ndarray]) -> bool:

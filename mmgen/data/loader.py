@@ -1,25 +1,18 @@
-"""The loader: workers collate the micro-batches of a process, its share of each update; the time it waits for them."""
+"""The loader: workers collate the micro-batches of a process, its share of each update."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from torch.utils.data import DataLoader
 
-from ..errors import MmgenError, RunError
+from ..errors import MmgenError
 from ..tensors import Batch, Example
 from .collate import Collator
 from .plan import Plan
 from .sources import DataStream
-
-T = TypeVar("T")
-LOST_WORKER = re.compile(r"DataLoader worker \(pid(\(s\))? [\d, ]+\) (is killed|exited)")
 
 
 @dataclass(frozen=True)
@@ -103,30 +96,3 @@ def updates(
     for number in range(current, len(plan)):
         yield number, gathered
         gathered = []
-
-
-@contextmanager
-def lost_workers_explained(place: str) -> Iterator[None]:
-    """Raises a RunError when the system has killed a worker. Must surround all that is done with the batches: torch
-    raises its error wherever the process happens to be, not only where it waits for a batch."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not LOST_WORKER.search(f"{error.__cause__} {error}"):
-            raise
-        raise RunError(
-            f"{place}: a loader worker was killed, perhaps because memory or shared memory (/dev/shm) ran out; run the "
-            "same command again, with a lower training.num_workers if it recurs; the last checkpoint is kept"
-        ) from error
-
-
-def time_batches(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
-    """The same batches. Appends the seconds waited for each to `waits`."""
-    source = iter(batches)
-    while True:
-        began = time.perf_counter()
-        batch = next(source, None)
-        if batch is None:
-            return
-        waits.append(time.perf_counter() - began)
-        yield batch

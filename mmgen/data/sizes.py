@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..tensors import All, Example
-from .seeds import RngKey, hash_ids
+from .seeds import RngKey, hash_id
 
 if TYPE_CHECKING:
     from .collate import Collator
@@ -67,7 +67,7 @@ class Sizes:
         pairs, fixed, ids = array("i"), array("f"), array("Q")
         while chunk := list(islice(source, CHUNK)):
             pairs.extend(map(collate.pairs, chunk))
-            ids.extend(hash_ids(example.id for example in chunk).tolist())
+            ids.extend(hash_id(example.id) for example in chunk)
             slots = np.fromiter(map(collate.tail, chunk), np.float32, len(chunk)) + len(collate.readers)
             for field, measure in measures.items():
                 add, values = alternatives[field].add, [example.inputs.get(field) for example in chunk]

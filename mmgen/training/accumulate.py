@@ -8,6 +8,7 @@ step, update, micro-batch), so neither a resume nor another number of processes 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,8 +75,6 @@ class Accumulator:
 
     loss       the losses of a batch on this process's device
     trained    the trainable parameters
-    slots      (2,) real slots of the rows so far, and slots encoded with padding; 0 for generators that do not count
-               them
     too_large  ids of the examples of the last micro-batch that did not fit into this process's memory
     """
 
@@ -88,7 +87,6 @@ class Accumulator:
     ) -> None:
         self.context, self.material, self.loss, self.trained = context, material, loss, trained
         self.processes = context.accelerator
-        self.slots = torch.zeros(2, dtype=torch.int64, device=self.processes.device)
         self.too_large: tuple[str, ...] = ()
 
     def gradients(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> Means | None:
@@ -96,13 +94,13 @@ class Accumulator:
         any process. `stop`: called after the passes."""
         counts = self._counts(micros)
         result = self._backward_pass(number, micros, counts)
-        reached = [parameter.grad is not None for parameter in self.trained]
-        stopping, failed, *reached = any_rank(self.processes, [stop(), result is None, *reached])
+        has_gradient = [parameter.grad is not None for parameter in self.trained]
+        stopping, failed, *reached = any_rank(self.processes, [stop(), result is None, *has_gradient])
         if result is None or failed:
             return None
         totals, batches = result
         gradients = []
-        for parameter in (parameter for parameter, has in zip(self.trained, reached, strict=True) if has):
+        for parameter in itertools.compress(self.trained, reached):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
@@ -131,7 +129,6 @@ class Accumulator:
         device, whole_counts = self.processes.device, _by_loss(counts)
         totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=device)
         batches: list[tuple[Batch, Tensor]] = []
-        slots = self.slots.clone()
         for micro, source, batch in micros:
             try:
                 draw_from(device, self.context.seed, self.context.name, number, micro)
@@ -146,11 +143,10 @@ class Accumulator:
                 self.too_large = batch.ids
                 return None
             batches.append((batch, mean.detach()))
-            zero = torch.zeros_like(mean)
-            sums = [loss.sums.get(name, zero) if of == source else zero for of, name in counts]
-            totals += torch.stack([value.detach().double() for value in (mean, *sums)])
-            slots += 0 if loss.slots is None else loss.slots
-        self.slots = slots
+            totals[0] += mean.detach()
+            for place, (of, name) in enumerate(counts, 1):
+                if of == source and name in loss.sums:
+                    totals[place] += loss.sums[name].detach()
         return totals, batches
 
 

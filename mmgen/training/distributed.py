@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import TypeVar
 
 import torch
 from accelerate import PartialState
@@ -25,6 +26,7 @@ from torch import Tensor, distributed
 
 from ..errors import RunError
 
+T = TypeVar("T")
 PATIENCE = timedelta(minutes=10)  # of a process that waits for the others, at the start and in a sum
 CHUNK_BYTES = 64 << 20  # tensors are sent in chunks of this size
 LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? ?out|peer|gloo|nccl", re.IGNORECASE)
@@ -61,8 +63,6 @@ def start() -> Processes:
     try:
         expected = int(os.environ.get("WORLD_SIZE", 1))
         on_cpus = expected > 1 and not torch.cuda.is_available()  # without cpu=True each process would run alone
-        if expected > 1 and not on_cpus:
-            refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", expected)), torch.cuda.device_count())
         processes = Processes(cpu=on_cpus, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise RunError(f"the processes could not connect: {str(error).strip().splitlines()[0]}; {HOW}") from None
@@ -81,15 +81,6 @@ def leave() -> None:
     run.)"""
     if distributed.is_initialized():
         distributed.destroy_process_group()
-
-
-def refuse_shared_gpus(processes: int, gpus: int) -> None:
-    """Raises RunError if processes of this machine would share a GPU: NCCL would fail at the first sum."""
-    if 0 < gpus < processes:
-        raise RunError(
-            f"{processes} processes were started on a machine with {gpus} GPU{'s' * (gpus > 1)}, but each process "
-            f"needs a GPU; start {gpus}: `torchrun --nproc-per-node {gpus} -m mmgen run ...`"
-        )
 
 
 def all_reduce_sum(processes: PartialState, tensors: Sequence[Tensor]) -> None:
@@ -127,9 +118,9 @@ def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:
     return [count > 0 for count in raised.tolist()]
 
 
-def gather_texts(processes: PartialState, texts: list[str]) -> list[str]:
-    """The texts of all processes, in their order."""
-    return gather_object(texts) if processes.num_processes > 1 else texts
+def gather(processes: PartialState, values: list[T]) -> list[T]:
+    """The values of all processes, in their order."""
+    return list(gather_object(values)) if processes.num_processes > 1 else values
 
 
 @contextlib.contextmanager

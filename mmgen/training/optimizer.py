@@ -47,23 +47,13 @@ def matches(model: nn.Module, patterns: Collection[str]) -> dict[str, set[str]]:
 
 def check_patterns(model: nn.Module, patterns: Collection[str], about: tuple[str, ...]) -> None:
     """Raises DataError for a pattern that matches no parameter. `about`: the key of the recipe with the patterns."""
+    modules = [name for name, _ in model.named_modules() if name]
+    similar = [f"{name}.*" for name in modules] + [f"*.{name.rpartition('.')[2]}.*" for name in modules]
     for pattern, matching in matches(model, patterns).items():
         if not matching:
-            names = [name for name, _ in model.named_parameters()]
-            error = DataError(f"no parameter matches '{pattern}'{_suggest_pattern(pattern, names)}")
+            error = DataError(f"no parameter matches '{pattern}'{did_you_mean(pattern, similar)}")
             error.about = about
             raise error
-
-
-def _suggest_pattern(pattern: str, names: Collection[str]) -> str:
-    """A suggestion for a pattern without a match: the pattern of a module's parameters, or a similar name."""
-    if any(fnmatchcase(name, f"{pattern}.*") for name in names):
-        return f"; did you mean '{pattern}.*'?"
-    core = pattern.strip("*.")
-    size = core.count(".") + 1
-    split = [name.split(".") for name in names]
-    pieces = {".".join(parts[at : at + size]) for parts in split for at in range(len(parts) - size + 1)}
-    return did_you_mean(core, sorted(pieces))
 
 
 def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.Optimizer:
@@ -102,16 +92,12 @@ def _choose_peak_rate(name: str, training: Training) -> tuple[str, float]:
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
     """Scale gradients down to `max_grad_norm`. Returns for the log `grad_norm`, the norm of all gradients before, and
     `clipped`: whether they were scaled down, or the share of parameters whose gradient was."""
-    limit = training.max_grad_norm
+    limit, scale = training.max_grad_norm, torch.nn.utils.clip_grad_norm_
     if training.clip == "whole" or limit is None:
-        norm = torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf).item()
-        return {"grad_norm": norm, **({"clipped": norm > limit} if limit else {})}
-    reached = [parameter for parameter in parameters if parameter.grad is not None]
-    if not reached:  # an update whose examples have nothing to predict
-        return {"grad_norm": 0.0, "clipped": 0.0}
-    norms = torch.stack([torch.nn.utils.clip_grad_norm_([parameter], limit) for parameter in reached])
-    norm, share = torch.stack([norms.norm(), (norms > limit).float().mean()]).tolist()
-    return {"grad_norm": norm, "clipped": share}
+        norm = scale(parameters, limit or math.inf).item()
+        return {"grad_norm": norm} | ({"clipped": norm > limit} if limit else {})
+    norms = torch.stack([scale([p], limit) for p in parameters if p.grad is not None] or [torch.zeros(())])
+    return {"grad_norm": norms.norm().item(), "clipped": (norms > limit).float().mean().item()}
 
 
 def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -122,7 +108,7 @@ def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     used = {key: by_pattern.pop(key) for key in ("lr", "input_lr") if key in by_pattern}
     if len({*used.values()}) == 1:
         used = {"lr": next(iter(used.values()))}
-    return {**used, **({"learning_rates": by_pattern} if by_pattern else {})}
+    return used | ({"learning_rates": by_pattern} if by_pattern else {})
 
 
 def schedule(plan: Plan, update: int, training: Training) -> float:

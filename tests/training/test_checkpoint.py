@@ -3,7 +3,7 @@
 import pytest
 import torch
 from kit import toys
-from kit.training import build_trainer, micro_batches, train_step
+from kit.training import train_step
 
 from mmgen.errors import RunError
 from mmgen.files import clear_partials
@@ -37,16 +37,6 @@ def test_the_logs_rate_is_the_one_that_was_used():
     assert rates_of(both) == rates_of(image) == {"lr": 0.5}
     assert rates_of(image, input_learning_rate=0.25) == {"lr": 0.25}
     assert rates_of(both, input_learning_rate=0.25) == {"lr": 0.5, "input_lr": 0.25}
-
-
-def test_padding_is_what_the_rows_hold(tmp_path):
-    model = toys.model()
-    learner = build_trainer(model, tmp_path)
-    micros = micro_batches(learner.material)[:1]
-    learner.update(0, micros)
-    ((_, _, batch),) = micros
-    rows, _ = model.rows(batch, batch.tail)
-    assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 
 
 @pytest.mark.parametrize("cursor", ["{", '{"done": 1, "micro_batch_size": 4, "last": {}}'])

@@ -48,7 +48,7 @@ class WordsAndBegin(MaskedGenerator):
             name: F.cross_entropy(logits[counted], labels[counted], reduction="sum")
             for name, counted in (("loss", labels != -100), ("begin", first))
         }
-        return Loss(sums, rows.counts)
+        return Loss(sums)
 
 
 def two_losses():

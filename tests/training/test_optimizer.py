@@ -126,8 +126,6 @@ def test_the_log_says_rates_and_what_was_clipped(tmp_path):
     second = [record["lr"] for record in log if record["epoch"] >= 1]
     assert log[0]["lr"] == pytest.approx(5e-4) and second == pytest.approx([1e-4] * len(second)) and second
     assert all(0 <= record["clipped"] <= 1 for record in log) and any(0 < record["clipped"] < 1 for record in log)
-    of_last = [record["clipped"] for record in log if record["epoch"] >= 1]
-    assert log[-1]["epoch_clipped"] == sum(of_last) / len(of_last)
 
 
 def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
@@ -145,9 +143,9 @@ def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "suggestion"),
     [
-        ("*.LayrNorm.*", "; did you mean 'LayerNorm'?"),
-        ("*wrd_embeddings*", "; did you mean 'word_embeddings'?"),
-        ("backbone.model.bert.embedings.*", "; did you mean 'backbone.model.bert.embeddings'?"),
+        ("*.LayrNorm.*", "; did you mean '*.LayerNorm.*'?"),
+        ("*wrd_embeddings*", "; did you mean '*.word_embeddings.*'?"),
+        ("backbone.model.bert.embedings.*", "; did you mean 'backbone.model.bert.embeddings.*'?"),
         ("backbone.model.bert.embeddings", "; did you mean 'backbone.model.bert.embeddings.*'?"),
         ("*nothing like it*", ""),
     ],
