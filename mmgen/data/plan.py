@@ -125,36 +125,41 @@ class Plan:
         ]
 
     def _draw(self, source: int, epoch: int) -> _Epoch:
-        """An epoch of a source."""
-        indices, passes, slots = self._visits(source, epoch)
-        pairs = self.sizes[source].pairs[indices]
-        ends = cut(pairs, self.updates_per_epoch)
+        """An epoch of a source. What is not needed any more is freed: n may be large."""
+        sizes, visits = self.sizes[source], self._visits(source, epoch)
+        indices = np.concatenate([*visits.values()]) if len(visits) > 1 else next(iter(visits.values()))
+        passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
+        ends = cut(sizes.pairs[indices], self.updates_per_epoch)
+        slots = np.empty(len(indices), np.float32)
+        for number in visits:
+            of_pass = slice(*np.searchsorted(passes, [number, number + 1]))
+            slots[of_pass] = sizes.slots(self.key, number)[indices[of_pass]]
         length_bucket = min(self.options.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
-            by_length = np.arange(len(indices))
             for first in range(0, len(ends), length_bucket):
                 begin, groups = int(ends[first - 1]) if first else 0, ends[first : first + length_bucket]
-                some = begin + np.argsort(slots[begin : groups[-1]], kind="stable")
-                by_length[begin : groups[-1]] = some
-                ends[first : first + length_bucket] = begin + cut(pairs[some], len(groups))
-            indices, passes, slots = indices[by_length], passes[by_length], slots[by_length]
+                bucket = slice(begin, int(groups[-1]))
+                by_length = np.argsort(slots[bucket], kind="stable")
+                for column in (indices, passes, slots):
+                    column[bucket] = column[bucket][by_length]
+                groups[:] = begin + cut(sizes.pairs[indices[bucket]], len(groups))
         order = np.argsort(self._scramble(np.arange(len(ends), dtype=np.uint64), "updates", epoch, source))
-        return _Epoch(indices, passes, slots, ends, order, SLACK * float(slots.sum()) / max(1, int(pairs.sum())))
+        budget = SLACK * float(slots.sum()) / max(1, int(sizes.pairs[indices].sum()))
+        return _Epoch(indices, passes, slots, ends, order, budget)
 
-    def _visits(self, source: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The indices, passes and slots of a source's examples in an epoch, in drawn order."""
+    def _visits(self, source: int, epoch: int) -> dict[int, np.ndarray]:
+        """The number of each pass over a source that an epoch has a part of -> the indices of examples, in drawn
+        order."""
         sizes, first, end = self.sizes[source], epoch * self._pairs[source], (epoch + 1) * self._pairs[source]
-        total = int(sizes.pairs.sum())
-        columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        total, visits = int(sizes.pairs.sum()), dict[int, np.ndarray]()
         for number in range(first // total, -(-end // total)):
             order = np.argsort(self._scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
             if number * total < first or end < (number + 1) * total:  # a part of a pass
                 pairs = sizes.pairs[order]
                 starts = np.minimum(np.cumsum(pairs, dtype=np.int64) - pairs, total - 1) + number * total
                 order = order[(first <= starts) & (starts < end)]
-            columns.append((order, np.full(len(order), number, np.int32), sizes.slots(self.key, number)[order]))
-        indices, passes, slots = map(np.concatenate, zip(*columns, strict=True))
-        return indices, passes, slots
+            visits[number] = order
+        return visits
 
     def _scramble(self, numbers: np.ndarray, *place: object) -> np.ndarray:
         return scramble(numbers, self.options.seed, self.options.step, *place)

@@ -39,16 +39,18 @@ class Alternatives:
         values = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
         return 0 if value is None else sum(map(measure, values))
 
-    def drawn(self, ids: np.ndarray, key: RngKey, epoch: int, field: str) -> np.ndarray:
-        """(n) slots of the alternatives that the examples show in an epoch, as `RngKey.resolve` draws them."""
-        counts = np.frombuffer(self.counts, np.uint32)
-        (places,) = counts.nonzero()
-        counts = counts[places]
-        ends = np.cumsum(counts, dtype=np.int64)
-        drawn = np.zeros(len(ids), np.float32)
-        chosen = key.choose(ids[places], counts, epoch, field)
-        drawn[places] = np.frombuffer(self.slots, np.float32)[ends - counts + chosen]
-        return drawn
+    def add_drawn(self, slots: np.ndarray, ids: np.ndarray, key: RngKey, epoch: int, field: str) -> None:
+        """Adds to (n) slots those of the alternatives that the examples show in an epoch, as `RngKey.resolve` draws
+        them. In chunks, so that it takes no memory."""
+        counts, measured, end = np.frombuffer(self.counts, np.uint32), np.frombuffer(self.slots, np.float32), 0
+        for first in range(0, len(ids), CHUNK):
+            chunk = slice(first, first + CHUNK)
+            (places,) = counts[chunk].nonzero()
+            count = counts[chunk][places]
+            ends = end + np.cumsum(count, dtype=np.int64)
+            chosen = key.choose(ids[chunk][places], count, epoch, field)
+            slots[chunk][places] += measured[ends - count + chosen]
+            end += int(count.sum())
 
 
 class Sizes:
@@ -84,5 +86,5 @@ class Sizes:
         """(n) float32: about how many slots each row takes in one epoch."""
         slots = self.fixed.copy()
         for field, alternatives in self.alternatives.items():
-            slots += alternatives.drawn(self.ids, key, epoch, field)
+            alternatives.add_drawn(slots, self.ids, key, epoch, field)
         return slots
