@@ -127,7 +127,7 @@ class Collator:
             with part_calls(self._qualify_input(name), "collate"):
                 inputs[name] = reader.collate(items)
         targets = {}
-        for name, reader in self.targets.items():
+        for name, objective in self.targets.items():
             objective_rows = Rows(
                 [row.example for row in rows],
                 partial(self._draw, rows, name),
@@ -137,7 +137,7 @@ class Collator:
                 self.candidates,
             )
             with part_calls(self._qualify_objective(name), "ask" if self.predicting else "collate"):
-                targets[name] = (reader.ask if self.predicting else reader.collate)(objective_rows)
+                targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
         return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)

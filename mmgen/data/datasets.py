@@ -133,7 +133,7 @@ class Datasets:
         recipe, read = self.recipe, dict[str, DatasetConfig]()
         for name, step in recipe.steps.items():
             used = [(source.data, source.inputs) for source in recipe.sources(name).values()]
-            used += [(self._scored_data(name), step.inputs)] * step.evaluate
+            used += [(self._scored_data(name), step.inputs)] if step.evaluate else []
             for config, inputs in used:
                 if any(recipe.inputs[input_name].takes == "picture" for input_name in inputs):
                     read[_key(config)] = config
@@ -149,8 +149,7 @@ class Datasets:
         for key, (config, dataset) in self._built.items():
             names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
             splits = {name: self._split(config, name) for name in dict.fromkeys(names) if name in dataset.splits()}
-            for name, examples in splits.items():
-                hashes[key, name] = _walk(examples, digest)
+            hashes |= {(key, name): _walk(examples, digest) for name, examples in splits.items()}
             if duplicate := _duplicate(splits, [hashes[key, name] for name in splits]):
                 raise PluginError(
                     f"{_place(config)}: example '{duplicate[0]}' of '{duplicate[2]}': the id is also in "

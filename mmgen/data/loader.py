@@ -37,12 +37,11 @@ class _Collators(torch.utils.data.Dataset):
     def __init__(self, collators: Sequence[Collator]) -> None:
         self.collators = collators
 
-    def __getitem__(self, task: Task) -> tuple[int, int, int, Batch | MmgenError]:
-        place = task.update, task.micro, task.source
+    def __getitem__(self, task: Task) -> tuple[int, int, Batch | MmgenError]:
         try:
-            return *place, self.collators[task.source](task.examples, task.epochs)
+            return task.update, task.micro, self.collators[task.source](task.examples, task.epochs)
         except MmgenError as error:
-            return *place, error
+            return task.update, task.micro, error
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,9 @@ def updates(
     share: tuple[int, int] = (0, 1),
     workers: int = 0,
     pin: bool = False,
-) -> Iterator[tuple[int, list[tuple[int, int, Batch]]]]:
+) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
     """(update, its micro-batches) for one process, to the end of the plan; a micro-batch follows its number in the
-    update and its source. `share`: the number of the process, and of how many. A process has none of an update with
+    update. `share`: the number of the process, and of how many. A process has none of an update with
     fewer micro-batches than processes. Raises the readers' MmgenError, the same one for any number of workers."""
     loader = DataLoader(
         _Collators([stream.collate for stream in streams]),
@@ -85,14 +84,14 @@ def updates(
         num_workers=workers,
         pin_memory=pin,
     )
-    current, gathered = start, list[tuple[int, int, Batch]]()
-    for update, micro, source, batch in loader:
+    current, gathered = start, list[tuple[int, Batch]]()
+    for update, micro, batch in loader:
         if isinstance(batch, MmgenError):
             raise batch
         while current < update:
             yield current, gathered
             current, gathered = current + 1, []
-        gathered.append((micro, source, batch))
+        gathered.append((micro, batch))
     for number in range(current, len(plan)):
         yield number, gathered
         gathered = []

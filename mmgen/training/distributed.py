@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import logging
 import os
 import re
@@ -17,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
@@ -28,7 +27,6 @@ from ..errors import RunError
 
 T = TypeVar("T")
 PATIENCE = timedelta(minutes=10)  # of a process that waits for the others, at the start and in a sum
-CHUNK_BYTES = 64 << 20  # tensors are sent in chunks of this size
 LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? ?out|peer|gloo|nccl", re.IGNORECASE)
 HOW = (
     "start all together with `torchrun --nproc-per-node N -m mmgen run ...`, or run "
@@ -85,28 +83,18 @@ def leave() -> None:
 
 def all_reduce_sum(processes: PartialState, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by its sum over all processes, with the same bits in every process."""
-    if processes.num_processes > 1:
-        _in_chunks(tensors, distributed.all_reduce)
+    _send(processes, tensors, partial(distributed.all_reduce, async_op=True))
 
 
 def broadcast(processes: PartialState, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by that of the first process."""
-    if processes.num_processes > 1:
-        _in_chunks(tensors, partial(distributed.broadcast, src=0))
+    _send(processes, tensors, partial(distributed.broadcast, src=0, async_op=True))
 
 
-@torch.no_grad()
-def _in_chunks(tensors: Sequence[Tensor], send: Callable[[Tensor], object]) -> None:
-    """Send the tensors of each dtype joined into chunks of about `CHUNK_BYTES`, and copy back what they become."""
-    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-        same = [tensor for tensor in tensors if tensor.dtype == dtype]
-        ends = itertools.accumulate(tensor.nbytes for tensor in same)
-        for _, group in itertools.groupby(zip(ends, same, strict=True), lambda pair: pair[0] // CHUNK_BYTES):
-            lot = [tensor for _, tensor in group]
-            joined = torch.cat([tensor.flatten() for tensor in lot])
-            send(joined)
-            for tensor, part in zip(lot, joined.split([tensor.numel() for tensor in lot]), strict=True):
-                tensor.copy_(part.view_as(tensor))
+def _send(processes: PartialState, tensors: Sequence[Tensor], send: Callable[[Tensor], Any]) -> None:
+    """Send all tensors, and only then wait."""
+    for work in [send(tensor) for tensor in tensors] if processes.num_processes > 1 else ():
+        work.wait()
 
 
 def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:

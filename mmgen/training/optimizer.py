@@ -60,16 +60,16 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
     `learning`: the trainable parameters, by the model's names."""
     training = step.training
-    groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}  # each takes time
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((*_choose_peak_rate(name, training), decay), []).append(parameter)
+        groups.setdefault((_choose_peak_rate(name, training), decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
         raise RunError(f"a step that trains {', '.join(step.train)} has no trainable parameters{left}")
     tables: list[dict[str, Any]] = [
-        {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "logged_as": logged_as}
-        for (logged_as, peak, decay), parameters in groups.items()
+        {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay}
+        for (peak, decay), parameters in groups.items()
     ]
     if training.optimizer == "sgd":
         return torch.optim.SGD(tables, momentum=training.momentum)
@@ -78,15 +78,14 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
 
 
-def _choose_peak_rate(name: str, training: Training) -> tuple[str, float]:
-    """The highest learning rate of a parameter, after its name in the log: that of the longest pattern that matches
-    the parameter's name, or else of its kind of part."""
+def _choose_peak_rate(name: str, training: Training) -> float:
+    """The highest learning rate of a parameter: that of the longest pattern that matches its name, or else of its kind
+    of part."""
     if matching := [pattern for pattern in training.learning_rates if fnmatchcase(name, pattern)]:
-        pattern = max(matching, key=lambda pattern: (len(pattern), pattern))
-        return pattern, training.learning_rates[pattern]
+        return training.learning_rates[max(matching, key=lambda pattern: (len(pattern), pattern))]
     if training.input_learning_rate is not None and name.startswith(EMBEDDERS):
-        return "input_lr", training.input_learning_rate
-    return "lr", training.learning_rate
+        return training.input_learning_rate
+    return training.learning_rate
 
 
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
@@ -98,17 +97,6 @@ def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, 
         return {"grad_norm": norm} | ({"clipped": norm > limit} if limit else {})
     norms = torch.stack([scale([p], limit) for p in parameters if p.grad is not None] or [torch.zeros(())])
     return {"grad_norm": norms.norm().item(), "clipped": (norms > limit).float().mean().item()}
-
-
-def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """For the log: `lr`, the learning rate of the last update; `input_lr`, that of embedders if other parts train at a
-    different rate; and `learning_rates`, those of patterns in `training.learning_rates`. A step that trains only
-    embedders has their rate as `lr`."""
-    by_pattern = {group["logged_as"]: group["lr"] for group in optimizer.param_groups}
-    used = {key: by_pattern.pop(key) for key in ("lr", "input_lr") if key in by_pattern}
-    if len({*used.values()}) == 1:
-        used = {"lr": next(iter(used.values()))}
-    return used | ({"learning_rates": by_pattern} if by_pattern else {})
 
 
 def schedule(plan: Plan, update: int, training: Training) -> float:

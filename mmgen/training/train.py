@@ -35,7 +35,7 @@ from .checkpoint import Checkpoint, Cursor
 from .context import StepContext
 from .distributed import any_rank, broadcast, gather, peer_failures
 from .not_finite import refuse_losses
-from .optimizer import clip, make_optimizer, rates, schedule, set_learning
+from .optimizer import clip, make_optimizer, schedule, set_learning
 from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
@@ -187,12 +187,10 @@ class Trainer:
             refuse_losses(self, number, means)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        record = {"update": number, "epoch": self.plan.epoch(number), "loss": means.loss}
+        record: dict[str, Any] = {"update": number, "epoch": self.plan.epoch(number), "loss": means.loss}
         if len(self.material.losses) > 1:
-            record["losses"] = means.by_loss
-        if len(self.material.streams) > 1:
-            record["sources"] = means.by_source
-        record |= rates(self.optimizer) | clipped
+            record["losses"] = means.losses
+        record |= {"lr": max(group["lr"] for group in self.optimizer.param_groups), **clipped}
         if self.cursor.micro_batch_size != self.material.micro_batch_size:
             record["micro_batch_size"] = self.cursor.micro_batch_size
         return record

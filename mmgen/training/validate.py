@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from accelerate.utils import broadcast_object_list
-from torch import Tensor
 
 from ..data.collate import by_length
 from ..data.sources import DataStream
@@ -35,28 +34,18 @@ def in_eval_mode(model: Model) -> Iterator[None]:
 
 
 def validate(context: StepContext, material: Material, loss: Callable[[Batch], Loss]) -> dict[str, Any]:
-    """For the log: the loss over all validation examples, each of its parts a mean over all of them; with several
-    sources, also the loss of each source. The examples are divided among processes."""
+    """For the log: the loss over all validation examples, each of its parts a mean over all of them. The examples are
+    divided among processes."""
     names, device = material.losses, context.accelerator.device
-    totals = torch.zeros(len(material.streams), 2, len(names), dtype=torch.float64)  # weighted sums, and counts
-    for total, stream in zip(totals, material.streams, strict=True):
+    total = torch.zeros(2, len(names), dtype=torch.float64)  # weighted sums, and counts
+    for stream in material.streams:
         for losses in _losses_of_groups(context, material, stream, loss):
             for place, name in enumerate(names):
                 total[0, place] += float(losses.sums.get(name, 0.0)) * losses.weights.get(name, 1.0)
                 total[1, place] += losses.counts.get(name, 0)
-    totals = totals.to(device)
-    all_reduce_sum(context.accelerator, [totals])
-    record: dict[str, Any] = {"validation_loss": _mean_loss(totals.sum(0))}
-    if len(material.streams) > 1:
-        of_sources = zip(material.streams, totals, strict=True)
-        record["validation_losses"] = {
-            stream.source.name: _mean_loss(total) for stream, total in of_sources if stream.source.validation
-        }
-    return record
-
-
-def _mean_loss(total: Tensor) -> float:
-    return sum(total / count for total, count in zip(*total.tolist(), strict=True) if count)
+    total = total.to(device)
+    all_reduce_sum(context.accelerator, [total])
+    return {"validation_loss": sum(value / count for value, count in zip(*total.tolist(), strict=True) if count)}
 
 
 def _losses_of_groups(

@@ -42,7 +42,7 @@ def test_an_update_has_one_micro_batch(tmp_path):
 def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
     model, expected = views.model(), views.model()
     learner = build_trainer(model, tmp_path, EXAMPLES, step())
-    ((_, _, batch),) = micros = micro_batches(learner.material)
+    ((_, batch),) = micros = micro_batches(learner.material)
     record = learner.update(0, micros)
     loss = expected(batch)
     assert record["loss"] == pytest.approx(loss.mean.item(), abs=1e-6)
