@@ -15,7 +15,6 @@ from ..errors import DataError
 from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
-from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .seeds import RngKey, resolve, share_a_picture
 from .sizes import Sizes
@@ -88,10 +87,8 @@ class Collator:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
         rows = []
         for number, row in enumerate(self._make_rows(example, epoch)):  # of all alternatives, also outside of training
-            resolved, items = self._augment(self.place.resolve(row, epoch), epoch), {}
-            for name, reader in self.readers.items():
-                with part_calls(self._qualify_input(name), "read"):
-                    items[name] = reader.read(resolved.seen_by(name))
+            resolved = self._augment(self.place.resolve(row, epoch), epoch)
+            items = {name: reader.read(resolved.seen_by(name)) for name, reader in self.readers.items()}
             rows.append(ReadRow(resolved, items, epoch, number))
         return ReadExample(example.id, rows)
 
@@ -100,15 +97,8 @@ class Collator:
         for name, reader in self.readers.items() if epoch is not None else ():
             if type(reader).augment is not Reader.augment:
                 draw = self.place.draw(example, epoch, "augment")
-                with part_calls(self._qualify_input(name), "augment"):
-                    example = reader.augment(example, name, draw)
+                example = reader.augment(example, name, draw)
         return example
-
-    def _qualify_input(self, name: str) -> Qualified:
-        return Qualified(f"input '{name}'", "embedder", self.readers[name])
-
-    def _qualify_objective(self, name: str) -> Qualified:
-        return Qualified(name, "generator" if name == GENERATOR else "objective", self.targets[name])
 
     def batch(self, examples: Sequence[ReadExample]) -> Batch:
         """One batch of examples that `read` returned."""
@@ -120,12 +110,10 @@ class Collator:
             if name in self.hiding:
                 owner, how = self.hiding[name]
                 draws = [self._draw(rows, owner, place, name) for place in range(len(rows))]
-                with part_calls(self._qualify_input(name), "hide"):
-                    pairs = [reader.hide(item, draw, how) for item, draw in zip(items, draws, strict=True)]
+                pairs = [reader.hide(item, draw, how) for item, draw in zip(items, draws, strict=True)]
                 items = [item for item, _ in pairs]
                 hidden[owner][name] = pad_sequence([label for _, label in pairs], True, -100)  # (B, N) or (B, N, C)
-            with part_calls(self._qualify_input(name), "collate"):
-                inputs[name] = reader.collate(items)
+            inputs[name] = reader.collate(items)
         targets = {}
         for name, objective in self.targets.items():
             objective_rows = Rows(
@@ -136,8 +124,7 @@ class Collator:
                 self.readers,
                 self.candidates,
             )
-            with part_calls(self._qualify_objective(name), "ask" if self.predicting else "collate"):
-                targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
+            targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
         return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
@@ -151,8 +138,7 @@ class Collator:
         for name, reader in self.targets.items():
             if reader.makes_rows:
                 draw = self.place.draw(example, epoch, name, "rows")
-                with part_calls(self._qualify_objective(name), "rows"):
-                    return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
+                return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
         return [example]
 
     def _draw_other_picture(self, example: Example, draw: random.Random) -> Example:

@@ -16,7 +16,6 @@ from ..configs import DatasetConfig
 from ..errors import DataError, PluginError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..registry import Qualified, built, part_calls
 from ..tensors import Example
 from .seeds import hash_id
 from .sizes import CHUNK
@@ -152,7 +151,7 @@ class Datasets:
             hashes |= {(key, name): _walk(examples, digest) for name, examples in splits.items()}
             if duplicate := _duplicate(splits, [hashes[key, name] for name in splits]):
                 raise PluginError(
-                    f"{_place(config)}: example '{duplicate[0]}' of '{duplicate[2]}': the id is also in "
+                    f"data ({config.type}): example '{duplicate[0]}' of '{duplicate[2]}': the id is also in "
                     f"'{duplicate[1]}'; ids must be unique over all splits, because output files use them"
                 )
         for step in self.recipe.steps:
@@ -174,8 +173,7 @@ class Datasets:
         """A split of a data set, read on first use."""
         place = _key(config), name
         if place not in self._splits:
-            with part_calls(_place(config), f"split('{name}')"):
-                self._splits[place] = self._dataset(config).split(name)
+            self._splits[place] = self._dataset(config).split(name)
         return self._splits[place]
 
 
@@ -198,10 +196,6 @@ def _duplicate(groups: Mapping[str, Sequence[Example]], hashes: Sequence[np.ndar
                     return example.id, owners[example.id], name
                 owners[example.id] = name
     return None
-
-
-def _place(config: DatasetConfig) -> Qualified:
-    return Qualified("data", "dataset", type(config))
 
 
 def _boxes(picture: Picture) -> list[tuple[float, ...]] | None:
@@ -244,7 +238,7 @@ def _build(config: DatasetConfig, step: str, scored: bool) -> Dataset:
     if not scored:
         config = config.model_copy(update={"test_split": config.train_split})
     try:
-        return built(config, config.build, f"steps.{step}.data" if step else "data")
+        return config.build()
     except DataError as error:
         raise DataError(f"steps.{step}.data: {error}") if step else error from None
 
@@ -254,7 +248,7 @@ def build_split(config: DatasetConfig, split: str | None) -> Dataset:
     DataError."""
     name = split or config.test_split
     config = config.model_copy(update={"train_split": name, "validation_split": name, "test_split": name})
-    return built(config, config.build, "data")
+    return config.build()
 
 
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, get_worker_info
 
-from ..errors import MmgenError
+from ..errors import MmgenError, PluginError
+from ..registry import blame
 from ..tensors import Batch, Example
 from .collate import Collator
 from .plan import Plan
@@ -31,8 +32,8 @@ class Task:
 
 
 class _Collators(torch.utils.data.Dataset):
-    """What a worker has: the collator of each source. A MmgenError is returned, not raised, since torch would wrap a
-    worker's error in pages of traceback."""
+    """What a worker has: the collator of each source. A MmgenError, or a plugin's error in a line, is returned, not
+    raised, since torch would wrap a worker's error in pages of traceback."""
 
     def __init__(self, collators: Sequence[Collator]) -> None:
         self.collators = collators
@@ -42,6 +43,10 @@ class _Collators(torch.utils.data.Dataset):
             return task.update, task.micro, self.collators[task.source](task.examples, task.epochs)
         except MmgenError as error:
             return task.update, task.micro, error
+        except Exception as error:
+            if get_worker_info() is None or not (line := blame(error)):
+                raise
+            return task.update, task.micro, PluginError(line)
 
 
 @dataclass(frozen=True)
