@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -13,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ..configs import DatasetConfig
-from ..errors import DataError, PluginError
+from ..errors import DataError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
 from ..tensors import Example
@@ -139,9 +140,8 @@ class Datasets:
         return [config for key, (config, _) in self._built.items() if key in read] or [recipe.data]
 
     def fingerprint(self) -> str:
-        """A hash of every example that the run can see. Raises PluginError for an id that a data set has twice, and
-        DataError for one that two sources of a step have: files of results name examples by their ids, and random draws
-        depend on them."""
+        """A hash of every example that the run can see. Raises DataError for an id that a data set, or the sources of a
+        step, have twice: files of results name examples by their ids, and random draws depend on them."""
         if self._digest:
             return self._digest
         digest, hashes = hashlib.sha256(), dict[tuple[str, str], np.ndarray]()
@@ -149,20 +149,12 @@ class Datasets:
             names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
             splits = {name: self._split(config, name) for name in dict.fromkeys(names) if name in dataset.splits()}
             hashes |= {(key, name): _walk(examples, digest) for name, examples in splits.items()}
-            if duplicate := _duplicate(splits, [hashes[key, name] for name in splits]):
-                raise PluginError(
-                    f"data ({config.type}): example '{duplicate[0]}' of '{duplicate[2]}': the id is also in "
-                    f"'{duplicate[1]}'; ids must be unique over all splits, because output files use them"
-                )
+            _check_ids(f"data ({config.type})", splits, [hashes[key, name] for name in splits])
         for step in self.recipe.steps:
             sources = self.recipe.sources(step).values()
             examples = {name: source.examples for name, source in self.sources(step).items()}
             trained = [hashes[_key(source.data), source.data.train_split] for source in sources]
-            if duplicate := _duplicate(examples, trained):
-                raise DataError(
-                    f"steps.{step}.data: '{duplicate[1]}' and '{duplicate[2]}' both have an example with the id "
-                    f"'{duplicate[0]}'; change the ids of one of them"
-                )
+            _check_ids(f"steps.{step}.data", examples, trained)
         self._digest = digest.hexdigest()
         return self._digest
 
@@ -186,43 +178,37 @@ def _walk(examples: Sequence[Example], digest: hashlib._Hash) -> np.ndarray:
     return np.frombuffer(hashes, np.uint64)
 
 
-def _duplicate(groups: Mapping[str, Sequence[Example]], hashes: Sequence[np.ndarray]) -> tuple[str, str, str] | None:
-    """An id that two examples have, and the names of their groups. `hashes`: of every group's ids."""
-    if len(np.unique(numbers := np.concatenate([*hashes, np.zeros(0, np.uint64)]))) < len(numbers):
-        owners: dict[str, str] = {}
-        for name, group in groups.items():
-            for example in group:
-                if example.id in owners:
-                    return example.id, owners[example.id], name
-                owners[example.id] = name
-    return None
+def _check_ids(place: str, groups: Mapping[str, Sequence[Example]], hashes: Sequence[np.ndarray]) -> None:
+    """Raises DataError for an id that two examples have. `hashes`: of every group's ids."""
+    if not hashes or len(np.unique(numbers := np.concatenate(hashes))) == len(numbers):
+        return
+    owners: dict[str, str] = {}
+    for name, group in groups.items():
+        for example in group:
+            if example.id in owners:
+                raise DataError(
+                    f"{place}: example '{example.id}' of '{name}': the id is also in '{owners[example.id]}'; ids must "
+                    "be unique, because output files and random draws use them"
+                )
+            owners[example.id] = name
 
 
 def _boxes(picture: Picture) -> list[tuple[float, ...]] | None:
     return None if picture.boxes is None else [*map(tuple, picture.boxes)]
 
 
-class PicturesByKey(Mapping[str, Picture]):
+class PicturesByKey(UserDict[str, Picture]):
     """The pictures of a recipe's data by key. The data sets are built, and their pictures listed, at the first use."""
 
     def __init__(self, datasets: Callable[[], Datasets]) -> None:
         self._datasets = datasets
 
     @cached_property
-    def _load(self) -> dict[str, Picture]:
+    def data(self) -> dict[str, Picture]:  # type: ignore[override]
         return {picture.key: picture for picture in self._datasets().pictures()}
 
-    def __getitem__(self, key: str) -> Picture:
-        return self._load[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._load)
-
-    def __len__(self) -> int:
-        return len(self._load)
-
     def __reduce__(self) -> tuple[type, tuple[dict[str, Picture]]]:  # loader workers need no data sets
-        return dict, (self._load,)
+        return dict, (self.data,)
 
     def __deepcopy__(self, memo: object) -> PicturesByKey:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch.utils.data import DataLoader, get_worker_info
@@ -15,59 +14,38 @@ from .collate import Collator
 from .plan import Plan
 from .sources import DataStream
 
-
-@dataclass(frozen=True)
-class Task:
-    """A micro-batch to collate, with its examples: a worker has no data.
-
-    update, micro  its place in the plan
-    epochs         of the examples, for random draws
-    """
-
-    update: int
-    micro: int
-    source: int
-    examples: Sequence[Example]
-    epochs: Sequence[int]
+Task = tuple[int, int, int, list[Example], list[int]]  # update, micro-batch, source, its examples and their epochs
 
 
 class _Collators(torch.utils.data.Dataset):
-    """What a worker has: the collator of each source. A MmgenError, or a plugin's error in a line, is returned, not
-    raised, since torch would wrap a worker's error in pages of traceback."""
+    """What a worker has: the collator of each source; the examples come with a task. A MmgenError, or a plugin's error
+    in a line, is returned, not raised, since torch would wrap a worker's error in pages of traceback."""
 
     def __init__(self, collators: Sequence[Collator]) -> None:
         self.collators = collators
 
     def __getitem__(self, task: Task) -> tuple[int, int, Batch | MmgenError]:
+        update, micro, source, examples, epochs = task
         try:
-            return task.update, task.micro, self.collators[task.source](task.examples, task.epochs)
+            return update, micro, self.collators[source](examples, epochs)
         except MmgenError as error:
-            return task.update, task.micro, error
+            return update, micro, error
         except Exception as error:
             if get_worker_info() is None or not (line := blame(error)):
                 raise
-            return task.update, task.micro, PluginError(line)
+            return update, micro, PluginError(line)
 
 
-@dataclass(frozen=True)
-class _Tasks(torch.utils.data.Sampler):
+def _tasks(
+    streams: Sequence[DataStream], plan: Plan, micro_batch_size: int, start: int, share: tuple[int, int]
+) -> Iterator[Task]:
     """The tasks of one process from an update on, made as workers need them."""
-
-    streams: Sequence[DataStream]
-    plan: Plan
-    micro_batch_size: int
-    start: int
-    share: tuple[int, int]
-
-    def __iter__(self) -> Iterator[Task]:
-        rank, world = self.share
-        for update in range(self.start, len(self.plan)):
-            micro_batches = self.plan.update(update, self.micro_batch_size)
-            for micro in range(rank, len(micro_batches), world):
-                batch = micro_batches[micro]
-                examples = self.streams[batch.source].source.examples
-                chosen = [examples[index] for index in batch.indices.tolist()]
-                yield Task(update, micro, batch.source, chosen, batch.passes.tolist())
+    rank, world = share
+    for update in range(start, len(plan)):
+        for micro, batch in [*enumerate(plan.update(update, micro_batch_size))][rank::world]:
+            examples = streams[batch.source].source.examples
+            chosen = [examples[index] for index in batch.indices.tolist()]
+            yield update, micro, batch.source, chosen, batch.passes.tolist()
 
 
 def updates(
@@ -85,7 +63,7 @@ def updates(
     loader = DataLoader(
         _Collators([stream.collate for stream in streams]),
         batch_size=None,
-        sampler=_Tasks(streams, plan, micro_batch_size, start, share),
+        sampler=_tasks(streams, plan, micro_batch_size, start, share),
         num_workers=workers,
         pin_memory=pin,
     )

@@ -10,23 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
-from .seeds import RngKey, scramble
+from ..recipe.training import Training
+from .seeds import RngKey
 from .sizes import Sizes
 
 ONE_MICRO_BATCH = sys.maxsize  # as `micro_batch_size`: a micro-batch has all of an update's examples of its source
 SLACK = 1.25  # slots of a micro-batch, at most, relative to the average for its pairs
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """The settings of a plan. `batch_size` counts pairs. `updates`: the length of the plan, where `epochs` is None."""
-
-    seed: int
-    step: str
-    epochs: int | None
-    batch_size: int
-    length_bucket: int = 1  # updates that redistribute their examples by length
-    updates: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ class _Epoch:
 
 
 class Plan:
-    """The examples of every optimiser update of a step, a function of the seed, the step, the sizes and the options;
+    """The examples of every optimiser update of a step, a function of the seed, the step, the sizes and the settings;
     only the current epoch is in memory.
 
     Every epoch draws the order of the examples and is cut into updates of equal pairs (one input and one question), as
@@ -80,21 +69,23 @@ class Plan:
     shares; the other sources repeat without end, and epoch e has their pairs from e * R to (e + 1) * R.
     """
 
-    def __init__(self, sizes: Sequence[Sizes], options: PlanOptions, shares: Sequence[float] = (1.0,)) -> None:
+    def __init__(
+        self, sizes: Sequence[Sizes], key: RngKey, training: Training, shares: Sequence[float] = (1.0,)
+    ) -> None:
         """`shares`: of the sources in an update. Raises DataError for a source without examples or targets."""
         if not all(map(len, sizes)):
             raise DataError("the split has no examples to train on")
         totals = [int(source.pairs.sum()) for source in sizes]
         if not all(totals):
             raise DataError("the examples have no target to train on")
-        self.sizes, self.options, self.key = sizes, options, RngKey(options.seed, options.step)
-        self._limits = [options.batch_size * share / sum(shares) for share in shares]
+        self.sizes, self.key, self.training = sizes, key, training
+        self._limits = [training.batch_size * share / sum(shares) for share in shares]
         self._pairs = [max(1, round(totals[0] * limit / self._limits[0])) for limit in self._limits]  # R of each source
         self.updates_per_epoch = min(math.ceil(totals[0] / self._limits[0]), len(sizes[0]))
         self._current: tuple[int, list[_Epoch]] = -1, []
 
     def __len__(self) -> int:
-        return self.options.updates or self.updates_per_epoch * (self.options.epochs or 0)
+        return self.training.updates or self.updates_per_epoch * (self.training.epochs or 0)
 
     def epoch(self, update: int) -> float:
         """Epochs completed when an update begins, with the fraction of the current one."""
@@ -104,12 +95,9 @@ class Plan:
         """Whether an epoch, or the plan, ends with the last of so many updates."""
         return done > 0 and (done % self.updates_per_epoch == 0 or done == len(self))
 
-    def pairs(self, first: int = 0, end: int | None = None) -> int:
-        """The pairs of the updates from `first` to before `end`, to rounding."""
-        end = len(self) if end is None else end
-        return round(end * sum(self._pairs) / self.updates_per_epoch) - round(
-            first * sum(self._pairs) / self.updates_per_epoch
-        )
+    def pairs(self, updates: int) -> int:
+        """The pairs of the first updates, to rounding."""
+        return round(updates * sum(self._pairs) / self.updates_per_epoch)
 
     def update(self, number: int, micro_batch_size: int) -> list[MicroBatch]:
         """The micro-batches of an update. `micro_batch_size` counts pairs: a micro-batch ends once its pairs reach it,
@@ -134,7 +122,7 @@ class Plan:
         for number in visits:
             of_pass = slice(*np.searchsorted(passes, [number, number + 1]))
             slots[of_pass] = sizes.slots(self.key, number)[indices[of_pass]]
-        length_bucket = min(self.options.length_bucket, len(ends) // 4)  # so that epochs differ
+        length_bucket = min(self.training.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
             for first in range(0, len(ends), length_bucket):
                 begin, groups = int(ends[first - 1]) if first else 0, ends[first : first + length_bucket]
@@ -143,7 +131,7 @@ class Plan:
                 for column in (indices, passes, slots):
                     column[bucket] = column[bucket][by_length]
                 groups[:] = begin + cut(sizes.pairs[indices[bucket]], len(groups))
-        order = np.argsort(self._scramble(np.arange(len(ends), dtype=np.uint64), "updates", epoch, source))
+        order = np.argsort(self.key.scramble(np.arange(len(ends), dtype=np.uint64), "updates", epoch, source))
         budget = SLACK * float(slots.sum()) / max(1, int(sizes.pairs[indices].sum()))
         return _Epoch(indices, passes, slots, ends, order, budget)
 
@@ -153,16 +141,13 @@ class Plan:
         sizes, first, end = self.sizes[source], epoch * self._pairs[source], (epoch + 1) * self._pairs[source]
         total, visits = int(sizes.pairs.sum()), dict[int, np.ndarray]()
         for number in range(first // total, -(-end // total)):
-            order = np.argsort(self._scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
+            order = np.argsort(self.key.scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
             if number * total < first or end < (number + 1) * total:  # a part of a pass
                 pairs = sizes.pairs[order]
                 starts = np.minimum(np.cumsum(pairs, dtype=np.int64) - pairs, total - 1) + number * total
                 order = order[(first <= starts) & (starts < end)]
             visits[number] = order
         return visits
-
-    def _scramble(self, numbers: np.ndarray, *place: object) -> np.ndarray:
-        return scramble(numbers, self.options.seed, self.options.step, *place)
 
     def _cut_micro_batches(self, source: int, epoch: _Epoch, update: int, micro_batch_size: int) -> list[np.ndarray]:
         """The visits of each micro-batch of an update of a source."""

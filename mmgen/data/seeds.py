@@ -31,18 +31,20 @@ class RngKey:
         epoch_name = "still" if epoch is None else epoch
         return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, example.id, *more))))
 
-    def choose(self, ids: np.ndarray, counts: np.ndarray, epoch: object, field: str) -> np.ndarray:
-        """(n) which of its `counts` alternatives of an input every example shows in an epoch. `ids`: of `hash_id`."""
-        return (scramble(ids, self.seed, self.step, epoch, field) % counts).astype(np.int32)
+    def scramble(self, numbers: Numbers, *place: object) -> Numbers:
+        """A random number for each of these numbers, or for a single one. (See `scramble`.)"""
+        return scramble(numbers, self.seed, self.step, *place)
+
+    def choose(self, ids: Numbers, counts: Numbers, epoch: object, field: str) -> Numbers:
+        """Which of its `counts` alternatives of an input every example shows in an epoch. `ids`: of `hash_id`."""
+        return self.scramble(ids, epoch, field) % counts
 
     def resolve(self, example: Example, epoch: object) -> ResolvedExample:
-        """The example with one of each input's alternatives: drawn in training, as `choose` does, else the first."""
+        """The example with one of each input's alternatives: drawn in training, else the first."""
         if epoch is None:
             return resolve(example)
         id_ = hash_id(example.id)
-        return resolve(
-            example, lambda field, count: count > 1 and scramble(id_, self.seed, self.step, epoch, field) % count
-        )
+        return resolve(example, lambda field, count: count > 1 and self.choose(id_, count, epoch, field))
 
 
 def hash_id(id_: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +47,7 @@ class Alternatives:
             (places,) = counts[chunk].nonzero()
             count = counts[chunk][places]
             ends = end + np.cumsum(count, dtype=np.int64)
-            chosen = key.choose(ids[chunk][places], count, epoch, field)
+            chosen = key.choose(ids[chunk][places], count, epoch, field).astype(np.int64)
             slots[chunk][places] += measured[ends - count + chosen]
             end += int(count.sum())
 
@@ -64,17 +63,16 @@ class Sizes:
 
     def __init__(self, examples: Iterable[Example], collate: Collator) -> None:
         """Measures the examples, in order; each is read once."""
-        measures, source = collate.measures(), iter(examples)
+        measures = collate.measures()
         alternatives = {field: Alternatives() for field in measures}
         pairs, fixed, ids = array("i"), array("f"), array("Q")
-        while chunk := list(islice(source, CHUNK)):
-            pairs.extend(map(collate.pairs, chunk))
-            ids.extend(hash_id(example.id) for example in chunk)
-            slots = np.fromiter(map(collate.tail, chunk), np.float32, len(chunk)) + len(collate.readers)
+        for example in examples:
+            pairs.append(collate.pairs(example))
+            ids.append(hash_id(example.id))
+            slots = np.float32(collate.tail(example)) + np.float32(len(collate.readers))
             for field, measure in measures.items():
-                add, values = alternatives[field].add, [example.inputs.get(field) for example in chunk]
-                slots += np.fromiter((add(value, measure) for value in values), np.float32, len(chunk))
-            fixed.frombytes(slots.tobytes())
+                slots += np.float32(alternatives[field].add(example.inputs.get(field), measure))
+            fixed.append(slots.item())
         self.pairs, self.fixed = np.frombuffer(pairs, np.int32), np.frombuffer(fixed, np.float32)
         self.ids = np.frombuffer(ids, np.uint64)
         self.alternatives = {field: some for field, some in alternatives.items() if some.slots}

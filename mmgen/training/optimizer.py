@@ -15,7 +15,6 @@ from ..errors import DataError, RunError, did_you_mean
 from ..model import EMBEDDERS, Model
 from ..recipe.tables import Step
 from ..recipe.training import Training
-from .bert_adam import BertAdam
 
 
 def set_learning(model: Model, step: Step) -> None:
@@ -57,8 +56,9 @@ def check_patterns(model: nn.Module, patterns: Collection[str], about: tuple[str
 
 
 def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.Optimizer:
-    """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
-    `learning`: the trainable parameters, by the model's names."""
+    """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019). Without `bias_correction`, AdamW is
+    that of BERT's original code, whose first updates are larger (Mosbach et al., 2021). `learning`: the trainable
+    parameters, by the model's names."""
     training = step.training
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
@@ -73,9 +73,12 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     ]
     if training.optimizer == "sgd":
         return torch.optim.SGD(tables, momentum=training.momentum)
-    if not training.bias_correction:
-        return BertAdam(tables, training.betas, training.eps)
-    return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
+    adam = torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=training.bias_correction)
+    if not training.bias_correction:  # so many updates later, the correction of means that start at 0 is exactly 1
+        for parameter in learning.values():
+            moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            adam.state[parameter] = {"step": torch.tensor(1e9), **moments}
+    return adam
 
 
 def _choose_peak_rate(name: str, training: Training) -> float:

@@ -20,7 +20,7 @@ from accelerate.utils.memory import clear_device_cache
 
 from ..data.collate import Collator
 from ..data.loader import updates
-from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
+from ..data.plan import ONE_MICRO_BATCH, Plan
 from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
@@ -67,7 +67,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
 
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
     """The training data of a step, in the order and the batches of its seed and settings."""
-    training, step, key = context.step.training, context.step, RngKey(context.seed, context.name)
+    step, training, key = context.step, context.step.training, RngKey(context.seed, context.name)
     streams = [
         DataStream(
             source,
@@ -75,16 +75,8 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         )
         for source in sources
     ]
-    options = PlanOptions(
-        seed=context.seed,
-        step=context.name,
-        epochs=training.epochs,
-        updates=training.updates,
-        batch_size=training.batch_size,
-        length_bucket=training.length_bucket,
-    )
     sizes = [Sizes(stream.source.examples, stream.collate) for stream in streams]
-    plan = Plan(sizes, options, [source.share for source in sources])
+    plan = Plan(sizes, key, training, [source.share for source in sources])
     over_batch = next((name for name in step.objectives if name in model.over_batch), "")
     micro_batch_size = ONE_MICRO_BATCH if over_batch else training.micro_batch_size or training.batch_size
     return Material(plan, streams, micro_batch_size, over_batch)
@@ -127,9 +119,8 @@ class Trainer:
         events.send("on_step_begin", name, cursor.done, len(plan))
         self._warn_of_processes()
         began = time.perf_counter()
-        with self.context.progress.task(
-            f"{name}: training", plan.pairs(), "pairs", plan.pairs(end=cursor.done)
-        ) as advance:
+        pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
+        with self.context.progress.task(f"{name}: training", *pairs) as advance:
             if self.validates and plan.ends_epoch(cursor.done) and "validation_loss" not in cursor.last:
                 self._end_epoch(stop)  # an earlier session stopped before it
                 self._save_if_due()
@@ -144,7 +135,7 @@ class Trainer:
                     self._end_epoch(stop)
                 self._save_if_due()  # before any message, which fails if the terminal is gone
                 recent = [record["loss"] for record in cursor.records[-20:]]
-                advance(plan.pairs(number, number + 1), f"loss {sum(recent) / len(recent):.3f}")
+                advance(plan.pairs(number + 1) - plan.pairs(number), f"loss {sum(recent) / len(recent):.3f}")
                 if self._stops_early():
                     break
         share = self._waited / (time.perf_counter() - began)
@@ -153,8 +144,6 @@ class Trainer:
     def _load(self) -> Iterator[tuple[int, Micros]]:
         """The remaining updates with this process's micro-batches; an update comes again after `_halve`."""
         processes, cursor, workers = self.processes, self.cursor, self.training.num_workers
-        if workers is None:
-            workers = default_workers(processes.device, processes.num_processes)
         while cursor.done < len(self.plan):
             size = cursor.micro_batch_size
             batches = updates(
@@ -163,7 +152,7 @@ class Trainer:
                 size,
                 start=cursor.done,
                 share=(processes.process_index, processes.num_processes),
-                workers=workers,
+                workers=default_workers(processes.device, processes.num_processes) if workers is None else workers,
                 pin=processes.device.type == "cuda",
             )
             while cursor.micro_batch_size == size and cursor.done < len(self.plan):
@@ -295,7 +284,8 @@ class Trainer:
                 weights[name] = value
                 continue
             key, _, name = name.partition(".")
-            self.optimizer.state[self.trained[name]][key] = value.to(self.trained[name].device)
+            moments = self.optimizer.state[self.trained[name]]
+            moments[key] = value.to(moments.get(key, self.trained[name]).device)
         load_state(self.model, weights, self.checkpoint.path)
 
     def finish(self) -> None:

@@ -61,13 +61,12 @@ def _losses_of_groups(
 
     if material.over_batch:
         size = context.step.training.batch_size
-        for first in range(0, len(examples), size)[rank::world]:
-            yield measure(examples[first : first + size])
-        return
+        groups = (examples[first : first + size] for first in range(0, len(examples), size)[rank::world])
+        return map(measure, groups)
     examples = examples[rank::world]
     retry = context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept")
-    for indices in by_length(stream.collate.slots(examples), 32):
-        yield from (losses for _, losses in retry.over([examples[index] for index in indices], measure))
+    batches = by_length(stream.collate.slots(examples), 32)
+    return (losses for batch in batches for _, losses in retry.over([examples[index] for index in batch], measure))
 
 
 def scores_of_validation(context: StepContext, model: Model, scores: ScoreModel) -> Mapping[str, float | None]:

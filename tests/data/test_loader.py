@@ -11,10 +11,12 @@ from kit import toys
 from mmgen.data import loader
 from mmgen.data.collate import Collator
 from mmgen.data.loader import updates
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import Plan
+from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError
+from mmgen.recipe.training import Training
 
 
 def stream(examples=None):
@@ -23,8 +25,8 @@ def stream(examples=None):
 
 
 def plan():
-    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=8)
-    return Plan([Sizes(stream().source.examples, stream().collate)], options)
+    training = Training(epochs=2, batch_size=8, length_bucket=1)
+    return Plan([Sizes(stream().source.examples, stream().collate)], RngKey(0, "s"), training)
 
 
 def load(data=None, **changes):

@@ -13,7 +13,8 @@ from mmgen_masked import Masked
 
 from mmgen.configs import EmbedderConfig
 from mmgen.data.collate import Collator
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import Plan
+from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.errors import DataError, RunError
 from mmgen.model import compose
@@ -25,7 +26,7 @@ from mmgen.testing.toy import TEXTS, Toy, Words
 from mmgen.training.optimizer import check_patterns, clip, make_optimizer, schedule, set_learning
 
 SIZES = Sizes(toys.examples(4, most_questions=1), Collator(toys.model(), ["caption"]))
-PLAN = Plan([SIZES], PlanOptions(seed=0, step="s", epochs=None, batch_size=1, updates=10))  # epochs of 4 updates
+PLAN = Plan([SIZES], RngKey(0, "s"), Training(batch_size=1, updates=10, length_bucket=1))  # epochs of 4 updates
 SGD = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.1, "learning_rate": 0.5}
 BERT = {"bias_correction": False, "eps": 1e-6, "betas": (0.8, 0.99), "weight_decay": 0.1, "learning_rate": 0.5}
 
