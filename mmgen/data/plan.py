@@ -116,12 +116,12 @@ class Plan:
         """An epoch of a source. What is not needed any more is freed: n may be large."""
         sizes, visits = self.sizes[source], self._visits(source, epoch)
         indices = np.concatenate([*visits.values()]) if len(visits) > 1 else next(iter(visits.values()))
-        passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
         ends = cut(sizes.pairs[indices], self.updates_per_epoch)
-        slots = np.empty(len(indices), np.float32)
-        for number in visits:
-            of_pass = slice(*np.searchsorted(passes, [number, number + 1]))
-            slots[of_pass] = sizes.slots(self.key, number)[indices[of_pass]]
+        slots, first = np.empty(len(indices), np.float32), 0
+        for number, visited in visits.items():
+            slots[first : first + len(visited)] = sizes.slots(self.key, number)[visited]
+            first += len(visited)
+        passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
         length_bucket = min(self.training.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
             for first in range(0, len(ends), length_bucket):
@@ -170,7 +170,8 @@ def cut(pairs: np.ndarray, count: int) -> np.ndarray:
     the total. None is empty if there are enough examples."""
     if not len(pairs):
         return np.zeros(count, np.int64)
-    total, numbers = np.cumsum(pairs, dtype=np.int64), np.arange(1, count + 1)
+    total, numbers = pairs.astype(np.int64), np.arange(1, count + 1)
+    np.cumsum(total, out=total)
     ends = np.searchsorted(total, -(-total[-1] * numbers // count)) + 1
     if len(pairs) >= count:
         ends = np.maximum.accumulate(ends - numbers) + numbers

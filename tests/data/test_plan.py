@@ -183,7 +183,8 @@ def test_progress_counts_the_pairs_of_all_epochs():
     examples = toys.examples(30)
     total, new_plan = sum(len(example.targets) for example in examples), plan(examples)
     assert new_plan.pairs(len(new_plan)) == 2 * total and new_plan.pairs(0) == 0
-    assert plan(examples, singles("b", 5)).pairs(len(new_plan)) == 4 * total
+    both = plan(examples, singles("b", 5))
+    assert both.pairs(len(both)) == 4 * total
 
 
 def test_an_empty_split_is_an_error():

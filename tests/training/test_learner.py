@@ -12,7 +12,7 @@ from mmgen.parts import Backbone
 from mmgen.recipe.tables import Step, Training
 from mmgen.training.train import Trainer
 
-MATERIAL = SimpleNamespace(plan=range(4), streams=(), micro_batch_size=1)  # 4 updates
+MATERIAL = SimpleNamespace(plan=range(4), streams=(), micro_batch_size=1, losses=())  # 4 updates
 OPTIMISERS = [{}, {"bias_correction": False}, {"optimizer": "sgd", "momentum": 0.9}]
 
 
