@@ -217,7 +217,7 @@ def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_pa
             assert flat(our) == pytest.approx(flat(their), abs=1e-5)
             logs |= flat(our)
         assert {"losses generator.loss", "losses words.loss"} <= logs.keys()
-    assert {"sources scenes generator.loss", "sources jsonl words.loss", "validation_losses jsonl"} <= logs.keys()
+    assert "validation_loss" in logs
     said = done.stdout + done.stderr
     assert said.count("first: training") == said.count("built on the spot") == said.count("all files are in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
