@@ -30,36 +30,29 @@ def choose_different(
     distance is 1 less the Dice overlap of two texts' tokens and pairs of neighbours, from 0 to 1. Texts that equal one
     of these, but for case, are never chosen. Raises DataError if there are too few.
     """
-    counts, ids, count = batch.label(PROMPT_COUNTS), batch.label(AVOID), options.num_return_sequences
+    counts, ids = batch.label(PROMPT_COUNTS), batch.label(AVOID)
     queries = [row for row in range(len(batch.ids)) for _ in range(1 if counts is None else int(counts[row]))]
     avoided = [[] if ids is None else [t[t >= 0].tolist() for t in ids[row] if (t >= 0).any()] for row in queries]
-    pools: list[list[Generation]] = []
+    pools: list[dict[str, Generation]] = []
     for candidates in options.for_candidates():
         texts = [text for row in write(candidates) for text in row]
-        size = len(texts) // len(queries)
-        pools = [
-            _pool(texts[place * size : (place + 1) * size], {backbone.decode_text(tokens) for tokens in unwanted})
-            for place, unwanted in enumerate(avoided)
-        ]
-        if all(len(pool) >= count for pool in pools):
+        pools = [{} for _ in queries]
+        for place, text in enumerate(texts):
+            pools[place * len(queries) // len(texts)].setdefault(text.text.casefold(), text)
+        for pool, unwanted in zip(pools, avoided, strict=True):
+            for tokens in unwanted:
+                pool.pop(backbone.decode_text(tokens).casefold(), None)
+        if all(len(pool) >= options.num_return_sequences for pool in pools):
             break
     chosen: list[list[Generation]] = [[] for _ in batch.ids]
     for row, pool, unwanted in zip(queries, pools, avoided, strict=True):
-        if len(pool) < count:
+        if len(pool) < options.num_return_sequences:
             raise DataError(
-                f"'{batch.ids[row]}': {count} different texts are required, but beam search ends in {len(pool)}; ask "
-                "for fewer, or raise decoding.candidates"
+                f"'{batch.ids[row]}': {options.num_return_sequences} different texts are required, but beam search "
+                f"ends in {len(pool)}; ask for fewer, or raise decoding.candidates"
             )
-        chosen[row] += _most_different(pool, unwanted, options, backbone.end_id)
+        chosen[row] += _most_different(pool.values(), unwanted, options, backbone.end_id)
     return chosen
-
-
-def _pool(texts: Iterable[Generation], avoided: Iterable[str]) -> list[Generation]:
-    """The texts that differ from each other and from those to avoid, but for case; the first of equal ones."""
-    unwanted, pool = set(map(str.casefold, avoided)), dict[str, Generation]()
-    for text in texts:
-        pool.setdefault(text.text.casefold(), text)
-    return [text for key, text in pool.items() if key not in unwanted]
 
 
 def _most_different(
