@@ -91,6 +91,7 @@ def broadcast(processes: PartialState, tensors: Sequence[Tensor]) -> None:
     _send(processes, tensors, partial(distributed.broadcast, src=0, async_op=True))
 
 
+@torch.no_grad()
 def _send(processes: PartialState, tensors: Sequence[Tensor], send: Callable[[Tensor], Any]) -> None:
     """Send all tensors, and only then wait."""
     for work in [send(tensor) for tensor in tensors] if processes.num_processes > 1 else ():
