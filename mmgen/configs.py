@@ -209,13 +209,11 @@ class BackboneConfig(PartConfig):
                                      (`mmgen.attention.visible`); "row", any slot of its row, as in a recurrent network
                                      or a bag of words; "nothing", no other slot
     supports_gradient_checkpointing  whether `parts.Backbone.set_gradient_checkpointing` can be enabled
-    supports_torch_compile           whether `parts.Backbone.set_torch_compile` can be enabled
     """
 
     kind: ClassVar[str] = "backbone"
     mixes: ClassVar[Mixes] = "visible"
     supports_gradient_checkpointing: ClassVar[bool] = False
-    supports_torch_compile: ClassVar[bool] = False
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> "parts.Backbone":
         """Build the encoder. `texts`: for training a vocabulary, if the encoder is not pretrained. `folder`: written

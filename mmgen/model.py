@@ -134,7 +134,6 @@ class Model(nn.Module):
         """The losses of a batch."""
         sums: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
-        slots = None
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
         for name, targets in batch.targets.items():
             objective = self.objective(name)
@@ -150,8 +149,7 @@ class Model(nn.Module):
                 self._traced |= {name} if counted else set()
             sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
             weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
-            slots = loss.slots if slots is None else slots
-        return Loss(sums, slots, batch.counts, weights)
+        return Loss(sums, batch.counts, weights)
 
     def not_finite(self, batch: Batch) -> str:
         """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""

@@ -204,6 +204,7 @@ class TextTargets(TargetReader):
         return tokens
 
     def collate(self, rows: Rows) -> Targets:
+        self._tokenise([text for example in rows.examples for text in example.targets])  # one call is cheaper than many
         tail, labels = self.lay_out([self.targets(example) for example in rows.examples]), dict[str, Tensor]()
         if any(prompts := [self._tokenise(prompts_of(example)) for example in rows.examples]):
             labels = {PROMPT: padded(prompts)}

@@ -177,12 +177,6 @@ class Backbone(Part, abc.ABC):
         if enabled:
             raise NotImplementedError(f"{type(self).__name__} cannot recompute its layers")
 
-    def set_torch_compile(self, enabled: bool) -> None:
-        """Run the layers through `torch.compile`, or as they are. Only enabled where the config has
-        `supports_torch_compile`. Names of parameters stay the same."""
-        if enabled:
-            raise NotImplementedError(f"{type(self).__name__} cannot compile its layers")
-
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""
         raise NotImplementedError(f"{type(self).__name__} does not cache")

@@ -178,12 +178,6 @@ class Slots:
     source: Tensor | None = None  # (B, L)
     index: Tensor | None = None  # (B, L)
 
-    @property
-    def counts(self) -> Tensor:
-        """(2,) how many slots are real, and how many there are."""
-        real = self.layout.real
-        return torch.stack([real.sum(), real.new_full((), real.numel(), dtype=torch.int64)])
-
     def of(self, name: str) -> Tensor:
         """(B, L) bool: the real slots of an input, in the order of `index`; all False if the rows do not have the
         input."""
@@ -264,13 +258,11 @@ class Loss:
     freely.
 
     sums     name of a loss -> its sum (); an empty sum is 0
-    slots    (2,) `Slots.counts` of the encoded rows, from which the share of padding follows
     counts   name -> number of items in the sum (`Batch.counts`); set by the model, like `weights`
     weights  name -> factor of the loss, if it is not 1
     """
 
     sums: Mapping[str, Tensor]
-    slots: Tensor | None = None
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
 

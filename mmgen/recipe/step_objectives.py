@@ -179,15 +179,14 @@ def unsupported_training(built: Mapping[str, Any]) -> Iterator[Wrong]:
     backbone, base = built.get("backbone"), built["training"]
     if backbone is None or base is None:
         return
-    for key, verb in (("gradient_checkpointing", "recompute"), ("torch_compile", "compile")):
-        if getattr(backbone, f"supports_{key}"):
-            continue
-        wrong = f"the backbone '{backbone.type}' cannot {verb} its layers; remove this key"
-        if getattr(base, key):
-            yield ("training", key), wrong
-        for name, step in (built["steps"] or {}).items():
-            if step is not None and getattr(step.training, key) and not getattr(base, key):
-                yield ("steps", name, "training", key), wrong
+    if backbone.supports_gradient_checkpointing:
+        return
+    wrong = f"the backbone '{backbone.type}' cannot recompute its layers; remove this key"
+    if base.gradient_checkpointing:
+        yield ("training", "gradient_checkpointing"), wrong
+    for name, step in (built["steps"] or {}).items():
+        if step is not None and step.training.gradient_checkpointing and not base.gradient_checkpointing:
+            yield ("steps", name, "training", "gradient_checkpointing"), wrong
 
 
 def _name_labels(labels: tuple[str, ...]) -> str:

@@ -53,7 +53,7 @@ class AnyOrderGenerator(Generator):
         total = self._loss(model.backbone, states[~first[read]], target_ids[predicted], weights)
         if not self.reader.ends:
             total = total + self._length_loss(states[first[read]], targets.labels["lengths"])
-        return Loss({"loss": total}, rows.counts)
+        return Loss({"loss": total})
 
     def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor, weights: Tensor | None) -> Tensor:
         """Summed cross-entropy () over predicted slots: states (n, H), target_ids and weights (n,)."""

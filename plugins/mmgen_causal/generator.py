@@ -63,7 +63,7 @@ class CausalGenerator(Generator):
         states = model.backbone.encode(rows).last[:, prefix.slots.positions.shape[1] :]
         predicted = tail.labels != -100
         logits = model.backbone.logits(states[predicted]).float()
-        return Loss({"loss": F.cross_entropy(logits, tail.labels[predicted], reduction="sum")}, rows.counts)
+        return Loss({"loss": F.cross_entropy(logits, tail.labels[predicted], reduction="sum")})
 
     def prefix(self, model: Sequencer, batch: Batch) -> Prefix:
         """The prefix that training reads; a subclass may shorten it."""

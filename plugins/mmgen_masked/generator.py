@@ -67,7 +67,7 @@ class MaskedGenerator(Generator):
         rows, target_ids = model.rows(batch, targets.tail)
         predicted = target_ids != -100
         states = model.backbone.states_at(rows, predicted)
-        return Loss({"loss": self._loss(model.backbone, states, target_ids[predicted])}, rows.counts)
+        return Loss({"loss": self._loss(model.backbone, states, target_ids[predicted])})
 
     def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor) -> Tensor:
         """Summed cross-entropy () over predicted slots: states (n, H), target_ids (n,)."""

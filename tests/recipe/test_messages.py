@@ -15,7 +15,7 @@ from kit.recipes import mistakes
         ("training.epochs='2'", 'must be a whole number, not "2"'),
         ("training.learning_rate=nan", "must be a finite number, not NaN"),
         ("training.learning_rate=x", 'must be a number, not "x"'),
-        ("training.torch_compile=1", "must be true or false, not 1"),
+        ("training.gradient_checkpointing=1", "must be true or false, not 1"),
         ("training.keep=lst", "must be 'last' or 'best', not \"lst\"; did you mean 'last'?"),
         ("name=5", "must be a string in quotation marks, not 5"),
         (

