@@ -1,17 +1,21 @@
-"""The step of a run that answers if none is named: the recipe's default step, or the best one by the table."""
+"""The step of a run that answers if none is named: the best one by the table of those that read the given inputs."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from ..errors import RunError
+from ..errors import RunError, UnreadInput
 from ..evaluation import score
 from ..progress import number
 from ..recipe.tables import Recipe
+from ..registry import installed
 from ..report.table import columns_with, groups
 from ..storage.run_folder import RunFolder
+from .query import Query
+from .query_names import COMMAND_ADVICE, StepNames, describe_steps, quote_name
 
 MOST_NAMES = 3  # of steps in a reason
 
@@ -22,6 +26,53 @@ class ChosenStep:
 
     name: str
     reason: str
+
+
+def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
+    """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
+    (`load_run` raises then). Raises RunError if no step reads exactly the inputs of all queries, and DataError for an
+    unknown name."""
+    folder = RunFolder(path)
+    recipe = folder.recipe(installed())
+    suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
+    if not suitable and not writes:
+        raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
+    forms: dict[object, Query] = {}
+    for query in queries:
+        forms.setdefault(form_of(query), query)
+    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
+    if not trained:
+        return None
+    steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
+    missing, unread = {}, {}
+    for name, names in steps.items():
+        bound = [(query.where, names.bind(query)) for query in forms.values()]
+        missing[name] = [(where, values.missing[0]) for where, values in bound if values.missing]
+        unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
+    complete = [name for name in steps if not missing[name]]
+    exact = [name for name in complete if not unread[name]]
+    if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
+        fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
+        return best_step(recipe, folder, exact, fitting)
+    if complete:
+        name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
+        where, what = unread[name][0]
+        raise UnreadInput(
+            f"{folder.path}: {where}: step '{name}' does not read {quote_name(what)}; give exactly the inputs of one "
+            f"step: {describe_steps(recipe, list(steps))}"
+        )
+    name = min(reversed(steps), key=lambda name: (len(unread[name]), len({what for _, what in missing[name]})))
+    where, what = missing[name][0]
+    whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(forms) else ""
+    raise RunError(
+        f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; "
+        f"{COMMAND_ADVICE.format(name=what)}"
+    )
+
+
+def form_of(query: Query) -> object:
+    """What `StepNames.bind` depends on: which names have values."""
+    return frozenset((name, value is None) for name, value in query.inputs.items())
 
 
 def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitting: str | None = None) -> ChosenStep:

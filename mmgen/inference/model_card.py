@@ -108,7 +108,7 @@ def _card_text(
     recipe, kind = predictor.recipe, predictor.kind
     writes, pictures = kind == "text", predictor.names.pictures
     texts = [name for name in predictor.names.required if name not in pictures]
-    labels = predictor.needed_labels()
+    labels = () if predictor.kind == "text" else predictor.names.labels
     values = [f'{name}="..."' for name in texts] + [f'{name}=["...", "..."]' for name in labels]
     options = [f"--input {name}=..." for name in (*texts, *labels)]
     named = len(pictures) > 1
