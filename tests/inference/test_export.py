@@ -117,7 +117,7 @@ def test_answers_offline_without_a_home(exported, both, photo, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", OFFLINE, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
     )
-    text = both.ask(photo, caption="a red dog").texts[0]
+    text = both.ask({"picture": photo, "caption": "a red dog"}).texts[0]
     assert done.returncode == 0, done.stderr
     assert f"{text.score:6.2f}  {text.text}" in done.stdout
 
@@ -174,7 +174,7 @@ def test_half_is_half_the_size_and_reads_as_float32(both, exported, tmp_path):
 def test_computes_in_another_dtype(exported, both, photo, dtype):
     model = mmgen.load(exported, dtype=dtype, device="cpu")
     assert model.model.dtype == getattr(torch, dtype)
-    before, after = (predictor.ask(photo, caption="a red dog").score for predictor in (both, model))
+    before, after = (predictor.ask({"picture": photo, "caption": "a red dog"}).score for predictor in (both, model))
     assert after == pytest.approx(before, abs=0.1)
 
 
@@ -217,7 +217,7 @@ def test_without_an_extractor_pictures_are_refused(both, tmp_path, photo):
     folder = export(both, tmp_path / "export", extractor=False)
     assert not (folder / "extractor").exists()
     with pytest.raises(mmgen.UnavailableError) as error:
-        mmgen.load(folder).ask(photo, caption="a dog")
+        mmgen.load(folder).ask({"picture": photo, "caption": "a dog"})
     assert str(error.value).startswith(
         f"{folder}: 'image' was trained on features of roi, whose extractor is not known"
     )
@@ -370,7 +370,7 @@ def test_a_full_disk_is_a_line(both, tmp_path, monkeypatch, error):
 def test_a_damaged_extractor(copy, photo):
     (copy / "extractor" / "image" / "network.safetensors").write_bytes(b"damaged")
     with pytest.raises(mmgen.DataError) as error:
-        mmgen.load(copy).ask(photo, caption="a dog")
+        mmgen.load(copy).ask({"picture": photo, "caption": "a dog"})
     assert str(error.value).startswith(f"{copy}/extractor/image/network.safetensors: damaged: ")
 
 
@@ -383,7 +383,7 @@ def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
     model = mmgen.load(exported, device="cpu")
     assert repr(model) == f"<{exported}: step 'both', reads image and caption, gives text>"
     assert "<td>image and caption</td><td>text</td>" in model._repr_html_()
-    answer = model.ask(photo, caption="a red dog", n=2)
+    answer = model.ask({"picture": photo, "caption": "a red dog"}, n=2)
     assert repr(answer) == f"<Answer to {answer.id!r}: {answer.value!r}>" and "\n" not in repr(answer)
     for text in answer.texts:
         assert f"<td>{text.text}</td><td>{text.score:.2f}</td>" in answer._repr_html_()

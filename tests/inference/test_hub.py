@@ -155,7 +155,7 @@ def test_push_and_load(exported, tmp_path):
         )
         assert result["code"] == 0, result["stderr"] + str(state.requests)
         assert not any("pytorch_model" in request for request in state.requests)
-        text = mmgen.load(exported).ask(tmp_path / "photo.png", caption="a red dog").texts[0]
+        text = mmgen.load(exported).ask({"picture": tmp_path / "photo.png", "caption": "a red dog"}).texts[0]
         assert text.text in result["stdout"]
 
         assert missing["code"] == 1

@@ -34,10 +34,13 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
     place, blank = small_runs.drawn("writes"), Image.new("RGB", (64, 64))
     model, words, both = load(place, dtype="float16"), load(place, step="words"), load(place, step="both")
     assert model.step == "both" and "step 'words' answers" not in caplog.text
-    assert model.ask(blank, caption="a red ball").value == both.ask(blank, caption="a red ball").value
-    assert model.ask(caption="a red ball").value == words.ask(caption="a red ball").value
+    assert (
+        model.ask({"picture": blank, "caption": "a red ball"}).value
+        == both.ask({"picture": blank, "caption": "a red ball"}).value
+    )
+    assert model.ask({"caption": "a red ball"}).value == words.ask({"caption": "a red ball"}).value
     assert [answer.value for answer in model.predict([{"caption": "a ball"}] * 2)] == [
-        words.ask(caption="a ball").value
+        words.ask({"caption": "a ball"}).value
     ] * 2
     assert caplog.text.count(f"{place}: step 'words' answers, which reads caption") == 1
     for predictor in (model, both):
@@ -47,13 +50,13 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
             "this query: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
         )
     with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
-        both.ask(caption="a red ball")
+        both.ask({"caption": "a red ball"})
 
 
 def test_a_step_that_predicts_answers_a_prediction(predicts):
     blank, question = Image.new("RGB", (64, 64)), "what is it ?"
-    answers = load(predicts, step="answers").predict(blank, question=question)
-    assert load(predicts).predict(blank, question=question).value == answers.value
+    answers = load(predicts, step="answers").predict({"picture": blank, "question": question})
+    assert load(predicts).predict({"picture": blank, "question": question}).value == answers.value
 
 
 @pytest.mark.parametrize(

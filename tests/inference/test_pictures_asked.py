@@ -575,7 +575,7 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
 
     def ask(number: int) -> str:
         picture = f"pictures/{number % 3}.png" if number % 2 else f"test-0000{number % 3}"
-        return run.ask(picture, caption=f"a dog {number % 5}").value
+        return run.ask({"picture": picture, "caption": f"a dog {number % 5}"}).value
 
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(ask, range(32)))
@@ -590,7 +590,7 @@ def test_messages_of_ask(seeing, monkeypatch):
 
     monkeypatch.chdir(seeing)
     run = load_run(PLACE, "both")
-    assert len(run.ask(Image.open("pictures/0.png"), caption="a dog", n=2).texts) == 2
+    assert len(run.ask({"picture": Image.open("pictures/0.png"), "caption": "a dog"}, n=2).texts) == 2
     for query, named, message in (
         ("pictures/0.png", {}, "pictures/0.png: 'caption' is missing: step 'both' reads image and "),
         ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and not a key of "),

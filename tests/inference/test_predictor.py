@@ -65,22 +65,22 @@ def test_repr(predictor):
 
 def test_many_queries_get_what_each_gets_alone(predictor):
     queries = [SEEN, {"image": OTHER}, Query("own", {"image": SEEN, "caption": "dog"}), All((SEEN, OTHER))]
-    together = predictor.ask(queries, caption="a red dog", n=2, batch_size=3)
+    together = predictor.ask({"picture": queries, "caption": "a red dog"}, n=2, batch_size=3)
     assert [answer.id for answer in together] == ["1", "2", "own", "4"] and len(together[0].texts) == 2
     for answer, query in zip(together, queries, strict=True):
-        alone = predictor.ask(query, caption="a red dog", n=2)
+        alone = predictor.ask({"picture": query, "caption": "a red dog"}, n=2)
         assert [text.text for text in alone.texts] == [text.text for text in answer.texts]
         assert alone.score == pytest.approx(answer.score, abs=1e-5) and alone.value == alone.texts[0].text
 
 
 def test_two_pictures_of_one_query_are_all_and_a_list_is_two_queries(predictor):
-    both = predictor.ask(All((SEEN, OTHER)), caption="a dog")
-    assert isinstance(both, Answer) and both == predictor.ask(image=All((SEEN, OTHER)), caption="a dog")
+    both = predictor.ask({"picture": All((SEEN, OTHER)), "caption": "a dog"})
+    assert isinstance(both, Answer) and both == predictor.ask({"image": All((SEEN, OTHER)), "caption": "a dog"})
     (listed,) = predictor.ask([{"image": [SEEN, OTHER], "caption": "a dog"}])
     assert listed.texts[0].score == both.texts[0].score
     assert len(predictor.ask([SEEN, OTHER], caption="a dog")) == 2
     with pytest.raises(DataError) as error:
-        predictor.ask(image=[SEEN, OTHER], caption="a dog")
+        predictor.ask({"image": [SEEN, OTHER], "caption": "a dog"})
     assert str(error.value) == (
         "image: a list of pictures is ambiguous; write image=All((a, b)) for one "
         "query about both pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
@@ -174,7 +174,7 @@ def test_the_words_of_python_are_not_an_answer(predictor, monkeypatch, error):
 
     monkeypatch.setattr(type(predictor.model.embedders["caption"].reader), "read", read)
     with pytest.raises(DataError) as raised:
-        predictor.ask(SEEN, caption="x")
+        predictor.ask({"picture": SEEN, "caption": "x"})
     assert str(raised.value) == (
         f"image and caption: a value has a form that cannot be read ({type(error).__name__}); see the examples of the "
         "data set"
@@ -183,7 +183,7 @@ def test_the_words_of_python_are_not_an_answer(predictor, monkeypatch, error):
 
 def test_a_picture_needs_the_extractor_of_the_training_features(predictor, tmp_path):
     with pytest.raises(UnavailableError) as error:
-        predictor.ask(np.zeros((8, 8, 3), np.uint8), caption="x")
+        predictor.ask({"picture": np.zeros((8, 8, 3), np.uint8), "caption": "x"})
     assert str(error.value).startswith("toy: features of this extractor of 'image' differ from the training ")
 
 
@@ -245,7 +245,9 @@ def test_a_picture_unlike_all_known_ones_is_remarked(predictor, tmp_path):
     ]
     assert not remarks(like) and not remarks(key) and not key.error
     (tmp_path / "known.h5").unlink()  # a run that was moved without its features
-    alone = Predictor(model, recipe, "both").ask(Record("unlike", np.full((2, 3), 9, np.float32), BOXES), caption="x")
+    alone = Predictor(model, recipe, "both").ask(
+        {"picture": Record("unlike", np.full((2, 3), 9, np.float32), BOXES), "caption": "x"}
+    )
     assert not remarks(alone) and not alone.error
 
 
@@ -297,7 +299,7 @@ def test_a_text_that_stops_before_a_word_is_remarked(predictor, monkeypatch, tex
     tokens = (7, 8, predictor.model.backbone.end_id)
     monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [[Generation("q", text, tokens, -1.0)]])
     remark = f"the text has no end: it stops after '{stop}'"
-    remarks = predictor.ask(SEEN, caption="a red dog").remarks
+    remarks = predictor.ask({"picture": SEEN, "caption": "a red dog"}).remarks
     assert (remark in remarks) if stop else not any("no end" in remark for remark in remarks)
 
 
@@ -307,14 +309,17 @@ def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
     written = [Generation("q", text, tokens, -1.0) for text, tokens in texts]
     monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [written])
     cut = "the text has no end: it is cut after 3 tokens (generator.max_tokens)"
-    remarks = predictor.ask(SEEN, caption="a red dog", n=3).remarks
+    remarks = predictor.ask({"picture": SEEN, "caption": "a red dog"}, n=3).remarks
     assert remarks[-3:] == (
         "text 2: the text stutters: 'the the'",
         f"text 2: {cut}",
         f"text 3: {cut.replace('3', '4')}",
     )
     written[:] = written[1:2]
-    assert predictor.ask(SEEN, caption="a red dog").remarks[-2:] == ("the text stutters: 'the the'", cut)
+    assert predictor.ask({"picture": SEEN, "caption": "a red dog"}).remarks[-2:] == (
+        "the text stutters: 'the the'",
+        cut,
+    )
 
 
 SAMPLING = Decoding(do_sample=True, temperature=3.0)
@@ -322,27 +327,37 @@ SAMPLING = Decoding(do_sample=True, temperature=3.0)
 
 def test_a_seed_gives_a_query_the_same_texts_alone_and_among_others(predictor):
     queries = [SEEN, {"image": OTHER}, {"image": SEEN, "caption": "a dog"}, SEEN]
-    together = predictor.ask(queries, caption="a red dog", options=SAMPLING, seed=5)
+    together = predictor.ask({"picture": queries, "caption": "a red dog"}, options=SAMPLING, seed=5)
     assert {answer.seed for answer in together} == {5} and together[0].as_json()["seed"] == 5
-    others = predictor.ask(queries[::-1], caption="a red dog", options=SAMPLING, seed=5, batch_size=3)[::-1]
+    others = predictor.ask({"picture": queries[::-1], "caption": "a red dog"}, options=SAMPLING, seed=5, batch_size=3)[
+        ::-1
+    ]
     for query, answer, other in zip(queries, together, others, strict=True):
-        alone = predictor.ask(query, caption="a red dog", options=SAMPLING, seed=5)
+        alone = predictor.ask({"picture": query, "caption": "a red dog"}, options=SAMPLING, seed=5)
         assert alone.texts[0].tokens == answer.texts[0].tokens == other.texts[0].tokens
         assert alone.score == answer.score == other.score  # to the bit: each is written in a pass of its own
     drawn = {answer.texts[0].tokens for answer in together}
     assert len(drawn) == 3  # equal queries have equal texts, and others others
-    assert predictor.ask(SEEN, caption="a red dog", options=SAMPLING, seed=6).texts[0].tokens not in drawn
+    assert (
+        predictor.ask({"picture": SEEN, "caption": "a red dog"}, options=SAMPLING, seed=6).texts[0].tokens not in drawn
+    )
 
 
 def test_a_seed_that_is_not_given_is_drawn_and_repeats_the_texts(predictor):
-    first, second = (predictor.ask(SEEN, caption="a dog", options=SAMPLING) for _ in range(2))
+    first, second = (predictor.ask({"picture": SEEN, "caption": "a dog"}, options=SAMPLING) for _ in range(2))
     assert first.seed != second.seed
-    assert predictor.ask(SEEN, caption="a dog", options=SAMPLING, seed=first.seed).texts == first.texts
+    assert predictor.ask({"picture": SEEN, "caption": "a dog"}, options=SAMPLING, seed=first.seed).texts == first.texts
     torch.manual_seed(1)
-    third, state = predictor.ask(SEEN, caption="a dog", do_sample=True), torch.get_rng_state()
+    third, state = (
+        predictor.ask({"picture": SEEN, "caption": "a dog"}, options={"do_sample": True}),
+        torch.get_rng_state(),
+    )
     torch.manual_seed(1)
-    assert predictor.ask(SEEN, caption="a dog", do_sample=True) == third and (torch.get_rng_state() == state).all()
-    assert predictor.ask(SEEN, caption="a dog").seed is None
+    assert (
+        predictor.ask({"picture": SEEN, "caption": "a dog"}, options={"do_sample": True}) == third
+        and (torch.get_rng_state() == state).all()
+    )
+    assert predictor.ask({"picture": SEEN, "caption": "a dog"}).seed is None
 
 
 @pytest.mark.parametrize(
@@ -412,7 +427,7 @@ def test_a_file_with_an_odd_name_is_a_picture(predictor, tmp_path, monkeypatch):
     path = tmp_path / os.fsdecode(b"caf\xe9.png")
     path.write_bytes(b"")
     monkeypatch.setattr(predictor.features, "_extract", lambda name, picture, ready=None: SEEN)
-    assert predictor.ask(str(path), caption="x").texts
+    assert predictor.ask({"picture": str(path), "caption": "x"}).texts
 
 
 def test_an_opened_file_is_read_once_for_all_queries(predictor, monkeypatch):
@@ -431,10 +446,10 @@ def test_an_opened_file_is_read_once_for_all_queries(predictor, monkeypatch):
 def test_every_prompt_has_its_own_texts(predictor):
     """In the order of the prompts, as if each were asked alone; a query without a prompt may be in the same batch."""
     queries = [{"image": SEEN, "prompt": ["a dog", "red"]}, {"image": OTHER}, {"image": SEEN, "prompt": "red"}]
-    several, without, single = predictor.ask(queries, caption="a red dog", n=2)
+    several, without, single = predictor.ask({"picture": queries, "caption": "a red dog"}, n=2)
     assert [text.prompt for text in several.texts] == ["a dog", "a dog", "red", "red"]
     assert [text.text for text in several.texts[2:]] == [text.text for text in single.texts]
-    assert without.as_json() == {**predictor.ask(OTHER, caption="a red dog", n=2).as_json(), "id": "2"}
+    assert without.as_json() == {**predictor.ask({"picture": OTHER, "caption": "a red dog"}, n=2).as_json(), "id": "2"}
     assert [text["prompt"] for text in single.as_json()["texts"]] == ["red", "red"]
     assert all("prompt" not in text for text in without.as_json()["texts"])
 
@@ -442,18 +457,18 @@ def test_every_prompt_has_its_own_texts(predictor):
 @pytest.mark.parametrize("prompt", [3, ["red", 3], {"a": 1}])
 def test_a_prompt_is_a_text(predictor, prompt):
     with pytest.raises(DataError) as error:
-        predictor.ask(SEEN, caption="a red dog", prompt=prompt)
+        predictor.ask({"picture": SEEN, "caption": "a red dog", "prompt": prompt})
     assert str(error.value) == (f"example 'this query': 'prompt' must be a string or a list of strings, not {prompt!r}")
 
 
 def test_texts_to_avoid_are_not_written_again(predictor):
-    first = predictor.ask(SEEN, caption="a red dog", n=3, candidates=9)
+    first = predictor.ask({"picture": SEEN, "caption": "a red dog"}, n=3, options={"candidates": 9})
     avoid = [text.text for text in first.texts[:2]]
-    again = predictor.ask(SEEN, caption="a red dog", n=3, avoid=avoid)
+    again = predictor.ask({"picture": SEEN, "caption": "a red dog", "avoid": avoid}, n=3)
     assert len({text.text for text in again.texts}) == 3
     assert not {text.text for text in again.texts} & {*avoid}
     with pytest.raises(DataError) as error:
-        predictor.ask(SEEN, caption="a red dog", avoid=[1])
+        predictor.ask({"picture": SEEN, "caption": "a red dog", "avoid": [1]})
     assert str(error.value) == "example 'this query': 'avoid' must be a string or a list of strings, not [1]"
 
 

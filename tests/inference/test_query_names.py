@@ -83,13 +83,13 @@ def test_a_value_by_the_fields_name_is_for_every_input_that_reads_it(predictor, 
 
 def test_a_picture_for_a_text_input_is_refused(predictor):
     with pytest.raises(DataError) as error:
-        predictor.ask(image=SEEN, caption="a dog")
+        predictor.ask({"image": SEEN, "caption": "a dog"})
     assert str(error.value).startswith("'sound' must be a string, not ")
 
 
 def test_a_picture_without_a_name_is_for_the_one_input_that_takes_pictures(predictor):
     with pytest.raises(DataError) as error:
-        predictor.ask(SEEN, caption="a dog")
+        predictor.ask({"picture": SEEN, "caption": "a dog"})
     assert str(error.value) == (
         "this query: 'sound' is missing: step 'all' reads image and sound and caption; add sound=VALUE"
     )
@@ -97,7 +97,7 @@ def test_a_picture_without_a_name_is_for_the_one_input_that_takes_pictures(predi
 
 def test_a_picture_beside_the_same_input_by_name_is_given_twice(predictor):
     with pytest.raises(DataError) as error:
-        predictor.ask(SEEN, image=SEEN, sound="a bark", caption="a dog")
+        predictor.ask({"picture": SEEN, "image": SEEN, "sound": "a bark", "caption": "a dog"})
     assert str(error.value) == "this query: got two values for 'image', by name and as the picture; remove one"
 
 

@@ -66,7 +66,7 @@ def test_the_command_writes_for_a_table_and_names_lines(run, tmp_path):
     )
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["id"] for line in lines] == ["a", "b", "c"] and lines[0]["texts"][0]["text"] == load(run).ask(
-        "a", caption="a red dog"
+        {"picture": "a", "caption": "a red dog"}
     ).value
     assert "ask.tsv:5: 'caption' is missing" in lines[2]["error"]
     assert f'1 of 3 could not be answered; {out} has the reasons as "error"' in done.output and done.exit_code == 0

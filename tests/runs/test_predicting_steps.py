@@ -216,9 +216,9 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done):
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.generate([Example("mine", {"caption": "a blue boat"})])
     words = load_run(folder.path, "words", registry())
-    assert words.predict(caption="a blue boat").value == words.ask(caption="a blue boat").value
+    assert words.predict({"caption": "a blue boat"}).value == words.ask({"caption": "a blue boat"}).value
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
-        loaded.ask(caption="a blue boat")
+        loaded.ask({"caption": "a blue boat"})
 
 
 @pytest.fixture

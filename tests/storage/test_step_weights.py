@@ -63,14 +63,14 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     ran(parts, "--step", "words")
     monkeypatch.chdir(parts)
     assert load_run(PLACE).model.inputs == ("caption",)
-    (text,) = load_run(PLACE).ask(caption="a dog").texts
+    (text,) = load_run(PLACE).ask({"caption": "a dog"}).texts
     ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
     shutil.copy(full / "regions.h5", parts)
     ran(parts)
     first, second = (toys.weights(folder, "both") for folder in (full, parts))
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
     loaded = load_run(PLACE, "words")
-    assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
+    assert loaded.model.inputs == ("image", "caption") and loaded.ask({"caption": "a dog"}).texts == (text,)
     beams = 'steps.beams={start="words", train=[], decoding={num_beams=2}}'
     ran(parts, "--set", beams)
     assert load_run(PLACE, "beams").model.inputs == ("image", "caption")

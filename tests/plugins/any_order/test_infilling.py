@@ -50,11 +50,11 @@ def test_gaps_are_filled_and_given_words_stay(folder, no_page):
     run = load_run(folder / PLACE)
     queries = [{"caption": "a red dog", "text": "[MASK] is the dog?"}, {"caption": "a red dog"}]
     first, second = run.ask(queries)
-    assert first.value.endswith("is the dog?") and second.value == run.ask(caption="a red dog").value
-    several = run.ask(caption="a red dog", text="what [MASK] [MASK]?", n=3).texts
+    assert first.value.endswith("is the dog?") and second.value == run.ask({"caption": "a red dog"}).value
+    several = run.ask({"caption": "a red dog", "text": "what [MASK] [MASK]?"}, n=3).texts
     assert len({text.text for text in several}) == 3 and all(text.text.startswith("what") for text in several)
     with pytest.raises(DataError, match="'text' must be a string"):
-        run.ask(caption="a red dog", text=3)
+        run.ask({"caption": "a red dog", "text": 3})
 
 
 def test_a_step_starts_from_weights_of_the_masked_generator(tmp_path, no_page):

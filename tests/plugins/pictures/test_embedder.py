@@ -243,12 +243,12 @@ def test_a_network_learns_along_and_is_asked_about_a_photo(trained, tmp_path):
     assert done.returncode == 0, done.stderr
     (line,) = (tmp_path / "a.jsonl").read_text().splitlines()
     with_box = predictor.ask(
-        {"image": {"picture": tmp_path / "photo.png", "boxes": [[0, 0, 0.5, 1]]}}, caption="a red ball"
+        {"image": {"picture": tmp_path / "photo.png", "boxes": [[0, 0, 0.5, 1]]}, "caption": "a red ball"}
     )
     assert "error" not in json.loads(line) and with_box.texts[0].score != json.loads(line)["texts"][0]["score"]
-    by_key = predictor.ask("train-00000", caption="a red ball").texts[0]
+    by_key = predictor.ask({"picture": "train-00000", "caption": "a red ball"}).texts[0]
     picture = next(iter(predictor.recipe.data.build().pictures()))
-    assert predictor.ask(picture, caption="a red ball").texts[0].score == by_key.score
+    assert predictor.ask({"picture": picture, "caption": "a red ball"}).texts[0].score == by_key.score
 
 
 @pytest.mark.slow
@@ -284,13 +284,13 @@ def test_a_saved_model_is_built_without_memory_first(inner, extractor):
 def test_an_export_has_the_network(trained, tmp_path):
     picture = np.full((50, 80, 3), 90, np.uint8)
     predictor = load_run(trained)
-    before = predictor.ask(picture, caption="a red ball").texts[0]
+    before = predictor.ask({"picture": picture, "caption": "a red ball"}).texts[0]
     exported = mmgen.load(predictor.save(tmp_path / "export"))
-    assert exported.ask(picture, caption="a red ball").texts[0] == before
+    assert exported.ask({"picture": picture, "caption": "a red ball"}).texts[0] == before
     card = (tmp_path / "export" / "README.md").read_text()
     assert "The network that sees pictures is a part of the model" in card
     with pytest.raises(DataError, match="no picture has the key 'train-00000'"):
-        exported.ask(image="train-00000", caption="a red ball")
+        exported.ask({"image": "train-00000", "caption": "a red ball"})
     config = json.loads((tmp_path / "export" / "config.json").read_text())
     config["inputs"]["image"]["width"] = None
     (tmp_path / "export" / "config.json").write_text(json.dumps(config))

@@ -38,7 +38,7 @@ def test_a_file_arrives_as_bytes_with_the_name_that_its_client_gives(client, lis
     files.READ.clear()
     listener.warm()
     assert not files.READ  # it knows no file to try
-    (text,) = listener.ask(sound=tmp_path / "a.wav").texts
+    (text,) = listener.ask({"sound": tmp_path / "a.wav"}).texts
     expected = {"text": text.text, "score": round(text.score, 4)}
     files.READ.clear()
     by_form = client.post("/v1/ask", files={"sound": ("../../etc/a.wav", CONTENT)})
@@ -92,10 +92,10 @@ def test_paths_and_keys_stay_possible_in_python(listener, tmp_path, monkeypatch)
     (tmp_path / "a.wav").write_bytes(CONTENT)
     monkeypatch.chdir(tmp_path)
     forms = ("a.wav", tmp_path / "a.wav", str(tmp_path / "a.wav"), CONTENT, (tmp_path / "a.wav").open("rb"))
-    assert len({listener.ask(sound=form).texts[0].score for form in forms}) == 1
+    assert len({listener.ask({"sound": form}).texts[0].score for form in forms}) == 1
     files.READ.clear()
     with pytest.raises(PluginError, match="No such file or directory: 'gone.wav'"):  # as in the data
-        listener.ask(sound="gone.wav")
+        listener.ask({"sound": "gone.wav"})
     assert files.READ == ["gone.wav"]
 
 

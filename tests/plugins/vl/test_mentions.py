@@ -116,7 +116,7 @@ def test_mentions_that_do_not_do(predictor, fields, message):
 def test_a_step_that_does_not_read_mentions_says_so(predictor):
     words = Predictor(predictor.model, predictor.recipe, "words")
     with pytest.raises(DataError, match="step 'words' does not read 'question_mentions'"):
-        words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])
+        words.predict({"question": "x", "choices": ["a", "b"], "question_mentions": [[0, 1, [0]]]})
 
 
 def test_mentions_without_an_input_are_refused():
