@@ -396,16 +396,16 @@ class Predictor:
             return chosen
         if n is not None and (not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_TEXTS):
             raise DataError(f"n must be a whole number from 1 to {MOST_TEXTS}, not {n!r:.60}")
-        if isinstance(options, DecodingConfig):
+        if options is not None and not isinstance(options, Mapping):
             if n is not None or not isinstance(options, type(chosen)):
                 raise DataError(f"options must be a {type(chosen).__name__}, without n, or a dict, not {options!r:.60}")
             chosen = options
         elif n not in (None, chosen.texts) and "num_return_sequences" not in type(chosen).model_fields:
             raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
         else:
-            count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
             try:
                 if options:
+                    count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
                     chosen = type(chosen)(**{**dict(chosen), **options, **count})
                 elif n is not None:
                     chosen = chosen.for_texts(n)
