@@ -22,7 +22,7 @@ from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import All, Example, Generation, Prediction
+from mmgen.tensors import All, Example, Generation
 
 RECIPE = toys.recipe(
     inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text", "max_tokens": 6}},
@@ -339,14 +339,6 @@ def test_answers_that_are_all_the_same_are_remarked():
         "longer or with another learning rate, and check the loss curve"
     )
     assert remark_on_all(answers[:3]) == remark_on_all([]) == ""
-
-
-def test_an_answer_is_a_line_of_json():
-    text = Generation("q", "a dog", (5, 6), -0.12345)
-    assert Answer("q", (text,)).as_json() == {"id": "q", "texts": [{"text": "a dog", "score": -0.1235}]}
-    choice = Answer("q", prediction=Prediction("q", {"choice": 1}, 0.5), remarks=("cut",))
-    assert choice.as_json() == {"id": "q", "value": {"choice": 1}, "score": 0.5, "remarks": ["cut"]}
-    assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
 
 
 def test_every_row_is_looked_at_for_words_that_are_cut(predictor, monkeypatch):

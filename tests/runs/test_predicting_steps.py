@@ -211,7 +211,7 @@ def test_a_second_run_does_nothing_but_restore_missing_scores(done, tmp_path):
 def test_a_loaded_step_predicts_for_examples_without_labels(done):
     folder, _ = done
     loaded = load_run(folder.path, "colors", registry())
-    (answer,) = loaded.predict([Example("mine", {"caption": "a blue boat"})])
+    (answer,) = loaded.predict_all([Example("mine", {"caption": "a blue boat"})])
     assert answer.value["label"] == "blue" and json.dumps(answer.value)
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.generate([Example("mine", {"caption": "a blue boat"})])

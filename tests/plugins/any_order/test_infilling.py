@@ -49,7 +49,7 @@ def test_gaps_are_filled_and_given_words_stay(folder, no_page):
 
     run = load_run(folder / PLACE)
     queries = [{"caption": "a red dog", "text": "[MASK] is the dog?"}, {"caption": "a red dog"}]
-    first, second = run.ask(queries)
+    first, second = run.ask_all(queries)
     assert first.value.endswith("is the dog?") and second.value == run.ask({"caption": "a red dog"}).value
     several = run.ask({"caption": "a red dog", "text": "what [MASK] [MASK]?"}, n=3).texts
     assert len({text.text for text in several}) == 3 and all(text.text.startswith("what") for text in several)

@@ -64,7 +64,7 @@ def test_a_seed_repeats_a_sample(client):
 
 def test_a_seed_gives_the_texts_that_it_gives_in_python(client, predictor):
     options = {"do_sample": True, "temperature": 5.0, "num_return_sequences": 2}
-    expected = predictor.ask(served.picture(), caption="a red dog", seed=7, **options)
+    expected = predictor.ask({"picture": served.picture(), "caption": "a red dog"}, options=options, seed=7)
     assert [text["text"] for text in ask(client, decoding=options, seed=7).json()["texts"]] == [
         text.text for text in expected.texts
     ]

@@ -66,7 +66,7 @@ def predictor(tmp_path):
 
 
 def answered(predictor, **more):
-    (answer,) = predictor.predict([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
+    (answer,) = predictor.predict_all([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
     return answer.error or answer.value["probabilities"]
 
 
@@ -75,7 +75,7 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     plain = answered(predictor)
     of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
     query = Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices})
-    read = predictor._example_of(query, predictor.names.bind_exactly(query), [])
+    read = predictor.prepare([query])[0].read.rows[0].example
     assert read.shown("question_mentions") == ((10, 15, (0,)),)
     assert read.labels["choice_mentions"] == [((0, 5, (0,)), (11, 14, (1,))), ()]
     mentioned = [answered(predictor, question_mentions=of_question), answered(predictor, choice_mentions=of_choices)]
