@@ -97,7 +97,7 @@ def test_answers_as_the_run_does(tmp_path, photo, name, step):
     run = load_run(small_runs.drawn(name), step)
     model = mmgen.load(export(run, tmp_path / "export"), device=str(run.model.device))
     call = "ask" if run.kind == "text" else "predict"
-    before, after = (getattr(predictor, call)(**query(run, photo)) for predictor in (run, model))
+    before, after = (getattr(predictor, call)(query(run, photo)) for predictor in (run, model))
     assert (after.value, after.score) == (before.value, before.score)
     assert all(
         torch.equal(after, before) for after, before in zip(*(weights(source) for source in (model, run)), strict=True)

@@ -294,10 +294,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             [str(PLACE), "--input", "caption"],
             "error: --input caption: write NAME=VALUE, such as --input caption='a dog on a beach'",
         ),
-        (
-            [str(PLACE), "--caption", "x", "--input", "caption=y"],
-            'error: caption: \'caption\' must be a string, not ["x", "y"]',
-        ),
+        ([str(PLACE), "--caption", "x", "--input", "caption=y"], 'error: \'caption\' must be a string, not ["x", "y"]'),
         (
             [str(PLACE), "pictures/0.png", "--set", "backbone.num_hidden_layers=3"],
             "error: --set backbone.num_hidden_layers=3: the settings of a trained run are fixed; only "
@@ -423,7 +420,7 @@ def test_own_boxes_are_read_and_own_features_are_those_of_their_key(seeing, monk
     wide = Record("wide", [[1, 2]], [[0, 0, 1, 1]])
     same, refused = load_run(PLACE, "image_frozen").ask_all([record, wide])
     assert same.as_json()["texts"] == complete["texts"]
-    assert refused.error.startswith("query 2: image of 'query 2': features have width 2, but the model ")
+    assert refused.error.startswith("image of 'query 2': features have width 2, but the model ")
 
 
 def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypatch):

@@ -36,7 +36,8 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def ask(finished, monkeypatch):
     """Answers to lines, or the terminal output for arguments."""
-    monkeypatch.setattr("mmgen.inference.load.installed", registry)
+    for module in ("load", "best_step"):
+        monkeypatch.setattr(f"mmgen.inference.{module}.installed", registry)
 
     def run_predict(*arguments, lines=()):
         if not lines:

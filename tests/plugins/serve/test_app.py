@@ -156,7 +156,7 @@ def test_where_each_word_looked(client):
             "these formats",
             None,
         ),
-        ({"inputs": {"image": served.encoded(), "caption": 7}}, "'caption' must be a string, not 7", None),
+        ({"inputs": {"image": served.encoded(), "caption": 7}}, "the request: 'caption' must be a string, not 7", None),
     ],
 )
 def test_refusals(client, body, message, field):
