@@ -21,7 +21,7 @@ from ..data.collate import Collator, ReadExample
 from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
-from ..errors import DataError, PluginError, RunError
+from ..errors import DataError, RunError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
 from ..model import Model
@@ -470,14 +470,14 @@ def _single(answers: Sequence[Answer]) -> Answer:
 
 @contextlib.contextmanager
 def _readable(names: str) -> Iterator[None]:
-    """Words errors of values of a wrong type, which readers meet; `names`: of the values. Other mistakes stay."""
+    """Words errors of files that are not there and of values of a wrong type, which readers meet. `names`: of the
+    values."""
     try:
         yield
-    except (PluginError, *UNREADABLE) as error:
-        cause = error.__cause__ if isinstance(error, PluginError) else error
-        if not isinstance(cause, UNREADABLE):
-            raise
-        kind = type(cause).__name__
+    except OSError as error:
+        raise DataError(f"{names}: {error}") from None
+    except UNREADABLE as error:
+        kind = type(error).__name__
         raise DataError(
             f"{names}: a value has a form that cannot be read ({kind}); see the examples of the data set"
         ) from None

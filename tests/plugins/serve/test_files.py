@@ -8,7 +8,7 @@ import pytest
 from kit import files, served
 from kit.served import encoded, picture
 
-from mmgen.errors import PluginError
+from mmgen.errors import DataError, PluginError
 from mmgen.inference.query import Query
 from mmgen.parts import File
 
@@ -94,7 +94,7 @@ def test_paths_and_keys_stay_possible_in_python(listener, tmp_path, monkeypatch)
     forms = ("a.wav", tmp_path / "a.wav", str(tmp_path / "a.wav"), CONTENT)
     assert len({listener.ask({"sound": form}).texts[0].score for form in forms}) == 1
     files.READ.clear()
-    with pytest.raises(PluginError, match="No such file or directory: 'gone.wav'"):  # as in the data
+    with pytest.raises(DataError, match="No such file or directory: 'gone.wav'"):
         listener.ask({"sound": "gone.wav"})
     assert files.READ == ["gone.wav"]
 
