@@ -159,8 +159,11 @@ def test_a_generator_of_one_text_says_so(site, tmp_path):
 
     predictor = object.__new__(Predictor)
     predictor.recipe = type("Recipe", (), {"generator": Once(), "decoding": One()})
-    for chosen in ({}, {"steps": 3}):
+    for chosen, message in (
+        ({}, "n = 3: the generator writes one text per query"),
+        ({"steps": 3}, "num_return_sequences: no such key"),
+    ):
         with pytest.raises(DataError) as error:
             predictor.decoding(3, chosen)
-        assert str(error.value) == "the generator 'diffusion' writes one text per query; n must be 1"
+        assert str(error.value) == message
     assert predictor.decoding(1, {"steps": 3}) == One(steps=3) and predictor.decoding() == One()

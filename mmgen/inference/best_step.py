@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import RunError, UnreadInput
+from ..errors import RunError
 from ..evaluation import score
 from ..progress import number
 from ..recipe.tables import Recipe
@@ -15,7 +15,7 @@ from ..registry import installed
 from ..report.table import columns_with, groups
 from ..storage.run_folder import RunFolder
 from .query import Query
-from .query_names import COMMAND_ADVICE, StepNames, describe_steps, quote_name
+from .query_names import StepNames
 
 MOST_NAMES = 3  # of steps in a reason
 
@@ -30,8 +30,8 @@ class ChosenStep:
 
 def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
     """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
-    (`load_run` raises then). Raises RunError if no step reads exactly the inputs of all queries, and DataError for an
-    unknown name."""
+    (`load_run` raises then). Raises DataError if no step reads exactly the inputs of all queries: what a query lacks,
+    or what is too much, for the step that comes closest."""
     folder = RunFolder(path)
     recipe = folder.recipe(installed())
     suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
@@ -44,30 +44,21 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenSte
     if not trained:
         return None
     steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
-    missing, unread = {}, {}
-    for name, names in steps.items():
-        bound = [(query.where, names.bind(query)) for query in forms.values()]
-        missing[name] = [(where, values.missing[0]) for where, values in bound if values.missing]
-        unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
-    complete = [name for name in steps if not missing[name]]
-    exact = [name for name in complete if not unread[name]]
+    bound = {name: [names.bind(query) for query in forms.values()] for name, names in steps.items()}
+    exact = [name for name in steps if not any(values.missing or values.unread for values in bound[name])]
     if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
         fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
         return best_step(recipe, folder, exact, fitting)
-    if complete:
-        name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
-        where, what = unread[name][0]
-        raise UnreadInput(
-            f"{folder.path}: {where}: step '{name}' does not read {quote_name(what)}; give exactly the inputs of one "
-            f"step: {describe_steps(recipe, list(steps))}"
-        )
-    name = min(reversed(steps), key=lambda name: (len(unread[name]), len({what for _, what in missing[name]})))
-    where, what = missing[name][0]
-    whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(forms) else ""
-    raise RunError(
-        f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; "
-        f"{COMMAND_ADVICE.format(name=what)}"
-    )
+
+    def misfit(name: str) -> tuple[bool, int, int]:
+        missing = {values.missing[0] for values in bound[name] if values.missing}
+        return bool(missing), sum(bool(values.unread) for values in bound[name]), len(missing)
+
+    closest = steps[min(reversed(steps), key=misfit)]
+    closest.advice = COMMAND_ADVICE
+    for query in forms.values():
+        closest.bind_exactly(query)
+    return None
 
 
 def form_of(query: Query) -> object:

@@ -7,6 +7,7 @@ import itertools
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from ..data.collate import Collator, ReadExample
 from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
-from ..errors import DataError, RunError
+from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
 from ..model import Model
@@ -30,7 +31,7 @@ from ..parts import Picture
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
-from ..tensors import All, Example, Generation, Prediction, ResolvedExample
+from ..tensors import All, Example, Generation, ResolvedExample
 from .answers import Answer
 from .draws import choose_seed, draws_of
 from .query import Query, from_json, queries_of, values_in
@@ -179,7 +180,7 @@ class Predictor:
             if (self.kind == "text" or not writes) and all(map(self.names.reads_exactly, asked)):
                 return self
             for kind in (True,) if writes else (False, True):
-                with contextlib.suppress(RunError):
+                with contextlib.suppress(RunError, DataError):
                     return self.other_steps(asked, kind)
         return self
 
@@ -347,44 +348,37 @@ class Predictor:
         a decoding that samples needs, from a pass for each."""
         chosen, retry = options or self.recipe.decoding, retry or self.retry()
         readable = [prepared for prepared in batch if prepared.read is not None]
-        outcomes: list[list[Generation] | Prediction | str] = []
+        answers: list[Answer] = []
         for group in [readable] if seed is None else [[prepared] for prepared in readable]:
-            reads = [prepared.read for prepared in group if prepared.read is not None]
-            one = None if seed is None else draws_of(seed, reads[0].rows[0].example, group[0].answer.pictures)
-            with one or contextlib.nullcontext():
-                for _, results in retry.over(group, lambda piece: self._compute_outcomes(piece, chosen)):
-                    outcomes += results
-        answers = iter(outcomes)
-        return [
-            prepared.answer if prepared.read is None else self._answered(prepared, next(answers), seed)
-            for prepared in batch
-        ]
-
-    def _answered(self, prepared: Prepared, outcome: list[Generation] | Prediction | str, seed: int | None) -> Answer:
-        """The answer to a query with its texts, prediction or error, and with remarks on the texts."""
-        if isinstance(outcome, str):
-            return replace(prepared.answer, error=outcome, remarks=())
-        if isinstance(outcome, Prediction):
-            return replace(prepared.answer, prediction=outcome)
-        text_remarks = (*prepared.answer.remarks, *_remarks_on(outcome, self.model.backbone.end_id))
-        return replace(prepared.answer, texts=tuple(outcome), remarks=text_remarks, seed=seed)
+            draws: AbstractContextManager[None] = contextlib.nullcontext()
+            if seed is not None and group[0].read is not None:
+                draws = draws_of(seed, group[0].read.rows[0].example, group[0].answer.pictures)
+            with draws:
+                for _, results in retry.over(group, lambda piece: self._answers_of(piece, chosen)):
+                    answers += results
+        finished = iter(answers if seed is None else [replace(answer, seed=seed) for answer in answers])
+        return [prepared.answer if prepared.read is None else next(finished) for prepared in batch]
 
     @torch.inference_mode()
-    def _compute_outcomes(
-        self, group: Sequence[Prepared], options: DecodingConfig
-    ) -> Sequence[list[Generation] | Prediction | str]:
-        """Texts, a prediction or an error message for each query that has been read."""
+    def _answers_of(self, group: Sequence[Prepared], options: DecodingConfig) -> list[Answer]:
+        """The answers to queries that have been read, with remarks on their texts."""
         reads = [prepared.read for prepared in group if prepared.read is not None]
         try:
             with _readable(" and ".join(reads[0].rows[0].example.labels)):
                 batch = self._collate.batch(reads).to(self.model.device)
             if self.kind != "text":
-                return predict_with(self.model, self.objective, batch)
-            return write_texts(self.model, batch, options, [read.rows[0].example for read in reads])
+                predictions = predict_with(self.model, self.objective, batch)
+                return [replace(one.answer, prediction=made) for one, made in zip(group, predictions, strict=True)]
+            written = write_texts(self.model, batch, options, [read.rows[0].example for read in reads])
         except DataError as error:
             if len(group) > 1:  # one query cannot be answered; answer each separately
-                return [outcome for prepared in group for outcome in self._compute_outcomes([prepared], options)]
-            return [_message(group[0].query, error)]
+                return [answer for prepared in group for answer in self._answers_of([prepared], options)]
+            return [replace(group[0].answer, error=_message(group[0].query, error), remarks=())]
+        end = self.model.backbone.end_id
+        return [
+            replace(one.answer, texts=tuple(texts), remarks=(*one.answer.remarks, *_remarks_on(texts, end)))
+            for one, texts in zip(group, written, strict=True)
+        ]
 
     def decoding(
         self, n: int | None = None, options: DecodingConfig | Mapping[str, Any] | None = None
@@ -394,24 +388,23 @@ class Predictor:
         generator, chosen = self.recipe.generator, self.recipe.decoding
         if generator is None:  # the step predicts, and decoding has no effect
             return chosen
-        if n is not None and (not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_TEXTS):
+        if n is not None and (type(n) is not int or not 1 <= n <= MOST_TEXTS):
             raise DataError(f"n must be a whole number from 1 to {MOST_TEXTS}, not {n!r:.60}")
         if options is not None and not isinstance(options, Mapping):
             if n is not None or not isinstance(options, type(chosen)):
                 raise DataError(f"options must be a {type(chosen).__name__}, without n, or a dict, not {options!r:.60}")
             chosen = options
-        elif n not in (None, chosen.texts) and "num_return_sequences" not in type(chosen).model_fields:
-            raise DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
-        else:
-            try:
-                if options:
-                    count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
-                    chosen = type(chosen)(**{**dict(chosen), **options, **count})
-                elif n is not None:
-                    chosen = chosen.for_texts(n)
-            except ValidationError as error:
-                place, text = describe_mistake(type(chosen), error.errors()[0])
-                raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
+        try:
+            if isinstance(options, Mapping) and options:
+                count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
+                chosen = type(chosen)(**{**dict(chosen), **options, **count})
+            elif n is not None:
+                chosen = chosen.for_texts(n)
+        except ValidationError as error:
+            place, text = describe_mistake(type(chosen), error.errors()[0])
+            raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
+        except ValueError as error:
+            raise DataError(f"n = {n}: {error}") from None
         if chosen.texts > MOST_TEXTS:
             raise DataError(f"num_return_sequences is {chosen.texts}, but must be at most {MOST_TEXTS}")
         if refused := generator.option_errors(chosen):
@@ -450,14 +443,11 @@ class Predictor:
         labels = () if self.kind == "text" else self.names.labels
         values: dict[str, Any] = dict.fromkeys(labels, ["a", "a"] if self.names.filled else "a")
         for name in self.names.required:
-            if name in self.features:
-                values[name] = self.features.warm(name)
-            elif name in self.names.pictures:
-                values[name] = Image.new("RGB", (64, 64))
-            else:
-                reads = self.names.inputs[name].fields
-                values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
-        list(self.answers([Query("warm", values)]))
+            fields = self.names.inputs[name].fields
+            value = Image.new("RGB", (64, 64)) if name in self.names.pictures else "a"
+            values |= dict.fromkeys((name,) if len(fields) == 1 else fields, value)
+        with contextlib.suppress(UnavailableError):  # of a run that was trained on a file of features
+            list(self.answers([Query("warm", values)]))
 
 
 def _single(answers: Sequence[Answer]) -> Answer:

@@ -6,12 +6,8 @@ import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from PIL import Image
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
@@ -176,12 +172,3 @@ class QueryFeatures:
                 )
             )
         return extractor
-
-    def warm(self, name: str) -> Record:
-        """Features of a blank picture, so that the extractor is built; zeros if the input takes no pictures."""
-        with contextlib.suppress(UnavailableError):
-            (record,) = self._extract(name, [Picture("warm", partial(Image.new, "RGB", (64, 64)))])
-            if isinstance(record, Record):
-                return record
-        width = self.embedders[name].width
-        return Record("warm", np.zeros((1, width), np.float32), np.array([[0, 0, 1, 1]], np.float32))

@@ -424,7 +424,7 @@ def test_own_boxes_are_read_and_own_features_are_those_of_their_key(seeing, monk
 
 
 def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypatch):
-    from mmgen.errors import DataError, RunError
+    from mmgen.errors import DataError
     from mmgen.inference.load import load_for
     from mmgen.inference.query import read_sources
 
@@ -434,10 +434,10 @@ def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypa
         load_for(PLACE, read_sources([Path("odd.jsonl")]))
     assert str(error.value) == "odd.jsonl:1: unknown input 'colour'; available: image, caption, prompt, avoid"
     Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "pictures/0.png"}\n')
-    with pytest.raises(RunError) as error:
+    with pytest.raises(DataError) as error:
         load_for(PLACE, read_sources([Path("odd.jsonl")]))
     assert str(error.value) == (
-        f"{PLACE}: 'image' is missing in odd.jsonl:1: step 'both' reads image and caption; add --input image=VALUE, "
+        "odd.jsonl:1: 'image' is missing: step 'both' reads image and caption; add --input image=VALUE, "
         'or the field "image" in a JSONL file'
     )
 

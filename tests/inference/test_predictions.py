@@ -147,10 +147,10 @@ def test_what_no_step_reads_is_a_line(ask):
     unread = ["--step", "pairs", *input_options("image=ball.png", "statement=x", "phrases=x")]
     for arguments, message in (
         (["ball.png", *input_options("colour=red")], "error: ball.png: unknown input 'colour'; available: "),
-        (["ball.png"], "error: run: "),
+        (["ball.png"], "error: ball.png: "),
         (
             ["ball.png", *input_options("caption=a red ball")],
-            "error: run: 'phrases' is missing: step 'phrases' reads image and caption; add --input phrases=VALUE",
+            "error: ball.png: 'phrases' is missing: step 'phrases' reads image and caption; add --input phrases=VALUE",
         ),
         (unread, "step 'pairs' does not read 'phrases'; leave it out, or choose another step: 'answers' reads"),
         (["gone.png", *input_options("question=x")], "error: gone.png: no such file"),

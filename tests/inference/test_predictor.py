@@ -207,12 +207,14 @@ def test_a_generator_refuses_a_search_in_words(predictor, monkeypatch):
 
 
 def test_warming_up_answers_once(predictor, monkeypatch):
-    answered = []
-    monkeypatch.setattr(predictor, "_compute_outcomes", lambda examples, options: answered.append(examples) or ["x"])
+    asked = []
+    monkeypatch.setattr(predictor, "answers", lambda queries: asked.extend(queries) or [])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         predictor.warm()
-    assert len(answered) == 1
+    assert [{*query.inputs} for query in asked] == [{"image", "caption"}]
+    monkeypatch.undo()
+    predictor.warm()  # also without the extractor of the training features
 
 
 def test_a_text_that_repeats_itself_is_remarked():

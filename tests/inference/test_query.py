@@ -8,7 +8,7 @@ import pytest
 from kit import toys
 from mmgen_regions import Regions
 
-from mmgen.errors import DataError, RunError
+from mmgen.errors import DataError
 from mmgen.inference import best_step as choosing
 from mmgen.inference import load as loading
 from mmgen.inference.predictor import Predictor
@@ -182,12 +182,12 @@ def test_what_the_step_does_not_read_is_refused(recipe):
         ({"image": "scene-1"}, "sound"),
         (
             {"picture": SEEN},
-            "run: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
+            "photo.png: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
             'sound=VALUE, or the field "sound" in a JSONL file',
         ),
         (
             {"caption": "a dog", "picture": SEEN},
-            f"run: photo.png: step 'caption' does not read the picture; give exactly the inputs of one step: {READS}",
+            "photo.png: step 'caption' does not read the picture; leave it out, or choose another step: " + READS,
         ),
     ],
 )
@@ -198,7 +198,7 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, expected)
     monkeypatch.setattr(loading, "open_model", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
     try:
         assert loading.load_for("run", [Query("photo.png", inputs)]).step == expected
-    except RunError as error:
+    except DataError as error:
         assert str(error) == expected
 
 
