@@ -15,7 +15,7 @@ from ..registry import installed
 from ..report.table import columns_with, groups
 from ..storage.run_folder import RunFolder
 from .query import Query
-from .query_names import StepNames
+from .query_names import COMMAND_ADVICE, StepNames
 
 MOST_NAMES = 3  # of steps in a reason
 
