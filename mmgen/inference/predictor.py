@@ -405,8 +405,6 @@ class Predictor:
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
         except ValueError as error:
             raise DataError(f"n = {n}: {error}") from None
-        if chosen.texts > MOST_TEXTS:
-            raise DataError(f"num_return_sequences is {chosen.texts}, but must be at most {MOST_TEXTS}")
         if refused := generator.option_errors(chosen):
             raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
         return chosen

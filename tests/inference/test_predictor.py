@@ -35,7 +35,6 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
-TOO_MANY = "num_return_sequences is 300, but must be at most 100"
 COUNT = "n must be a whole number from 1 to 100, not"
 FINITE = "this query: image: features must be finite and between -1e+15 and 1e+15; extract them again"
 OPTIONS = "options must be a Decoding, without n, or a dict, not"
@@ -117,8 +116,6 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
         (RED, {"options": Decoding(min_new_tokens=99)}, TOO_LONG),
         (RED, {"options": {"min_new_tokens": 99}}, TOO_LONG),
         (RED, {"options": {"num_beam": 2}}, "num_beam: no such key; did you mean 'num_beams'?"),
-        (RED, {"options": Decoding(do_sample=True, num_return_sequences=300)}, TOO_MANY),
-        (RED, {"options": {"do_sample": True, "num_return_sequences": 300}}, TOO_MANY),
         (
             RED,
             {"options": {"do_sample": True, "num_beams": 2}, "n": 3},
