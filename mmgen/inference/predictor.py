@@ -37,7 +37,7 @@ from .draws import choose_seed, draws_of
 from .query import Query, from_json, queries_of, values_in
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
-from .query_pictures import as_file, as_picture, frames_remarks
+from .query_pictures import as_file, as_picture
 
 log = logging.getLogger("mmgen")
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
@@ -287,7 +287,6 @@ class Predictor:
             for name in row.items
             for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
         ]
-        query_remarks += frames_remarks(draft.pictures)
         choices = tuple(
             value
             for row in (read.rows if self.kind == "choice" else ())  # each choice is a row

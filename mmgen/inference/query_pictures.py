@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -14,25 +14,12 @@ from PIL import Image
 
 from ..features.images import open_image
 from ..features.picture_sources import picture
-from ..features.pixels import FRAMES, UnknownPixels, as_rgb, from_array, load_image
+from ..features.pixels import UnknownPixels, as_rgb, from_array, load_image
 from ..parts import File, Picture, Record
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
 LARGEST = 1e15  # of a feature; squares of larger values overflow
 BOXES = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
-
-
-@dataclass
-class Opening:
-    """Opens the picture of a query, and then knows how many frames its file has."""
-
-    load: Callable[[], Image.Image]
-    frames: int = 1
-
-    def __call__(self) -> Image.Image:
-        image = self.load()
-        self.frames = image.info.get(FRAMES, 1)
-        return image
 
 
 def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture | None:
@@ -46,26 +33,20 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     Raises ValueError and DataError for an invalid or unreadable picture."""
     if isinstance(value, Mapping):
         return _with_boxes(value, name, folder) if "picture" in value else None
-    load: Callable[[], Image.Image]
     if isinstance(value, Picture):
-        load = partial(load_image, value)
-        return _check_picture(replace(value, load=Opening(load)))
+        return _check_picture(replace(value, load=partial(load_image, value)))
     if isinstance(value, str | Path):
-        if folder is None or not is_file(folder / value):
-            return None
-        return replace(named := picture(folder / value), load=Opening(named.load))
+        return picture(folder / value) if folder is not None and is_file(folder / value) else None
     if isinstance(value, np.ndarray):
-        load = from_array(value).copy
-    elif isinstance(value, Image.Image):
-        load = _rgb_of(value).copy  # now: the file behind the image may be closed later
-    elif isinstance(value, bytes | bytearray | memoryview):
-        load = partial(_open_bytes, bytes(value), name)
-    elif hasattr(value, "__array__"):
+        return Picture(name, from_array(value).copy)
+    if isinstance(value, Image.Image):
+        return Picture(name, _rgb_of(value).copy)  # now: the file behind the image may be closed later
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Picture(name, partial(_open_bytes, bytes(value), name))
+    if hasattr(value, "__array__"):
         shape = tuple(getattr(value, "shape", ()))
         raise ValueError(f"a {type(value).__name__} of shape {shape} is no picture; give a numpy array, channels last")
-    else:
-        return None
-    return Picture(name, Opening(load))
+    return None
 
 
 def _rgb_of(image: Image.Image) -> Image.Image:
@@ -109,14 +90,6 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # the name is too long or contains a NUL
         return False
-
-
-def frames_remarks(pictures: Sequence[Picture]) -> Iterator[str]:
-    """A remark for every picture of a query that has been opened, and has several frames."""
-    for number, opened in enumerate(pictures, 1):
-        if (frames := getattr(opened.load, "frames", 1)) > 1:
-            which = "the picture" if len(pictures) == 1 else f"picture {number}"
-            yield f"{which} has {frames:,} frames; the first was read"
 
 
 def check_record(record: Record) -> Record:
