@@ -46,7 +46,6 @@ from mmgen.features.extract import extract
 from mmgen.features.images import SUFFIXES, open_image
 from mmgen.features.store import FeatureStore
 from mmgen.inference.answers import merged
-from mmgen.inference.load import load_run
 from mmgen.inference.query import read_sources
 from mmgen.inference.query_pictures import as_picture
 from mmgen.parts import Picture, Record
@@ -56,7 +55,6 @@ from mmgen.registry import installed
 from mmgen.report import curves
 from mmgen.runs.run import report_on, run
 from mmgen.storage import generations
-from mmgen.storage.library_settings import check_library_settings
 from mmgen.storage.published_weights import read_published
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.scored_examples import SavedExamples
@@ -193,7 +191,6 @@ def make_networks(folder: Path) -> None:
 
 def detector(folder: Path) -> Any:
     """As an export loads it."""
-    check_library_settings(folder / "detector")
     return Detector().load(folder / "detector")
 
 
@@ -201,8 +198,8 @@ def make_runs(folder: Path) -> None:
     """A finished run, its export, and a stopped one."""
     shutil.copytree(small_runs.runs() / "runs", folder, dirs_exist_ok=True)
     shutil.copytree(small_runs.runs() / "stopped", folder / "stopped")
-    load_run(folder / RUN).save(folder / "export", extractor=False)
-    (folder / "export/vocabularies.json").write_text('{"vocabularies": {"answers": ["red", "blue"]}}')
+    mmgen.load(folder / RUN).save(folder / "export", extractor=False)
+    (folder / "export/labels.json").write_text('{"labels": {"answers": ["red", "blue"]}}')
 
 
 def ask(place: str) -> Callable[[Path], Any]:
@@ -222,8 +219,7 @@ def go_on(folder: Path) -> None:
 
 def read_results(folder: Path) -> None:
     generations.read(folder / STEP), score.read(folder / STEP), curves.read(folder / STEP / "log.jsonl")
-    SavedExamples("test", folder / RUN / "examples.jsonl", "").split("test")
-    sum(RunFolder(folder / RUN).times().values())
+    SavedExamples(RunFolder(folder / RUN).recipe(installed()).data, folder / RUN / "examples.jsonl").split("test")
 
 
 def make_answers(folder: Path) -> None:
@@ -296,7 +292,10 @@ PHRASES = [{"id": 1, "boxes": [[0, 0.5, 1, 1], [0, 0, 1, 1]]}, {"id": 2, "boxes"
 ASKED = r"example 'x' has no|an example needs|input '\w+' \("  # a model that reads something else is a model
 VQA_FILES = "v2_OpenEnded_mscoco_train2014_questions.json v2_mscoco_train2014_annotations.json"
 RUN_FILES = " ".join(f"{RUN}/{name}" for name in ("recipe.json", "inputs.json", *(f"backbone/{n}" for n in ENCODER)))
-EXPORTED = ("config.json", "vocabularies.json", "model.safetensors", *(f"backbone/{n}" for n in (WEIGHTS, *ENCODER)))
+EXPORTED = (
+    *("recipe.json", "inputs.json", "labels.json", "steps/both/weights.safetensors"),
+    *(f"backbone/{name}" for name in ENCODER),
+)
 LABELS = {"answers": "answer", "choices": "choices", "choice": "choice"}
 READERS = {
     "vqa": Reader(published.vqa, VQA_FILES, split(mmgen_tasks.VqaAnswers)),
@@ -366,12 +365,12 @@ READERS = {
     "trained": Reader(make_runs, f"{STEP}/weights.safetensors", ask(f"{RUN}"), share=0.25),
     "results": Reader(
         make_runs,
-        f"{STEP}/generations.jsonl {STEP}/scores.json {STEP}/log.jsonl {RUN}/examples.jsonl {RUN}/times.json",
+        f"{STEP}/generations.jsonl {STEP}/scores.json {STEP}/log.jsonl {RUN}/examples.jsonl",
         read_results,
     ),
     "page": Reader(
         make_runs,
-        f"{STEP}/generations.jsonl {STEP}/scores.json {RUN}/data.json {RUN}/times.json {RUN}/environment.json",
+        f"{STEP}/generations.jsonl {STEP}/scores.json {RUN}/data.json {RUN}/environment.json",
         lambda folder: report_on(folder / RUN, Progress(), 2),
         share=0.25,
     ),
@@ -385,7 +384,7 @@ READERS = {
         make_runs,
         " ".join(f"export/{name}" for name in EXPORTED),
         ask("export"),
-        rf"export(/backbone)?: |{ASKED}",
+        rf"export(/backbone|/inputs.json|/steps/both/weights.safetensors)?: |{ASKED}",
         lines=20,
         share=0.25,
     ),
@@ -451,10 +450,9 @@ FOUND = [  # reader, end of the file's name, some of its bytes, and what was the
     ("results", "log.jsonl", b'"epoch": 0.5', b'"epoch": null'),
     ("checkpoint", "log.jsonl", b'"clipped": true', b'"clipped": null'),
     ("run", "recipe.json", b'"name"', b'"\\ud800"'),
-    ("export", "export/config.json", b'"max_tokens": 6', b'"max_tokens": 512'),
-    ("export", "export/config.json", b'"box_words": 0.0', b'"box_words": 1.0'),
+    ("export", "export/recipe.json", b'"max_tokens": 6', b'"max_tokens": 512'),
+    ("export", "export/recipe.json", b'"box_words": 0.0', b'"box_words": 1.0'),
     ("detector", "preprocessor_config.json", b'"resample": 2', b'"resample": [2]'),
-    ("page", "times.json", b'"both"', b'"a\\nb"'),
     ("page", "generations.jsonl", b'"tokens": [', b'"tokens": [999999, '),
     ("weights", "a.bin", b"PK", b"PK\x03\x04" + bytes(3000) + b"PK"),
     ("jsonl", "train.jsonl", b"\n", b"\n" * 5_000_000),

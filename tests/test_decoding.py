@@ -9,9 +9,9 @@ from kit.diffusion import Denoising
 from kit.toys import PLACE, RECIPE, mmgen_here, toml
 from pydantic import ValidationError
 
+import mmgen
 from mmgen import Decoding, DecodingConfig
 from mmgen.errors import DataError
-from mmgen.inference.load import load_run
 
 KEYS = "steps, order, temperature, num_return_sequences"
 PLUGIN = "from kit.diffusion import Diffusion, register_generators\n"
@@ -138,7 +138,7 @@ def test_a_step_that_trains_nothing_writes_in_another_number_of_steps(diffusion,
     set_steps = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--set", "decoding.steps=1")
     assert set_steps.returncode == 0, set_steps.stderr
 
-    run = load_run(diffusion / PLACE)
+    run = mmgen.load(diffusion / PLACE)
     assert run.decoding(3) == Denoising(order="left", num_return_sequences=3, temperature=1.0)
     assert run.ask({"caption": "a dog"}, 3, {"steps": 2}).texts[0].score_kind == "confidence"
     assert run.decoding(2, {"steps": 2}) == Denoising(order="left", num_return_sequences=2, steps=2)

@@ -36,7 +36,6 @@ from mmgen.errors import MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
-from mmgen.inference.load import load_run
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -75,7 +74,7 @@ def whole(tmp_path_factory) -> Path:
     folder = published.refcoco(tmp_path_factory.mktemp("whole"))
     for name, make in NETWORKS.items():
         make(folder / name)
-    load_run(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
+    mmgen.load(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
     return folder
 
 
@@ -131,7 +130,7 @@ DOORS = {  # a file -> what writes it with a bomb in it, what reads it
     "clip/pytorch_model.bin": (put_pickle, lambda path: ClipScore(model=str(path.parent)).build()),
     "frcnn/pytorch_model.bin": (put_tensors, lambda path: VisualGenome(weights=path.parent).build()),
     "answers.pkl": (put_pickle, read_vocabulary),
-    "export/model.safetensors": (put_pickle, lambda path: mmgen.load(path.parent)),
+    "export/steps/both/weights.safetensors": (put_pickle, lambda path: mmgen.load(path.parents[2])),
     "export/backbone/pytorch_model.bin": (put_pickle, lambda path: mmgen.load(path.parents[1])),
 }
 
@@ -139,7 +138,7 @@ DOORS = {  # a file -> what writes it with a bomb in it, what reads it
 @pytest.mark.parametrize("door", DOORS)
 def test_no_pickle_is_opened(place, door):
     (plant, read), bomb = DOORS[door], Bomb(place / "mark")
-    for weights in (place / door).parent.glob("model.safetensors"):
+    for weights in (place / "export" if door.startswith("export") else (place / door).parent).rglob("*.safetensors"):
         weights.unlink()
     plant(place / door, bomb)
     refusal(read, place / door)
@@ -202,14 +201,17 @@ def test_no_extractor_fetches_what_an_export_names(place, monkeypatch, name):
     for elsewhere in ("hf-hub:evil/network", "evil/network", "/etc/passwd"):
         values = {key: elsewhere for key in ("model", "weights", "index", "class_names") if key in fields}
         nested = {"detector": {"type": "detector", "model": elsewhere}} if "detector" in fields else {}
-        change(place, "inputs", image={"type": "regions", "extractor": {"type": name, **values, **nested}})
+        (place / "export/extractor/image").mkdir(parents=True, exist_ok=True)
+        change(place, image={"type": "regions", "width": 5, "extractor": {"type": name, **values, **nested}})
         assert str(place) in refusal(ask, place / "export")
 
 
-def change(place: Path, table: str, **values) -> Path:
-    """Changes an export's config.json."""
-    config = json.loads((place / "export/config.json").read_text())
-    return put(place / "export/config.json", config | {table: config[table] | values}).parent
+def change(place: Path, file: str = "recipe.json", **values) -> Path:
+    """Changes a settings file of an export; of the recipe, its inputs."""
+    path = place / "export" / file
+    settings = json.loads(path.read_text())
+    put(path, settings | ({"inputs": settings["inputs"] | values} if file == "recipe.json" else values))
+    return place / "export"
 
 
 def npy(path: Path) -> Path:
@@ -258,8 +260,11 @@ CLAIMS = {  # what claims a size, and reads it
     "png's text": lambda place: open_image(put(place / "a.png", png(4, 4, (b"zTXt", TEXT)))),
     "gzip": lambda place: read_text(put(place / "a.json.gz", ZEROS * 400)),
     "tsv": lambda place: imported(BottomUpTsv(), put(place / "a.tsv.gz", gzip.compress(b"1\t") + ZEROS * 400)),
-    "encoder": lambda place: mmgen.load(change(place, "backbone", hidden_size=10**7, num_attention_heads=1)),
-    "input": lambda place: mmgen.load(change(place, "inputs", image={"type": "regions", "width": VAST})),
+    "encoder": lambda place: mmgen.load(
+        change(place, "backbone/config.json", hidden_size=10**6, num_attention_heads=1, vocab_size=10**6)
+    ),
+    "layers": lambda place: mmgen.load(change(place, "backbone/config.json", num_hidden_layers=1000, hidden_size=512)),
+    "input": lambda place: mmgen.load(change(place, "inputs.json", image={"width": 1 << 20})),
 }
 
 
@@ -331,12 +336,11 @@ def test_names_do_not_lead_out_of_a_folder(place):
     assert "no examples remain" in refusal(data.split, "train")
     put(place / "b/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
     assert "lists no files of its folder" in refusal(read_published, str(place / "b"))
-    put(place / "export/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
-    assert "is missing in " in refusal(mmgen.load, place / "export")
-    config = json.loads((place / "export/config.json").read_text())
-    for table in ({"step": "../x"}, {"inputs": {"../x": {"type": "text"}}}):
-        put(place / "export/config.json", config | table)
-        assert re.search(r"config.json: (steps|inputs).../x: ", refusal(mmgen.load, place / "export"))
+    recipe = json.loads((place / "export/recipe.json").read_text())
+    for table in ({"steps": {"../x": recipe["steps"]["both"]}}, {"inputs": {"../x": {"type": "text"}}}):
+        put(place / "export/recipe.json", recipe | table)
+        with pytest.raises(RecipeError, match=r"recipe.json: (steps|inputs).../x: "):
+            mmgen.load(place / "export")
 
 
 @pytest.mark.parametrize(

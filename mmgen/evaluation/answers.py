@@ -25,7 +25,7 @@ from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
 from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR, Recipe
-from ..storage import generations, predictions
+from ..storage import generations
 from ..tensors import Example, Generation, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
@@ -117,15 +117,14 @@ def write_answers(
 
 def answers_file(recipe: Recipe, step: str) -> str:
     """The file of a step's texts or predictions, in its folder."""
-    return "generations.jsonl" if recipe.makes_texts(step) else predictions.FILE
+    return generations.GENERATIONS if recipe.makes_texts(step) else generations.PREDICTIONS
 
 
 def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | list[Prediction]:
     """The best text, or the prediction, of each example in a step's folder. Raises RunError."""
     if recipe.makes_texts(step):
         return [texts[0] for texts in generations.read(folder)]
-    predicts = recipe.predicts(step)
-    return predictions.read(folder, predicts and predicts[1])
+    return generations.read_predictions(folder)
 
 
 def split_answers(

@@ -30,7 +30,7 @@ class ChosenStep:
 
 def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
     """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
-    (`load_run` raises then). Raises DataError if no step reads exactly the inputs of all queries: what a query lacks,
+    (`load` raises then). Raises DataError if no step reads exactly the inputs of all queries: what a query lacks,
     or what is too much, for the step that comes closest."""
     folder = RunFolder(path)
     recipe = folder.recipe(installed())

@@ -74,7 +74,7 @@ class Predictor:
     """A model with the weights of one step. Safe to call from several threads. Extractors are built for the first
     picture, and reused.
 
-        run = load_run("runs/first/default/seed-0", step="both")
+        run = mmgen.load("runs/first/default/seed-0", step="both")
         run.ask({"picture": "photo.jpg", "caption": "a dog on a beach"}, n=3).texts
         [answer.value for answer in run.ask_all([{"picture": "a.jpg"}, {"picture": "b.jpg"}])]
 
@@ -414,14 +414,14 @@ class Predictor:
         self._check_writes()
         return generate(self.model, examples, options or self.recipe.decoding, tuple(self.names.inputs))
 
-    def save(self, folder: str | Path, *, half: bool = False, extractor: bool = True) -> Path:
+    def save(
+        self, folder: str | Path, *, half: bool = False, extractor: bool = True, transformers: bool = False
+    ) -> Path:
         """Export the model into a folder that `mmgen.load` reads. `half`, `extractor`: see
         `mmgen.inference.export.export`."""
-        from ..progress import Progress
         from .export import export
-        from .model_card import model_card
 
-        return export(self, folder, half=half, extractor=extractor, card=model_card(self, Progress(), half))
+        return export(self, folder, half=half, extractor=extractor, transformers=transformers)
 
     save_pretrained = save  # the name in other libraries
 

@@ -150,7 +150,7 @@ class QueryFeatures:
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
-                f"a key of the feature store, or name the extractor with --set, in Python sets of load_run: "
+                f"a key of the feature store, or name the extractor with --set, in Python with sets of mmgen.load: "
                 f"inputs.{name}.extractor.type=NAME"
                 + f" {allow}; or train with [inputs.{name}.extractor], which is compared with the file"
                 * imported

@@ -11,12 +11,9 @@ from ..configs import TableColumns
 from ..errors import DataError
 from ..reading.tables import rows
 from ..reading.text import join_names
-from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage.exports import is_export, read_config
 from ..storage.run_folder import RunFolder
 from .hub import find_folder
-from .load_export import recipe_of_export
 from .query_names import StepNames
 from .query_pictures import is_file
 
@@ -30,7 +27,8 @@ def table_reader(path: Path, step: str | None) -> Callable[[Path], Iterator[tupl
     rows that are equal without the other columns, are one query: a table to train on may have a row for each text."""
 
     def read(source: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        recipe, chosen = _recipe_and_step(find_folder(path), step)
+        recipe = RunFolder(find_folder(path)).recipe(installed())
+        chosen = step or (next(iter(recipe.steps)) if len(recipe.steps) == 1 else None)
         names = StepNames(recipe, chosen or next(iter(recipe.steps)))
         columns = ((recipe.scored_data(chosen) if chosen else None) or recipe.data).table_columns()
         several = {*names.labels, *names.optional}
@@ -58,14 +56,6 @@ def table_reader(path: Path, step: str | None) -> Callable[[Path], Iterator[tupl
                 yield number, values
 
     return read
-
-
-def _recipe_and_step(folder: Path, step: str | None) -> tuple[Recipe, str | None]:
-    """The recipe of a run or an export, and the step, which is known of an export."""
-    if is_export(folder):
-        config = read_config(folder)
-        return recipe_of_export(config, folder, installed()), config["step"]
-    return RunFolder(folder).recipe(installed()), step
 
 
 def _places(header: Sequence[str], known: Sequence[str], columns: TableColumns) -> dict[str, int]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from ..configs import DatasetConfig, PartConfig
+from ..configs import PartConfig
 from ..errors import PluginError, RecipeError
 from ..files import json_problem
 from ..registry import Registry
 from .check import _Check
 from .layers import Layered, read, setting_table
-from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
+from .tables import NAMED_PARTS, NO_DATA, PARTS, TABLES, NoData, Recipe
 from .without_effect import keys_without_effect
 
 Kind = TypeVar("Kind", bound=PartConfig)
@@ -50,13 +50,13 @@ def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -
 
 
 def with_settings(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
-    """A recipe with settings overridden. Raises RecipeError."""
+    """The recipe of a run with settings overridden. Raises RecipeError."""
     values = recipe.model_dump(mode="json")
     profile = values.pop("profile")
     layers = Layered(values, {})
     for setting in sets:
         layers.lay(*setting_table(setting))
-    return resolve(layers, registry, profile, "--set")
+    return resolve(layers, registry, profile, "--set", stored=True)
 
 
 def part_from(
@@ -87,18 +87,15 @@ def part_from(
     return part
 
 
-def resolve(
-    layers: Layered,
-    registry: Registry,
-    profile: str | None,
-    source: str,
-    stored: bool = False,
-    data: DatasetConfig | None = None,
-) -> Recipe:
-    """The checked recipe of merged tables. `stored`: they come from a finished run. `data`: the data of
-    a recipe whose tables have none; it is not compared with the steps."""
+def resolve(layers: Layered, registry: Registry, profile: str | None, source: str, stored: bool = False) -> Recipe:
+    """The checked recipe of merged tables. `stored`: they come from a finished run or an export, whose data, which are
+    none, are not compared with the steps."""
     check = _Check(layers, registry, source, stored)
     values = dict(layers.values)
+    data = values.get("data") if stored else None
+    no_data = None
+    if isinstance(data, dict) and data.get("type") == NO_DATA:
+        no_data = check.table(NoData, values.pop("data"), ("data",))
     built: dict[str, Any] = {"profile": profile}
     for table, kind in PARTS.items():
         if (part_table := values.pop(table, None)) is not None:
@@ -119,7 +116,7 @@ def resolve(
         name: step if step is None else check.step(_as_its_start(step, steps, built["inputs"]), built, ("steps", name))
         for name, step in steps.items()
     }
-    recipe = check.top({**values, **({"data": data} if data else {}), **built})
+    recipe = check.top({**values, **({"data": no_data} if no_data else {}), **built})
     check.check_references(built)
     if check.problems:
         raise RecipeError("\n".join(sorted(check.problems, key=_place_of_problem)))

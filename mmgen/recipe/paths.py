@@ -65,6 +65,17 @@ def with_real_paths(config: Some) -> Some:
     return _with_paths(config, _real_path_or_name)
 
 
+def without_local_paths(config: Some) -> Some:
+    """The config with "local" in place of every path: what leaves this machine must not contain any."""
+
+    def hide(path: Any, either: bool) -> Any:
+        place = Path(path)
+        name = either and not place.is_absolute() and not _exists(place) and place.suffix not in WEIGHT_FILES
+        return path if name else type(path)("local")
+
+    return _with_paths(config, hide)
+
+
 def _with_paths(config: Some, change: Callable[..., Any]) -> Some:
     """The config with `change(path, either=...)` in place of every path; `either`: whether it may also be a name."""
     keys = path_keys(type(config))

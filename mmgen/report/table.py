@@ -155,7 +155,7 @@ def remarks(label: str, place: Path) -> tuple[str, ...]:
     """Remarks if the texts in a folder are nearly all the same or empty, and if their scores are not log-probabilities.
     `label`: that of the row."""
     try:
-        texts = [*generations.best(place).values()] if generations.is_complete(place) else []
+        texts = [*generations.best(place).values()] if (place / generations.GENERATIONS).exists() else []
     except MmgenError:  # reported by code that needs the texts
         return ()
     kinds = {text.score_kind for text in texts} - {LOG_PROBABILITY}

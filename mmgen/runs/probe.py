@@ -15,7 +15,7 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.answers import generate
-from ..inference.load import load_run
+from ..inference.load import load
 from ..inference.predictor import Predictor
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
@@ -39,7 +39,7 @@ def probe(
     """Run probes on a run's steps (default: all trained steps); the results, or the error of each probe. Files are in
     the run's `probes/NAME/`. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
-    recipe = folder.recipe(registry, probes=not names)
+    recipe = folder.recipe(registry)
     probes = select_probes(recipe, names, sets, registry)
     recipe.check_steps(steps)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
@@ -52,7 +52,7 @@ def probe(
     probe_data = ProbeInput(
         [_trained_step(folder, recipe, name) for name in recipe.steps if name in (steps or trained)],
         examples,
-        lambda: untrained_model(load_run(folder.path, trained[-1]), folder.backbone),
+        lambda: untrained_model(load(folder.path, trained[-1]), folder.backbone),
         _pictures_of(dataset, examples),
         progress or Progress(),
     )
@@ -79,7 +79,7 @@ def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     inputs = tuple(input_name for input_name in recipe.inputs if input_name in recipe.steps[name].inputs)
     return TrainedStep(
         name,
-        lambda: _to_device(load_run(folder.path, name).model),
+        lambda: _to_device(load(folder.path, name).model),
         inputs,
         generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {},
         list(recipe.steps).index(name),

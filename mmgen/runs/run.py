@@ -14,7 +14,7 @@ import torch
 from .. import report
 from ..data.datasets import Datasets, ScoredOn
 from ..errors import DataError
-from ..inference.load import load_run
+from ..inference.load import load as load_model
 from ..model import Model
 from ..parts import Metric, RunInfo
 from ..progress import Progress
@@ -169,7 +169,7 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     """Print the tables of this run and over its seeds, and write the page. Returns the tables of this run."""
 
     def load(step: str) -> Model:
-        return load_run(folder.path, step).model.to(device)
+        return load_model(folder.path, step).model.to(device)
 
     tables = report.write_tables(recipe, folder, datasets)
     if not tables:
@@ -202,4 +202,4 @@ def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTab
     device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
-    return recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device)
+    return recipe, folder, datasets, tables, lambda step: load_model(folder.path, step).model.to(device)

@@ -25,9 +25,11 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import EXPORT, GENERATOR, Recipe
 from ..recipe.weight_files import check_export
-from ..storage.exports import BACKBONE, read_config, read_vocabularies, read_weights
+from ..registry import installed
+from ..storage.model_files import INPUTS, read_vocabularies
 from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import read_step
 from ..storage.weights import load_state, state
 
 TOKENIZER = "tokenizer.json"
@@ -135,13 +137,15 @@ class ExportedWeights(PublishedWeights):
     """The weights of an export, by the names of mmgen.
 
     folder        the export
-    config        its config.json
+    inputs        input -> what its training has found out about its features
     vocabularies  label -> the classes of its heads
     """
 
-    def __init__(self, source: str, folder: Path) -> None:
-        self.folder, self.config, self.vocabularies = folder, read_config(folder), read_vocabularies(folder)
-        super().__init__(source, read_weights(folder, self.config["encoder_prefix"]))
+    def __init__(self, source: str, folder: RunFolder) -> None:
+        recipe = folder.recipe(installed())
+        super().__init__(source, read_step(recipe, folder, next(iter(recipe.steps))))
+        self.folder, self.inputs = folder, read_table(folder.path / INPUTS)
+        self.vocabularies = read_vocabularies(folder.path)
 
     def shape(self, name: str) -> torch.Size:
         """The shape of a tensor, which does not count as read."""
@@ -152,19 +156,19 @@ def _read_weights(source: str) -> PublishedWeights:
     if not source.startswith(EXPORT):
         return read_published(source)
     check_export(source.removeprefix(EXPORT))
-    return ExportedWeights(source, find_folder(source.removeprefix(EXPORT)))
+    return ExportedWeights(source, RunFolder(find_folder(source.removeprefix(EXPORT))))
 
 
 def _check_tokenizer(weights: ExportedWeights, model: Model) -> None:
     """Raises DataError if the model's words have other numbers than those of the export."""
     with TemporaryDirectory() as folder:
         model.backbone.save(Path(folder))
-        files = [place / TOKENIZER for place in (weights.folder / BACKBONE, Path(folder))]
+        files = [place / TOKENIZER for place in (weights.folder.backbone, Path(folder))]
         words = [read_table(file).get("model") if file.exists() else None for file in files]
     if words[0] != words[1]:
         raise DataError(
-            f"'{weights.source}': its tokenizer differs from that of the recipe's backbone; set backbone.weights = "
-            f'"{weights.folder / BACKBONE}"'
+            f"'{weights.source}': its tokenizer differs from that of the recipe's backbone; export it with "
+            f'--transformers, and set backbone.weights = "{weights.folder.backbone}"'
         )
 
 
@@ -173,7 +177,7 @@ def _fits(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeight
     a head."""
     name = owner.prefix.removesuffix(".").partition(".")[2]
     if owner.kind == "embedder":
-        saved = weights.config["inputs"].get(name, {}).get("fingerprint")
+        saved = weights.inputs.get(name, {}).get("fingerprint")
         allowed = getattr(recipe.inputs[name], "allow_other_features", False)
         settings = json.loads(json.dumps(model.embedders[name].inferred_settings()))
         if saved is not None and saved != settings.get("fingerprint") and not allowed:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from mmgen.configs import ExtractorConfig
+from mmgen.configs import ExtractorConfig, PathOrName
 from mmgen.files import not_downloaded
 
 
@@ -32,7 +32,7 @@ class CnnConfig(ExtractorConfig):
     """
 
     model: str = Field("resnet18", description="name of a timm model")
-    weights: str = Field(
+    weights: Annotated[str, PathOrName()] = Field(
         "random", description='"pretrained" (downloaded by timm), "random" (from the seed), or a local safetensors file'
     )
     seed: int = Field(0, ge=0, description="of random weights")

@@ -10,9 +10,10 @@ from kit.refusals import copied_run, refusal
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+import mmgen
 from mmgen.errors import DataError, RecipeError, RunError
 from mmgen.inference.best_step import choose_step
-from mmgen.inference.load import load, load_run
+from mmgen.inference.load import load
 from mmgen.inference.query import Query
 from mmgen.storage.weights import read_tensors, save_weights
 
@@ -84,7 +85,6 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
             RunError,
             "RUN: step 'answer' has no weights; trained steps: expressions, answers, choi",
         ),
-        ({"threads": 0}, DataError, "threads must be a positive integer, not 0"),
         (
             {"sets": ["training.epochs=3"]},
             RecipeError,
@@ -95,13 +95,8 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
 )
 def test_what_a_run_cannot_be_loaded_with(predicts, options, error, message):
     with pytest.raises(error) as raised:
-        load_run(predicts, **options)
+        mmgen.load(predicts, **options)
     assert str(raised.value).replace(str(predicts), "RUN").startswith(message)
-
-
-def test_numbers_that_are_no_dtype(predicts):
-    with pytest.raises(DataError, match='dtype \'int8\': must be "float32", "bfloat16" or "float16"'):
-        load(predicts, dtype="int8")
 
 
 def resized(text: str, **sizes: int) -> str:
@@ -143,7 +138,7 @@ def test_damaged_files_of_a_run_are_reported_by_name(tmp_path, file, change, exp
     text = path.read_text()
     path.write_text(change(text))
     assert path.read_text() != text
-    message = refusal(load_run, root)
+    message = refusal(mmgen.load, root)
     assert expected in message and path.parent.name in message
 
 
@@ -155,7 +150,7 @@ def test_one_bit_of_the_weights_is_noticed(tmp_path):
     data[-random.Random(0).randrange(4, 400)] ^= 1
     path.write_bytes(data)
     assert (
-        refusal(load_run, root)
+        refusal(mmgen.load, root)
         == f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again"
     )
 
@@ -166,11 +161,11 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
     path = root / "steps/both/weights.safetensors"
     tensors = load_file(path)
     save_file(tensors, path)
-    load_run(root)
+    mmgen.load(root)
     name = next(iter(tensors))
     tensors[name].view(-1)[0] = float("nan")
     save_file(tensors, path)
-    assert refusal(load_run, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
+    assert refusal(mmgen.load, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
     assert name in read_tensors(path)[0]
 
 
@@ -178,8 +173,8 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
 def test_weights_of_another_step_are_reported(tmp_path):
     root = copied_run(tmp_path)
     path = root / "steps/both/weights.safetensors"
-    save_weights(load_run(root).model, path, step="caption")
-    assert refusal(load_run, root) == (
+    save_weights(mmgen.load(root).model, path, step="caption")
+    assert refusal(mmgen.load, root) == (
         f"{path}: contains the weights of step 'caption', not of 'both'; restore the file from a copy, or delete the "
         "file and run again"
     )

@@ -132,9 +132,9 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_reported(seeing,
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
 
-    run, pictures = load_run(PLACE, "image_frozen"), [f"pictures/{number}.png" for number in range(3)]
+    run, pictures = load_model(PLACE, "image_frozen"), [f"pictures/{number}.png" for number in range(3)]
     alone, together = (run.ask_all(pictures, n=2, batch_size=size) for size in (1, 2))
     texts = [[text.text for text in answer.texts] for answer in alone]
     assert texts == [[text.text for text in answer.texts] for answer in together]
@@ -217,9 +217,9 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
     monkeypatch.chdir(seeing)
     import torch
 
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
 
-    run = load_run(PLACE, "image_frozen")
+    run = load_model(PLACE, "image_frozen")
     generate, tried = run.model.generator.generate, []
 
     def cramped(model, batch, options):
@@ -245,11 +245,11 @@ def test_a_jsonl_of_pictures_with_captions(seeing):
 def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
     """Queries with pixels equal queries from the store: extraction is the same, up to the store's 16 bits."""
     monkeypatch.chdir(seeing)
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
     from mmgen.inference.query import Query
     from mmgen.parts import Record
 
-    run = load_run(PLACE, "image_frozen")
+    run = load_model(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
     (prepared,) = run.prepare([Query("x", {"picture": picture})])
     record = prepared.read.rows[0].example.inputs["image"]
@@ -400,8 +400,8 @@ def test_an_extractor_can_be_set_for_a_run_trained_on_a_feature_file(seeing, mon
     assert float(extracted.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
     assert stdout_of("own.png") == (
         f"error: {place}: 'image' was trained on features of roi, whose extractor is not known here; give a key of the "
-        "feature store, or name the extractor with --set, in Python sets of load_run: inputs.image.extractor.type=NAME"
-        "\n"
+        "feature store, or name the extractor with --set, in Python with sets of mmgen.load: "
+        "inputs.image.extractor.type=NAME\n"
     )
     assert "(settings.image_size: 64 in training, 192 here)" in stdout_of("own.png", *roi[:4])
     assert (place / "recipe.json").read_bytes() == recipe_before
@@ -409,7 +409,7 @@ def test_an_extractor_can_be_set_for_a_run_trained_on_a_feature_file(seeing, mon
 
 def test_own_boxes_are_read_and_own_features_are_those_of_their_key(seeing, monkeypatch):
     from mmgen.features.store import FeatureStore
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
     from mmgen.parts import Record
 
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
@@ -418,7 +418,7 @@ def test_own_boxes_are_read_and_own_features_are_those_of_their_key(seeing, monk
     assert len(boxes["texts"]) == 1
     record = FeatureStore(store).read("test-00001")
     wide = Record("wide", [[1, 2]], [[0, 0, 1, 1]])
-    same, refused = load_run(PLACE, "image_frozen").ask_all([record, wide])
+    same, refused = load_model(PLACE, "image_frozen").ask_all([record, wide])
     assert same.as_json()["texts"] == complete["texts"]
     assert refused.error.startswith("image of 'query 2': features have width 2, but the model ")
 
@@ -486,12 +486,12 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
 
     from mmgen_vl.cnn import Network
 
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
 
     monkeypatch.chdir(seeing)
     built, build = [], Network.__init__
     monkeypatch.setattr(Network, "__init__", lambda self, *a, **named: (built.append(1), build(self, *a, **named))[1])
-    run = load_run(PLACE, "both")
+    run = load_model(PLACE, "both")
 
     def ask(number: int) -> str:
         picture = f"pictures/{number % 3}.png" if number % 2 else f"test-0000{number % 3}"
@@ -506,10 +506,10 @@ def test_messages_of_ask(seeing, monkeypatch):
     from PIL import Image
 
     from mmgen.errors import DataError
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
 
     monkeypatch.chdir(seeing)
-    run = load_run(PLACE, "both")
+    run = load_model(PLACE, "both")
     assert len(run.ask({"picture": Image.open("pictures/0.png"), "caption": "a dog"}, n=2).texts) == 2
     for query, message in (
         ({"picture": "pictures/0.png"}, "this query: 'caption' is missing: step 'both' reads image and "),
@@ -526,11 +526,12 @@ def test_every_form_of_a_picture_gives_the_same_features(seeing, monkeypatch):
     import numpy as np
     from PIL import Image
 
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
     from mmgen.inference.query import Query
 
     monkeypatch.chdir(seeing)
-    run, path = load_run(PLACE, "image_frozen", warm=True), Path("pictures/0.png")
+    run, path = load_model(PLACE, "image_frozen"), Path("pictures/0.png")
+    run.warm()
     forms = [path, path.read_bytes(), Image.open(path), np.asarray(Image.open(path).convert("RGB"))]
     batch = run.prepare([Query("q", {"picture": form}) for form in forms])
     records = [prepared.read.rows[0].example.inputs["image"] for prepared in batch]
@@ -544,14 +545,14 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
 
     from mmgen.errors import DataError
     from mmgen.features.writer import StoreWriter
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
     from mmgen.parts import Record
 
     with StoreWriter(tmp_path / "other.h5", {"extractor": "other"}) as writer:
         writer.add(Record("a", np.ones((2, 7)), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]])))
         writer.finish()
     with pytest.raises(DataError, match=r"other.h5: features have width 7, but the model was trained on width \d+"):
-        run = load_run(seeing / PLACE)
+        run = load_model(seeing / PLACE)
         settings = run.model.embedders["image"].inferred_settings()
         config = run.recipe.inputs["image"].model_copy(update={"features": tmp_path / "other.h5", **settings})
         config.build(run.model.backbone).reader.store  # noqa: B018

@@ -8,8 +8,8 @@ from kit import toys
 from kit.pixels import PIXELS
 from PIL import Image
 
+import mmgen
 from mmgen.errors import DataError
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
@@ -36,7 +36,7 @@ def test_generate_reads_a_picture_where_the_model_reads_pixels(trained, tmp_path
 
 
 def test_pictures_in_every_form_give_the_same_states(trained, tmp_path):
-    predictor, image = load_run(trained), Image.fromarray(np.full((8, 6, 3), 200, np.uint8))
+    predictor, image = mmgen.load(trained), Image.fromarray(np.full((8, 6, 3), 200, np.uint8))
     image.save(tmp_path / "photo.png")
     predictor.warm()
     forms = [

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from kit.asked import recipe_text, registry
 from kit.toys import mmgen_here
 from PIL import Image
 
-from mmgen.errors import DataError, RunError
-from mmgen.inference.load import load_run
+import mmgen
+from mmgen.errors import RunError
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
 from mmgen.tensors import All
@@ -159,11 +158,18 @@ def test_what_no_step_reads_is_a_line(ask):
         assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-def test_every_kind_is_predicted_in_python(finished, monkeypatch):
+@pytest.fixture
+def inside(finished, monkeypatch):
+    """In the folder of the run, with the parts of this file."""
+    for module in ("load", "best_step"):
+        monkeypatch.setattr(f"mmgen.inference.{module}.installed", registry)
     monkeypatch.chdir(finished)
 
+
+def test_every_kind_is_predicted_in_python(inside):
+
     def predict(step, **query):
-        return load_run("run", step, registry()).predict(query)
+        return mmgen.load("run", step).predict(query)
 
     boxed = {"picture": "ball.png", "boxes": BOXES}
     label = predict("answers", picture=Path("ball.png").read_bytes(), question="what color is the ball ?")
@@ -175,33 +181,26 @@ def test_every_kind_is_predicted_in_python(finished, monkeypatch):
     assert len(choice.value["probabilities"]) == 2 and choice.value["choice"] in (0, 1)
     region = predict("expressions", image=boxed, expression="red ball")
     assert region.value["box"] == pytest.approx(BOXES[region.value["index"]])
-    phrases = load_run("run", "phrases", registry())
+    phrases = mmgen.load("run", "phrases")
     one, other = phrases.predict_all(
         [{"image": boxed, "caption": "a ball", "phrases": phrase} for phrase in ("ball", "a sky")]
     )
     assert sorted(one.value) == [pytest.approx(box) for box in BOXES]
     assert other.error == "example 'query 2': the caption does not contain 'a sky'"
     with pytest.raises(RunError, match="step 'pairs' does not write texts, but predicts label; use predict"):
-        load_run("run", "pairs", registry()).ask({"picture": All(("ball.png", "sky.jpg")), "statement": "x"})
+        mmgen.load("run", "pairs").ask({"picture": All(("ball.png", "sky.jpg")), "statement": "x"})
 
 
-def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
-    monkeypatch.chdir(finished)
-    before = torch.get_num_threads()
-    try:
-        for step in ("answers", "pairs", "choices", "expressions", "phrases"):
-            run = load_run("run", step, registry(), threads=1, warm=True)
-            assert torch.get_num_threads() == 1 and set(run.features._extractors) == {"image"}
-    finally:
-        torch.set_num_threads(before)
-    with pytest.raises(DataError, match="^threads must be a positive integer, not 0$"):
-        load_run("run", "answers", registry(), threads=0)
+def test_a_predictor_warms_up(inside):
+    for step in ("answers", "pairs", "choices", "expressions", "phrases"):
+        run = mmgen.load("run", step)
+        run.warm()
+        assert set(run.features._extractors) == {"image"}
 
 
 @pytest.mark.parametrize(
     ("step", "labels"),
     [("answers", ()), ("pairs", ()), ("expressions", ()), ("choices", ("choices",)), ("phrases", ("phrases",))],
 )
-def test_labels_that_a_query_must_give(finished, monkeypatch, step, labels):
-    monkeypatch.chdir(finished)
-    assert load_run("run", step, registry()).names.labels == labels
+def test_labels_that_a_query_must_give(inside, step, labels):
+    assert mmgen.load("run", step).names.labels == labels

@@ -195,7 +195,7 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, expected)
     monkeypatch.setattr(choosing.RunFolder, "recipe", lambda self, registry: recipe)
     monkeypatch.setattr(choosing.RunFolder, "finished", lambda *_: True)
     fake = SimpleNamespace(kind="text", names=SimpleNamespace())
-    monkeypatch.setattr(loading, "open_model", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
+    monkeypatch.setattr(loading, "load", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
     try:
         assert loading.load_for("run", [Query("photo.png", inputs)]).step == expected
     except DataError as error:

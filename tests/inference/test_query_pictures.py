@@ -262,5 +262,5 @@ def test_a_picture_needs_the_extractor_of_the_training(features):
         features.resolve("image", [(QUERY, Image.new("RGB", (4, 3)))])
     assert str(error.value) == (
         "run: 'image' was trained on features of roi, whose extractor is not known here; give a key of the feature "
-        "store, or name the extractor with --set, in Python sets of load_run: inputs.image.extractor.type=NAME"
+        "store, or name the extractor with --set, in Python with sets of mmgen.load: inputs.image.extractor.type=NAME"
     )

@@ -6,6 +6,8 @@ import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
 
+import mmgen
+
 RECIPE = toys.recipe(
     inputs={"words": {"type": "text", "fields": ["caption"]}},
     steps={"first": {"inputs": ["words"], "train": ["backbone"]}},
@@ -26,14 +28,13 @@ def run(tmp_path_factory) -> Path:
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_an_input_and_the_field_it_reads_are_the_same_query(run, monkeypatch):
-    from mmgen.inference.load import load_run
 
     said = [mmgen_here(run, "generate", PLACE, "--input", f"{name}=a red ball") for name in ("words", "caption")]
     assert said[0].returncode == 0, said[0].stderr
     assert [result.stdout.splitlines()[0] for result in said] == ["words", "caption"]  # the query's name
     assert said[0].stdout.splitlines()[1:] == said[1].stdout.splitlines()[1:]
     monkeypatch.chdir(run)
-    loaded = load_run(PLACE)
+    loaded = mmgen.load(PLACE)
     (by_input, by_field) = loaded.ask({"words": "a red ball"}), loaded.ask({"caption": "a red ball"})
     assert (by_input.value, by_input.score) == (by_field.value, by_field.score) and by_input.value in said[0].stdout
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from kit.toys import RECIPE
 from safetensors.torch import load_file
 
+import mmgen
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
@@ -79,7 +79,7 @@ def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
 
 
 def test_the_vocabulary_covers_all_training_data(place):
-    words = load_run(run(place)).model.backbone.tokenizer.get_vocab()
+    words = mmgen.load(run(place)).model.backbone.tokenizer.get_vocab()
     assert "zebra" in words and "where" in words
 
 
@@ -98,7 +98,7 @@ def test_the_finished_run_is_finished_and_its_default_step_is_a_row(place):
         main, ["run", str(place / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False
     )
     assert "nothing to do: all steps are done" in again.output
-    assert load_run(run(place)).step == "second" and load_run(run(place), "warm").step == "warm"
+    assert mmgen.load(run(place)).step == "second" and mmgen.load(run(place), "warm").step == "warm"
 
 
 def test_other_data_is_another_run(place, tmp_path):

@@ -8,8 +8,8 @@ import torch
 from kit.toys import mmgen_here, recipe
 from safetensors.torch import load_file
 
+import mmgen
 from mmgen.errors import DataError
-from mmgen.inference.load import load_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 PLACE = "runs/toy/default/seed-0"
@@ -47,7 +47,7 @@ def test_gaps_are_filled_and_given_words_stay(folder, no_page):
     beams = mmgen_here(folder, *query, "--set", "decoding.num_beams=2")
     assert "decoding.num_beams: no such key; the generator 'any_order' has: steps, order," in beams.stderr
 
-    run = load_run(folder / PLACE)
+    run = mmgen.load(folder / PLACE)
     queries = [{"caption": "a red dog", "text": "[MASK] is the dog?"}, {"caption": "a red dog"}]
     first, second = run.ask_all(queries)
     assert first.value.endswith("is the dog?") and second.value == run.ask({"caption": "a red dog"}).value
