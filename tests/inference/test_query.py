@@ -193,8 +193,9 @@ def test_what_the_step_does_not_read_is_refused(recipe):
 )
 def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, expected):
     monkeypatch.setattr(choosing.RunFolder, "recipe", lambda self, registry: recipe)
-    monkeypatch.setattr(choosing.RunFolder, "finished", lambda *_: True)
+    monkeypatch.setattr(choosing.RunFolder, "trained", lambda *_: True)
     fake = SimpleNamespace(kind="text", names=SimpleNamespace())
+    monkeypatch.setattr(loading, "find_folder", Path)
     monkeypatch.setattr(loading, "load", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
     try:
         assert loading.load_for("run", [Query("photo.png", inputs)]).step == expected
@@ -205,7 +206,7 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, expected)
 def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
     bound, bind = [], StepNames.bind
     monkeypatch.setattr(choosing.RunFolder, "recipe", lambda self, registry: recipe)
-    monkeypatch.setattr(choosing.RunFolder, "finished", lambda *_: True)
+    monkeypatch.setattr(choosing.RunFolder, "trained", lambda *_: True)
     monkeypatch.setattr(StepNames, "bind", lambda self, query: bound.append(query.id) or bind(self, query))
     queries = [Query(str(number), {"caption": "a dog"}, place=f"q.jsonl:{number}") for number in range(1000)]
     assert choosing.choose_step(Path("run"), queries, True).name == "caption"
