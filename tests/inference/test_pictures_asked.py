@@ -310,19 +310,6 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             "error: --out pictures/0.png: is also an input file and would be overwritten; choose another name",
         ),
         (
-            [str(PLACE), "--caption", "x", "--out", f"{PLACE}/report.html"],
-            f"error: --out {PLACE}/report.html: is a file of a run and would be overwritten; choose another name",
-        ),
-        (
-            [str(PLACE), "--caption", "x", "--out", "pictures/0.png"],
-            "error: --out pictures/0.png: already exists and is not a text file; choose another name or delete the "
-            "file",
-        ),
-        (
-            [str(PLACE), "--caption", "x", "--out", f"{PLACE}/recipe.json"],
-            f"error: --out {PLACE}/recipe.json: is a file of a run and would be overwritten; choose another name",
-        ),
-        (
             [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
             "error: num_return_sequences: 3 texts need num_beams of at least that number, not 2, or do_sample = true",
         ),

@@ -235,7 +235,8 @@ def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
     assert said.returncode == 0 and second.split()[1] == "green" and second.split()[0].endswith("%")
     assert "predicted by step 'colors', which reads caption" in said.stderr
     (tmp_path / "ask.jsonl").write_text('{"id": "1", "caption": "a red cat"}\n{"id": "2", "image": "x"}\n')
-    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "ask.jsonl", "--out", "told.jsonl")
+    arguments = ("ask.jsonl", "--step", "colors", "--out", "told.jsonl")
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), *arguments)
     lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
     assert lines[0]["value"]["label"] == "red" and set(lines[0]) == {"id", "value", "score"} and "error" in lines[1]
     said = toys.mmgen_here(tmp_path, "generate", str(folder.path), "--input", "caption=a red cat")
