@@ -224,7 +224,7 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done):
 @pytest.fixture
 def known(monkeypatch):
     """Registers the parts of this file for the command line."""
-    for module in ("inference.load", "runs.rescore"):
+    for module in ("inference.load", "inference.best_step", "runs.rescore"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
 
 
