@@ -32,15 +32,13 @@ def find_folder(where: str | Path, **hub: Any) -> Path:
         raise RunError(
             f"{text}: no such folder; for a model on the Hugging Face Hub write hf:{text}, for a folder ./{text}"
         )
-    if not path.exists():
-        raise missing(path)
     return path
 
 
 def check_folder(where: str) -> None:
     """Raises RunError for a folder that does not exist, before torch is imported. Names of the hub are not checked."""
-    if not where.startswith(HUB):
-        find_folder(where)
+    if not where.startswith(HUB) and not (folder := find_folder(where)).exists():
+        raise missing(folder)
 
 
 def _download(name: str, **hub: Any) -> Path:

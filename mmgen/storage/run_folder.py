@@ -84,7 +84,7 @@ class RunFolder:
 
     def trained(self, recipe: Recipe, step: str) -> bool:
         """Whether the weights of a step are there."""
-        return self.weights(recipe.trained_by(step)).exists()
+        return self.finished(recipe.trained_by(step), WEIGHTS)
 
     def seeds(self) -> dict[int, RunFolder]:
         """This run and its sibling runs, by seed. Only runs that differ in nothing but the seed, with equal data, are

@@ -94,3 +94,8 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
 def save_weights(module: nn.Module, path: Path, step: str | None = None) -> None:
     """Write a module's weights; `step`: the step of the run to which they belong."""
     write_tensors(path, state(module), {"format": "pt", **({"step": step} if step is not None else {})})
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Load a file of weights into a module. Raises RunError."""
+    load_state(module, read_tensors(path)[0], path)
