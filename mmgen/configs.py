@@ -234,6 +234,7 @@ class ObjectiveConfig(PartConfig):
 
     gives            the kind of prediction that it makes; None if it only trains
     required_labels  names of the labels that examples must have
+    query_labels     those of them that a query must give, to predict: the choices, and not the right one
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
     over_batch       whether its loss compares the rows of a batch: an update then has one micro-batch
@@ -244,6 +245,7 @@ class ObjectiveConfig(PartConfig):
     kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
     required_labels: ClassVar[tuple[str, ...]] = ()
+    query_labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
     over_batch: ClassVar[bool] = False

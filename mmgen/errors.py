@@ -104,9 +104,5 @@ class RunError(MmgenError):
     """A run folder that cannot be used: of a different recipe, damaged, or without the requested step."""
 
 
-class UnreadInput(RunError):
-    """A query, which the message names, with an input that no step reads beside the others."""
-
-
 class UnavailableError(MmgenError):
     """Something optional that this machine lacks (Java for METEOR, say)."""

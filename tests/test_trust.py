@@ -110,7 +110,7 @@ def imported(config, source: Path):
 
 
 def ask(path: Path):
-    return mmgen.load(path, device="cpu").ask(Image.new("RGB", (9, 9)), caption="a dog")
+    return mmgen.load(path, device="cpu").ask({"picture": Image.new("RGB", (9, 9)), "caption": "a dog"})
 
 
 DOORS = {  # a file -> what writes it with a bomb in it, what reads it

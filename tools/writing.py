@@ -183,9 +183,6 @@ def measure_different(run: Predictor, n: int, scenes: int) -> Iterator[tuple[str
     by_scene = {example.inputs["image"]: example for example in data.split(run.recipe.data.test_split)}
     examples = [Example(e.id, e.inputs, facts=e.facts) for e in by_scene.values()][:scenes]
     ways: dict[str, dict[str, Any]] = {"beams": {"num_beams": n}}
-    for penalty in (0.5, 1.0, 3.0):
-        beams = {"num_beams": 2 * n, "num_beam_groups": n, "diversity_penalty": penalty}
-        ways[f"diverse beams, penalty {penalty}"] = beams
     ways |= {"samples": {"do_sample": True}, "samples, top_p 0.9": {"do_sample": True, "top_p": 0.9}}
     for candidates, weight in ((20, 0.1), (20, 0.25), (20, 0.5), (50, 0.1)):
         ways[f"chosen of {candidates}, difference {weight}"] = {"candidates": candidates, "difference": weight}

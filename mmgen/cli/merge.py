@@ -37,9 +37,9 @@ def _merge_answers(path: Path, check: bool) -> None:
     import json
 
     from ..files import refuse_overwriting, write_text
-    from ..inference.shard_answers import merged
+    from ..inference.answers import merged
 
-    answers = list(merged(path))
+    answers = merged(path)
     if check:
         tell(f"{path}: all shards are complete, {len(answers)} answers")
         return

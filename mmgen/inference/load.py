@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
-from ..decoding import DecodingConfig
-from ..errors import DataError, RecipeError, RunError, UnreadInput, placed
+from ..errors import DataError, RecipeError, RunError, placed
 from ..features.uninitialised import Uninitialised
 from ..files import check_table, read_table
 from ..recipe.layers import setting_table
@@ -26,11 +25,11 @@ from ..storage.model_files import EXTRACTORS, INPUTS, build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import parts_in_weights, read_step
 from ..storage.weights import load_state
-from .best_step import ChosenStep, best_step
+from .best_step import ChosenStep, best_step, choose_step, form_of
 from .hub import find_folder
 from .predictor import Predictor
 from .query import Query
-from .query_names import COMMAND_ADVICE, StepNames, describe_steps, quote_name
+from .query_names import COMMAND_ADVICE
 
 log = logging.getLogger("mmgen")
 INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
@@ -147,7 +146,7 @@ def _other_steps(
     chosen_for: dict[object, ChosenStep] = {}
 
     def load_best(queries: Sequence[Query], writes: bool) -> Predictor:
-        forms = frozenset(map(_names_with_values, queries)), writes
+        forms = frozenset(map(form_of, queries)), writes
         if forms not in chosen_for:
             chosen_for[forms] = choose_step(folder.path, queries, writes) or ChosenStep(first.step, "")
         chosen = chosen_for[forms]
@@ -193,8 +192,8 @@ def load_for(
     """The predictor of `step`, for a command; by default of the best step that reads exactly the inputs of every query
     (`best_step`).
 
-    Lines of a file that cannot be read are ignored here; their answers have the error. `writes`: whether the step must
-    write texts, or predict something else. Raises RunError and DataError, naming the missing or unread input."""
+    `writes`: whether the step must write texts, or predict something else. Raises RunError and DataError, naming the
+    missing or unread input."""
     place = find_folder(path)
     chosen = choose_step(place, queries, writes) if step is None else None
     predictor = load(place, chosen.name if chosen else step, sets=sets)
@@ -205,107 +204,3 @@ def load_for(
     if not writes and predictor.kind == "text":
         raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
     return predictor
-
-
-def check_query(path: str | Path, step: str | None = None, writes: bool = True) -> Callable[[Query], None]:
-    """A function that raises DataError for a query that `step`, or else every suitable step, cannot answer. Fast enough
-    for millions of queries."""
-    known: set[object] = set()
-
-    def check(query: Query) -> None:
-        if (form := _names_with_values(query)) in known:
-            return
-        place = find_folder(path)
-        if step is not None:
-            StepNames(RunFolder(place).recipe(installed()), step, COMMAND_ADVICE).bind_exactly(query)
-        else:
-            try:
-                choose_step(place, [query], writes)
-            except UnreadInput as error:  # which names the query
-                raise DataError(str(error)) from None
-            except RunError as error:
-                raise DataError(f"{query.where}: {error}") from None
-        known.add(form)
-
-    return check
-
-
-def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
-    """The decoding options: `Predictor.decoding(n)`, or, if `sets` override keys of decoding, the run's options with
-    these overrides. Raises DataError and RecipeError."""
-    keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
-    try:
-        return predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
-    except DataError as error:
-        key, _, reason = str(error).partition(": ")
-        if n is None or key != "num_return_sequences":
-            raise
-        raise RecipeError(f"--n {n}: {reason}") from None
-
-
-def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
-    """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
-    (`load` raises then). Raises RunError if no step reads exactly the inputs of all queries that can be read, and
-    DataError if there are none."""
-    folder = RunFolder(path)
-    recipe = folder.recipe(installed())
-    suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
-    if not suitable and not writes:
-        raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
-    forms = _readable_forms(recipe, queries)
-    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
-    if not trained:
-        return None
-    steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
-    missing, unread = {}, {}
-    for name, names in steps.items():
-        bound = [(query.where, names.bind(query)) for query in forms]
-        missing[name] = [(where, values.missing[0]) for where, values in bound if values.missing]
-        unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
-    complete = [name for name in steps if not missing[name]]
-    exact = [name for name in complete if not unread[name]]
-    if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
-        fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
-        return best_step(recipe, folder, exact, fitting)
-    if complete:
-        name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
-        where, what = unread[name][0]
-        raise UnreadInput(
-            f"{folder.path}: {where}: step '{name}' does not read {quote_name(what)}; give exactly the inputs of one "
-            f"step: {describe_steps(recipe, list(steps))}"
-        )
-    name = min(reversed(steps), key=lambda name: (len(unread[name]), len({what for _, what in missing[name]})))
-    where, what = missing[name][0]
-    whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(forms) else ""
-    raise RunError(
-        f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; "
-        f"{COMMAND_ADVICE.format(name=what)}"
-    )
-
-
-def _names_with_values(query: Query) -> object:
-    """What `StepNames.bind` depends on: which names have values."""
-    return frozenset((name, value is None) for name, value in query.inputs.items()), query.picture is not None
-
-
-def _readable_forms(recipe: Recipe, queries: Iterable[Query]) -> list[Query]:
-    """The first query of every form, without queries that cannot be read. Raises DataError for such a query that is not
-    a line of a file, and if no line can be read."""
-    names = StepNames(recipe, next(iter(recipe.steps)))
-    forms: dict[object, Query | None] = {}
-    failed = None
-    for query in queries:
-        try:
-            query.check()
-            if (form := _names_with_values(query)) not in forms:
-                forms[form] = None
-                names.check_known(query)
-                forms[form] = query
-        except DataError as error:
-            if not query.place:
-                raise
-            failed = failed or error
-    readable = [query for query in forms.values() if query is not None]
-    if failed and not readable:
-        raise failed
-    return readable

@@ -69,8 +69,8 @@ class Answerer:
         queries = [
             {self.question: text, **self._values_of_picture(picture)} for text, picture in questions if text.strip()
         ]
-        predict = self.predictor.predict if self.predictor.kind == "label" else self.predictor.ask
-        answers = iter(predict(queries, batch_size=self.batch_size) if queries else ())
+        predict = self.predictor.predict_all if self.predictor.kind == "label" else self.predictor.ask_all
+        answers = iter(predict(queries, batch_size=self.batch_size))
         return [self._read_answer(next(answers)) if text.strip() else Answered({}) for text, _ in questions]
 
     def _values_of_picture(self, picture: Picture) -> Mapping[str, Any]:

@@ -22,7 +22,6 @@ from mmgen.search import Limits, as_generations, search
 from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
 from . import Masked
-from .diverse import diverse_beam_search
 from .writing import MaskedStepper
 
 HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
@@ -84,9 +83,5 @@ class MaskedGenerator(Generator):
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         backbone, prompts = model.backbone, Prompts.of(batch)
         stepper, limits = MaskedStepper(model, model.prefix(batch), prompts), Limits.of(backbone, self.max_tokens)
-        if options.num_beam_groups > 1:
-            hypotheses = diverse_beam_search(stepper, options, limits)
-        else:
-            start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
-            hypotheses = search(stepper, start, options, limits)
-        return as_generations(hypotheses, batch.ids, backbone, prompts)
+        start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
+        return as_generations(search(stepper, start, options, limits), batch.ids, backbone, prompts)

@@ -340,13 +340,12 @@ def test_a_missing_extractor(copy):
 def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
     model = mmgen.load(exported, device="cpu")
     assert repr(model) == f"<{exported}: step 'both', reads image and caption, gives text>"
-    assert "<td>image and caption</td><td>text</td>" in model._repr_html_()
     answer = model.ask({"image": photo, "caption": "a red dog"}, n=2)
     assert repr(answer) == f"<Answer to {answer.id!r}: {answer.value!r}>" and "\n" not in repr(answer)
     for text in answer.texts:
         assert f"<td>{text.text}</td><td>{text.score:.2f}</td>" in answer._repr_html_()
     assert answer._repr_html_().startswith('<img src="data:image/jpeg;base64,')
-    assert model.ask(["absent.jpg"], caption="a dog")[0].pictures == ()
+    assert model.ask_all([{"image": "absent.jpg", "caption": "a dog"}])[0].pictures == ()
     assert pickle.loads(pickle.dumps(answer)) == answer
     assert "<tr><td>inputs.caption</td><td>TextEmbedder</td><td>0</td></tr>" in model.model._repr_html_()
     failed = Answer("<i>", error="no & yes")

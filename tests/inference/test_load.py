@@ -12,11 +12,12 @@ from safetensors.torch import load_file, save_file
 
 import mmgen
 from mmgen.errors import DataError, RecipeError, RunError
-from mmgen.inference.load import check_query, choose_step, load
+from mmgen.inference.best_step import choose_step
+from mmgen.inference.load import load
 from mmgen.inference.query import Query
 from mmgen.storage.weights import read_tensors, save_weights
 
-QUESTION = Query("q", {"question": "what is it ?"}, "ball.png")
+QUESTION = Query("q", {"question": "what is it ?", "picture": "ball.png"})
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +36,13 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
     place, blank = small_runs.drawn("writes"), Image.new("RGB", (64, 64))
     model, words, both = load(place, dtype="float16"), load(place, step="words"), load(place, step="both")
     assert model.step == "both" and "step 'words' answers" not in caplog.text
-    assert model.ask(blank, caption="a red ball").value == both.ask(blank, caption="a red ball").value
-    assert model.ask(caption="a red ball").value == words.ask(caption="a red ball").value
-    assert [answer.value for answer in model.predict([{"caption": "a ball"}] * 2)] == [
-        words.ask(caption="a ball").value
+    assert (
+        model.ask({"picture": blank, "caption": "a red ball"}).value
+        == both.ask({"picture": blank, "caption": "a red ball"}).value
+    )
+    assert model.ask({"caption": "a red ball"}).value == words.ask({"caption": "a red ball"}).value
+    assert [answer.value for answer in model.predict_all([{"caption": "a ball"}] * 2)] == [
+        words.ask({"caption": "a ball"}).value
     ] * 2
     assert caplog.text.count(f"{place}: step 'words' answers, which reads caption") == 1
     for predictor in (model, both):
@@ -48,13 +52,13 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
             "this query: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
         )
     with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
-        both.ask(caption="a red ball")
+        both.ask({"caption": "a red ball"})
 
 
 def test_a_step_that_predicts_answers_a_prediction(predicts):
     blank, question = Image.new("RGB", (64, 64)), "what is it ?"
-    answers = load(predicts, step="answers").predict(blank, question=question)
-    assert load(predicts).predict(blank, question=question).value == answers.value
+    answers = load(predicts, step="answers").predict({"picture": blank, "question": question})
+    assert load(predicts).predict({"picture": blank, "question": question}).value == answers.value
 
 
 @pytest.mark.parametrize(
@@ -71,15 +75,6 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
     with pytest.raises((RunError, DataError)) as error:
         choose_step(predicts, [query], writes=False)
     assert message in str(error.value)
-
-
-def test_a_form_of_queries_is_checked_once(predicts, monkeypatch):
-    check = check_query(predicts, "answers")
-    with pytest.raises(DataError, match="'image' is missing: step 'answers' reads question and image"):
-        check(Query("q", {"question": "what ?"}))
-    check(QUESTION)
-    monkeypatch.setattr("mmgen.inference.load.StepNames", None)
-    check(Query("other", {"question": "who ?"}, "sky.png"))
 
 
 @pytest.mark.parametrize(
@@ -102,16 +97,6 @@ def test_what_a_run_cannot_be_loaded_with(predicts, options, error, message):
     with pytest.raises(error) as raised:
         mmgen.load(predicts, **options)
     assert str(raised.value).replace(str(predicts), "RUN").startswith(message)
-
-
-def test_a_query_is_named_once(predicts):
-    """Also one whose name is in the message by chance."""
-    with pytest.raises(DataError) as error:
-        check_query(predicts, writes=False)(Query("a", {"question": "what ?"}))
-    assert str(error.value).startswith(f"a: {predicts}: 'image' is missing: step 'choices' reads ")
-    with pytest.raises(DataError) as error:
-        check_query(predicts, writes=False)(Query("a", {"question": "what ?", "expression": "red ball"}, "ball.png"))
-    assert str(error.value).startswith(f"{predicts}: a: step 'choices' does not read 'expression'; give exactly the ")
 
 
 def resized(text: str, **sizes: int) -> str:

@@ -27,7 +27,7 @@ class Denoising(mmgen.DecodingConfig):
         return self.temperature > 0 or self.order == "random"
 
     def for_texts(self, n):
-        yield self.model_copy(update={"num_return_sequences": n, "temperature": self.temperature or float(n > 1)})
+        return self.model_copy(update={"num_return_sequences": n, "temperature": self.temperature or float(n > 1)})
 
 
 class Diffusion(mmgen.GeneratorConfig):

@@ -173,8 +173,8 @@ def test_a_step_that_trains_nothing_is_as_the_step_that_it_starts_from(recipe):
         ("decoding = 5", "30: steps.third.decoding: must be a table"),
         ("decoding = { num_beam = 5 }", "30: steps.third.decoding.num_beam: no such key; did you mean 'num_beams'?"),
         (
-            "decoding = { diversity_penalty = 1.0 }",
-            "30: steps.third.decoding.diversity_penalty: needs num_beam_groups > 1",
+            "decoding = { difference = 0.5 }",
+            "30: steps.third.decoding.difference: has an effect only with candidates",
         ),
         (
             'objectives = ["generator", "words"]\n[objectives.words]\ntype = "masked_words"',

@@ -210,20 +210,20 @@ def test_a_second_run_does_nothing_but_restore_missing_scores(done, tmp_path):
 def test_a_loaded_step_predicts_for_examples_without_labels(done, known):
     folder, _ = done
     loaded = mmgen.load(folder.path, "colors")
-    (answer,) = loaded.predict([Example("mine", {"caption": "a blue boat"})])
+    (answer,) = loaded.predict_all([Example("mine", {"caption": "a blue boat"})])
     assert answer.value["label"] == "blue" and json.dumps(answer.value)
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.generate([Example("mine", {"caption": "a blue boat"})])
     words = mmgen.load(folder.path, "words")
-    assert words.predict(caption="a blue boat").value == words.ask(caption="a blue boat").value
+    assert words.predict({"caption": "a blue boat"}).value == words.ask({"caption": "a blue boat"}).value
     with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
-        loaded.ask(caption="a blue boat")
+        loaded.ask({"caption": "a blue boat"})
 
 
 @pytest.fixture
 def known(monkeypatch):
     """Registers the parts of this file for the command line."""
-    for module in ("inference.load", "runs.rescore"):
+    for module in ("inference.load", "inference.best_step", "runs.rescore"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
 
 
@@ -234,7 +234,8 @@ def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
     assert said.returncode == 0 and second.split()[1] == "green" and second.split()[0].endswith("%")
     assert "predicted by step 'colors', which reads caption" in said.stderr
     (tmp_path / "ask.jsonl").write_text('{"id": "1", "caption": "a red cat"}\n{"id": "2", "image": "x"}\n')
-    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "ask.jsonl", "--out", "told.jsonl")
+    arguments = ("ask.jsonl", "--step", "colors", "--out", "told.jsonl")
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), *arguments)
     lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
     assert lines[0]["value"]["label"] == "red" and set(lines[0]) == {"id", "value", "score"} and "error" in lines[1]
     said = toys.mmgen_here(tmp_path, "generate", str(folder.path), "--input", "caption=a red cat")

@@ -35,7 +35,7 @@ def test_an_input_and_the_field_it_reads_are_the_same_query(run, monkeypatch):
     assert said[0].stdout.splitlines()[1:] == said[1].stdout.splitlines()[1:]
     monkeypatch.chdir(run)
     loaded = mmgen.load(PLACE)
-    (by_input, by_field) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
+    (by_input, by_field) = loaded.ask({"words": "a red ball"}), loaded.ask({"caption": "a red ball"})
     assert (by_input.value, by_input.score) == (by_field.value, by_field.score) and by_input.value in said[0].stdout
 
 

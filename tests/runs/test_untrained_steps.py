@@ -124,7 +124,7 @@ def test_it_answers_and_is_exported(written, tmp_path):
     predictor = mmgen.load(written / PLACE, "beams")
     assert predictor.recipe.decoding.num_beams == 3
     assert mmgen.load(written / PLACE, "beams", sets=["decoding.num_beams=2"]).recipe.decoding.num_beams == 2
-    texts = [text.text for text in predictor.ask(caption="a red dog", num_beams=3).texts]
+    texts = [text.text for text in predictor.ask({"caption": "a red dog"}, options={"num_beams": 3}).texts]
     done = mmgen_here(written, "export", PLACE, tmp_path / "export", "--step", "beams")
     assert done.returncode == 0, done.stderr
     recipe = json.loads((tmp_path / "export/recipe.json").read_text())

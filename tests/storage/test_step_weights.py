@@ -63,14 +63,14 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     ran(parts, "--step", "words")
     monkeypatch.chdir(parts)
     assert mmgen.load(PLACE).model.inputs == ("caption",)
-    (text,) = mmgen.load(PLACE).ask(caption="a dog").texts
+    (text,) = mmgen.load(PLACE).ask({"caption": "a dog"}).texts
     ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
     shutil.copy(full / "regions.h5", parts)
     ran(parts)
     first, second = (toys.weights(folder, "both") for folder in (full, parts))
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
     loaded = mmgen.load(PLACE, "words")
-    assert loaded.model.inputs == ("caption",) and loaded.ask(caption="a dog").texts == (text,)
+    assert loaded.model.inputs == ("caption",) and loaded.ask({"caption": "a dog"}).texts == (text,)
     beams = 'steps.beams={start="words", train=[], decoding={num_beams=2}}'
     ran(parts, "--set", beams)
     assert mmgen.load(PLACE, "beams").model.inputs == ("caption",)

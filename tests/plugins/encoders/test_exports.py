@@ -24,7 +24,7 @@ def test_a_run_is_exported_and_loaded(family, tmp_path, monkeypatch, no_page):
     folder = run.save(tmp_path / "exported", transformers=True)
     loaded = mmgen.load(folder)
     captions = ["a red dog is near the tree", "a dog"]
-    answers = [[predictor.ask(caption=caption).texts for caption in captions] for predictor in (run, loaded)]
+    answers = [[predictor.ask({"caption": caption}).texts for caption in captions] for predictor in (run, loaded)]
     assert answers[0] == answers[1] and answers[0][0]
     model, report = AutoModelForMaskedLM.from_pretrained(folder / "backbone", output_loading_info=True)
     assert not (report["missing_keys"] or report["unexpected_keys"] or report["mismatched_keys"])

@@ -165,9 +165,9 @@ def test_a_photo_is_asked_about(finished, photo, tmp_path):
 @pytest.mark.slow
 def test_an_export_is_transformers_own_model(finished, photo, tmp_path):
     predictor = mmgen.load(finished, step="both")
-    before = predictor.ask(photo, caption="a red ball").texts
+    before = predictor.ask({"picture": photo, "caption": "a red ball"}).texts
     folder = predictor.save(tmp_path / "export", transformers=True)
-    assert mmgen.load(folder).ask(photo, caption="a red ball").texts == before
+    assert mmgen.load(folder).ask({"picture": photo, "caption": "a red ball"}).texts == before
     source, processor = seeing.source(folder / "backbone")
     image = [[Image.open(photo)]]
     done = processor(images=image, text="[CLS]<image>[SEP]", add_special_tokens=False, return_tensors="pt")

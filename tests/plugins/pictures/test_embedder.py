@@ -242,12 +242,12 @@ def test_a_network_learns_along_and_is_asked_about_a_photo(trained, tmp_path):
     assert done.returncode == 0, done.stderr
     (line,) = (tmp_path / "a.jsonl").read_text().splitlines()
     with_box = predictor.ask(
-        {"image": {"picture": tmp_path / "photo.png", "boxes": [[0, 0, 0.5, 1]]}}, caption="a red ball"
+        {"image": {"picture": tmp_path / "photo.png", "boxes": [[0, 0, 0.5, 1]]}, "caption": "a red ball"}
     )
     assert "error" not in json.loads(line) and with_box.texts[0].score != json.loads(line)["texts"][0]["score"]
-    by_key = predictor.ask("train-00000", caption="a red ball").texts[0]
+    by_key = predictor.ask({"picture": "train-00000", "caption": "a red ball"}).texts[0]
     picture = next(iter(predictor.recipe.data.build().pictures()))
-    assert predictor.ask(picture, caption="a red ball").texts[0].score == by_key.score
+    assert predictor.ask({"picture": picture, "caption": "a red ball"}).texts[0].score == by_key.score
 
 
 @pytest.mark.slow
@@ -268,11 +268,11 @@ def test_what_trains_in_the_recipe(profile, stages, tmp_path):
 def test_an_export_has_the_network(trained, tmp_path):
     picture = np.full((50, 80, 3), 90, np.uint8)
     predictor = mmgen.load(trained)
-    before = predictor.ask(picture, caption="a red ball").texts[0]
+    before = predictor.ask({"picture": picture, "caption": "a red ball"}).texts[0]
     exported = mmgen.load(predictor.save(tmp_path / "export"))
-    assert exported.ask(picture, caption="a red ball").texts[0] == before
+    assert exported.ask({"picture": picture, "caption": "a red ball"}).texts[0] == before
     with pytest.raises(DataError, match="no picture has the key 'train-00000'"):
-        exported.ask(image="train-00000", caption="a red ball")
+        exported.ask({"image": "train-00000", "caption": "a red ball"})
     for file in ("recipe.json", "inputs.json"):
         settings = json.loads((tmp_path / "export" / file).read_text())
         settings.get("inputs", settings)["image"].pop("width")

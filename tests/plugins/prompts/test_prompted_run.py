@@ -40,7 +40,7 @@ def test_the_command_line_takes_prompts_and_texts_to_avoid(folder):
     assert done.returncode == 0, done.stderr
     texts = done.stdout.splitlines()[1:]
     assert [line.rpartition("(")[2] for line in texts] == [f"{prompt})" for prompt in PROMPTS for _ in range(3)]
-    texts = mmgen.load(folder / toys.PLACE).ask(caption="a red dog", n=3, candidates=20).texts
+    texts = mmgen.load(folder / toys.PLACE).ask({"caption": "a red dog"}, n=3, options={"candidates": 20}).texts
     first = next(text.text for text in texts if text.text)
     done = toys.mmgen_here(folder, *arguments, "--n", "3", "--avoid", first, "--out", "texts.jsonl")
     assert done.returncode == 0, done.stderr
@@ -50,10 +50,10 @@ def test_the_command_line_takes_prompts_and_texts_to_avoid(folder):
 
 def test_python_and_an_export_write_what_the_run_writes(folder):
     run = mmgen.load(folder / toys.PLACE)
-    texts = run.ask(caption="a red dog", prompt=list(PROMPTS)).texts
+    texts = run.ask({"caption": "a red dog", "prompt": list(PROMPTS)}).texts
     assert [text.prompt for text in texts] == list(PROMPTS)
     exported = load(run.save(folder / "export"))
-    assert exported.ask(caption="a red dog", prompt=list(PROMPTS)).texts == texts
+    assert exported.ask({"caption": "a red dog", "prompt": list(PROMPTS)}).texts == texts
 
 
 QUESTIONS = (("how many dogs are there?", "2", "number", "how many"), ("is it red?", "yes", "yes/no", "is it"))
