@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,6 @@ import torch
 from mmgen import files
 from mmgen.errors import DataError, RecipeError, RunError
 from mmgen.features.images import open_image
-from mmgen.features.store import FeatureStore
-from mmgen.features.writer import StoreWriter
 from mmgen.files import (
     clear_killed,
     foreign,
@@ -36,7 +33,6 @@ from mmgen.files import (
     write_text,
 )
 from mmgen.inference.query import read_sources
-from mmgen.parts import Record
 from mmgen.reading.text import read_list
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -158,22 +154,6 @@ def test_a_link_to_a_folder_is_not_replaced(tmp_path):
     assert (tmp_path / "link/x").exists()
 
 
-def test_a_store_behind_a_link_is_continued_and_other_special_files_are_refused(tmp_path):
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "disk/real.h5").touch()
-    (tmp_path / "store.h5").symlink_to("disk/real.h5")
-    os.mkfifo(tmp_path / "pipe.h5")
-    with pytest.raises(RunError, match=r"pipe\.h5: is a named pipe, which would be replaced; choose another name"):
-        StoreWriter(tmp_path / "pipe.h5", {})
-    (tmp_path / "disk/real.h5").unlink()
-    record = Record("a", np.ones((1, 2), np.float32))
-    for key in "ab":
-        with StoreWriter(tmp_path / ("disk/real.h5" if key == "a" else "store.h5"), {}) as writer:
-            writer.add(replace(record, key=key))
-            writer.finish()
-    assert (tmp_path / "store.h5").is_symlink() and len(FeatureStore(tmp_path / "disk/real.h5")) == 2
-
-
 def test_files_of_a_run_are_not_overwritten(tmp_path):
     for name in ("recipe.json", "environment.json", "times.json", "answers.jsonl"):
         (tmp_path / name).write_text("{}")
@@ -250,7 +230,6 @@ def test_a_file_of_another_kind_is_named_as_what_it_is(tmp_path, name):
     assert foreign(content) == message
     refused(lambda path: read_published(str(path)), "a.bin")
     refused(open_image, "a.jpg")
-    refused(FeatureStore, "a.h5")
     refused(lambda path: load(path, installed()), "a.toml", RecipeError)
     refused(lambda path: read_list(path, "questions", "VQA questions"), "a.json")
     refused(lambda path: read_sources([path]), "a.jsonl")

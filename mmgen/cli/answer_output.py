@@ -121,8 +121,7 @@ def _answer_shard(
     seed: int | None,
 ) -> None:
     """Write the answers of one shard. `place`: the file of all answers, and the shard."""
-    from ..features.shards import ShardOf
-    from ..inference.shard_answers import write_shard
+    from ..inference.shard_answers import ShardOf, write_shard
     from ..progress import Bars
 
     (out, shard), (predictor, options) = place, begin()

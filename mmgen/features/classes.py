@@ -74,7 +74,7 @@ class Classes:
             shapes = f"{ids.shape} and {probabilities.shape}"
             return f"class ids and probabilities must have one shape, ({regions}, 1 to {count}), but got {shapes}"
         if ids.size and not -1 <= ids.min() <= ids.max() < count:
-            return f"class id {ids.max() if ids.max() >= count else ids.min()} is out of range for {count} classes"
+            return f"class ids must be -1 to {count - 1}, but reach from {ids.min()} to {ids.max()}"
         if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():
             return "class probabilities of a region must be numbers of at least 0 with a sum of at most 1"
         return ""

@@ -21,20 +21,11 @@ from ..errors import DataError, MissingInput
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, ResolvedExample, Segment
 from .fingerprints import difference, in_words
-from .hiding import hide_regions
-from .multi_file import MultiFileStore
-from .regions import Regions, check_picture_count
+from .regions import Regions, hide_regions
 from .statistics import measure, word_scale
 from .store import FeatureStore
-from .stores import open_store
 
-FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
-REGIONS = (
-    "features",
-    "boxes",
-    "region_names",
-    "scores",
-)  # fields of a record with a row per region, except the classes
+PER_REGION = ("features", "boxes", "region_names", "scores")  # fields of a record with a row per region
 BOX_SHARE = 0.2  # share of a box in the variance of the output of the untrained W
 
 
@@ -55,42 +46,49 @@ class StoreReader(Reader):
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
         self.compared = config.compared
         self.path = Path(config.features) if config.features is not None else None
-        self._store: FeatureStore | MultiFileStore | None = None
+        self._store: FeatureStore | None = None
 
     @property
-    def store(self) -> FeatureStore | MultiFileStore:
+    def store(self) -> FeatureStore:
         """The store, opened on first use and compared with the training features. Raises DataError."""
         if self._store is None:
             if self.path is None:
-                raise DataError(f'{self.field}: no features; set features = "FILE" or an extractor')
-            store = open_store(self.path)
+                raise DataError(f'{self.field}: no features; set features = "FOLDER" or an extractor')
+            store = FeatureStore(self.path)
             self._check_store(store)
             self._store = store
         return self._store
 
     def records(self, example: ResolvedExample) -> list[Record]:
         """The features of each picture of the example, with at most `limit` regions. Raises DataError if the example
-        has no picture, or if the features differ from the training features."""
+        has no picture, or more than the encoder has token types, or if its features differ from the training
+        features."""
         values = example.shown(self.field)
         if not values:
             raise MissingInput(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
                 self.field,
             )
-        check_picture_count(example, self.field, self.most)
+        if self.most is not None and len(values) > self.most:
+            raise DataError(
+                f"example '{example.id}' shows {len(values)} pictures, but the encoder has token types for "
+                f"{self.most}; show fewer, or set extra_token_types of the backbone"
+            )
         return [self._record(value, example) for value in values]
 
     def _record(self, value: Any, example: Example) -> Record:
-        if isinstance(value, Record):
-            if self.width is not None and value.features.shape[1] != self.width:
-                raise DataError(
-                    f"{self.field} of '{example.id}': features have width {value.features.shape[1]}, but the model "
-                    f"expects width {self.width}"
-                )
-            return _limit_regions(value, self.limit)
-        if not isinstance(value, str):
+        if isinstance(value, str):
+            return self.store.read(value, self.limit)
+        if not isinstance(value, Record):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
-        return self.store.read(value, self.limit)
+        if self.width not in (None, width := value.features.shape[1]):
+            raise DataError(
+                f"{self.field} of '{example.id}': features have width {width}, but the model expects {self.width}"
+            )
+        if self.limit is None or len(value.features) <= self.limit:
+            return value
+        cut = {name: values[: self.limit] for name in PER_REGION if (values := getattr(value, name)) is not None}
+        return replace(value, **cut, classes=value.classes and value.classes.of(slice(self.limit)))
 
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The regions of each picture. Raises DataError for a picture without regions."""
@@ -101,25 +99,12 @@ class StoreReader(Reader):
             raise DataError(
                 f"image '{record.key}' has no regions; leave the image out, or extract its features with other settings"
             )
+        if record.boxes is None and self.boxes:
+            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read features only")
         features = np.asarray(record.features)
         features = features if features.dtype == np.float16 else features.astype(np.float32, copy=False)
-        if not np.isfinite(features).all():
-            raise DataError(
-                f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); create "
-                "them again"
-            )
-        features = np.zeros_like(features) if self.blind else features
         boxes = None if record.boxes is None else np.asarray(record.boxes, np.float32)
-        if not self.boxes:
-            return Regions(features, boxes, record.classes)
-        if boxes is None:
-            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read features only")
-        if not (np.abs(boxes) <= FARTHEST).all():
-            raise DataError(
-                f"{self.path or self.field}: image '{record.key}': a box coordinate is {np.abs(boxes).max():g}; boxes "
-                "must be relative to the image's size"
-            )
-        return Regions(features, boxes, record.classes)
+        return Regions(np.zeros_like(features) if self.blind else features, boxes, record.classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """Mask regions: features are set to 0, boxes are kept; the labels are (N, C) class distributions of the masked
@@ -160,30 +145,22 @@ class StoreReader(Reader):
             collated["picture"] = pad_sequence(pictures, True)
         return collated
 
-    def _check_store(self, store: FeatureStore | MultiFileStore) -> None:
-        if self.width is not None and store.width != self.width:
+    def _check_store(self, store: FeatureStore) -> None:
+        if self.width not in (None, store.width):
             raise DataError(
                 f"{store.path}: features have width {store.width}, but the model was trained on width {self.width}"
             )
         if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
             changes = difference(store.fingerprint, self.fingerprint, ("here", "in training"))
             raise DataError(
-                f"{store.path}: features of {in_words(store.fingerprint)}, but the model was trained on features of "
-                f"{in_words(self.fingerprint)} ({changes}); set allow_other_features = true to use them anyway"
+                f"{store.path}: features of '{in_words(store.fingerprint)}', but the model was trained on features of "
+                f"'{in_words(self.fingerprint)}' ({changes}); set allow_other_features = true to use them anyway"
             )
         if self.classes and store.class_names and store.class_names != self.classes:
             raise DataError(
                 f"{store.path}: the {len(store.class_names)} class names of the regions differ from the "
                 f"{len(self.classes)} that the model was trained on; create the features again with those classes"
             )
-
-
-def _limit_regions(record: Record, limit: int | None) -> Record:
-    """A record with only its first `limit` regions."""
-    if limit is None or len(record.features) <= limit:
-        return record
-    cut = {name: values[:limit] for name in REGIONS if (values := getattr(record, name)) is not None}
-    return replace(record, **cut, classes=record.classes and record.classes.of(slice(limit)))
 
 
 class StoredEmbedder(Embedder):

@@ -103,10 +103,10 @@ def with_data(
             if isinstance(config, FeaturesConfig) and config.features is not None:
                 stores[name] = Path(config.features)
                 continue
-            stores[name] = Path(temporary) / f"{name}.h5"
+            stores[name] = Path(temporary) / name
             pictures = pictures_of(datasets.dataset_of(step), datasets.scored_by(step))
             extractor = predictor.features.extractor(name)
-            extract(extractor, list(pictures.values()), stores[name], progress=progress, label=f"{name}: features")
+            extract(extractor, list(pictures.values()), stores[name], progress=progress)
         yield WithData(folder, recipe, datasets, stores, tuple(sets))
 
 

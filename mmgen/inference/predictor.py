@@ -38,7 +38,7 @@ from .draws import choose_seed, draws_of
 from .query import Query, from_json, is_many, queries_of
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
-from .query_pictures import as_file, as_picture, frames_remarks
+from .query_pictures import as_file, as_picture
 
 log = logging.getLogger("mmgen")
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
@@ -320,8 +320,6 @@ class Predictor:
             for name in row.items
             for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
         ]
-        query_remarks += [remark for row in read.rows for remark in self.features.remarks(row.example)]
-        query_remarks += frames_remarks(shown)
         choices = tuple(
             value
             for row in (read.rows if self.kind == "choice" else ())  # each choice is a row

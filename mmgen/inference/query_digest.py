@@ -14,7 +14,7 @@ from typing import Any
 
 from ..configs import FeaturesConfig
 from ..errors import DataError, regular
-from ..features.multi_file import files_of
+from ..features.store import PARTS
 from ..tensors import All
 from .predictor import Predictor
 from .query import Query
@@ -123,7 +123,7 @@ def _store_files(predictor: Predictor) -> dict[str, list[Path]]:
     for name, embedder in predictor.features.embedders.items():
         path = embedder.reader.path
         try:
-            files[name] = [] if path is None else files_of(path) or [path]
+            files[name] = [] if path is None else sorted(path.glob(PARTS)) or [path]
         except DataError:  # an empty folder
             files[name] = []
     return files

@@ -1,4 +1,4 @@
-"""Features of a query's pictures, by the extractor of the training features; remarks on pictures unlike those."""
+"""Features of a query's pictures, by the extractor of the training features."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
-from ..features.statistics import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..registry import built
-from ..tensors import All, ResolvedExample
+from ..tensors import All
 from .query import Query
 from .query_pictures import as_picture, as_record
 
@@ -43,7 +42,6 @@ class QueryFeatures:
         }
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
-        self._ranges: dict[str, FeatureRange | None] = {}
         self._extracted: dict[tuple[str, int], tuple[Picture, Record]] = {}  # by input and identity of the value
         self._lock = threading.Lock()
         self._extracting = threading.Lock()  # held by an extractor that is not thread-safe
@@ -182,28 +180,6 @@ class QueryFeatures:
                 )
             )
         return extractor
-
-    def remarks(self, example: ResolvedExample) -> Iterator[str]:
-        """A remark for every picture of a query that differs from all pictures of the run's feature store. Without the
-        store there are none."""
-        for name, embedder in self.embedders.items():
-            for value in example.seen_by(name).shown(embedder.reader.field):
-                if isinstance(value, Record) and (known := self._known_range(name)) is not None:
-                    distance = known.distance(features := value.features[: embedder.reader.limit])
-                    if not known.has(features):
-                        yield (
-                            f"{name}: the picture is unlike the pictures that the model knows (its features are "
-                            f"{distance:.1f} deviations from their mean, those of known pictures at most "
-                            f"{known.farthest:.1f}); expect no sensible answer"
-                        )
-
-    def _known_range(self, name: str) -> FeatureRange | None:
-        with self._lock:
-            if name not in self._ranges:
-                reader = self.embedders[name].reader
-                known = reader.path is not None and reader.path.exists()
-                self._ranges[name] = FeatureRange.of(reader.store, reader.limit) if known else None
-            return self._ranges[name]
 
     def warm(self, name: str) -> Record:
         """Features of a blank picture, so that the extractor is built; zeros if the input takes no pictures."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError, regular
-from ..features.shards import ShardOf, shard_files
+from ..features.shards import Shard
 from ..reading.text import join_names
 from ..storage.weights import module_checksum
 from .answers import answers_file
@@ -46,7 +48,7 @@ def write_shard(
     shard, numbers = part.shard, part.numbers
     if options is not None and options.samples and seed is None:
         raise DataError(f"--shard {shard}: all shards must sample with the same seed; give --seed")
-    target, header = shard.path(path), header_of(predictor, queries, options, part) | {"seed": seed}
+    target, header = shard_path(path, shard), header_of(predictor, queries, options, part) | {"seed": seed}
     if target.exists():
         _check_header(target, next(iter(_read_lines(target)), {}), header)
         advance(len(numbers))
@@ -165,3 +167,39 @@ def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(line, dict):
                 raise DataError(f"{path}:{place}: not a JSON object; delete the file and run its shard again")
             yield line
+
+
+def shard_path(path: Path, shard: Shard) -> Path:
+    """The file of a shard: "answers.jsonl" -> "answers-3-of-8.jsonl"."""
+    return path.with_name(f"{path.stem}-{shard.number}-of-{shard.count}{path.suffix}")
+
+
+@dataclass(frozen=True)
+class ShardOf:
+    """The part of a list that is in a shard: the numbers of its elements."""
+
+    shard: Shard
+    numbers: Sequence[int]
+
+    @classmethod
+    def of(cls, shard: Shard, keys: Iterable[str]) -> ShardOf:
+        return cls(shard, [number for number, key in enumerate(keys) if shard.owns(key)])
+
+
+def shard_files(path: Path, needed: Callable[[Shard], bool] = lambda shard: True) -> dict[Shard, Path]:
+    """The files of all shards of `path`, in order. Raises DataError if there are none, if one that is `needed` is
+    missing, or if the files are of different numbers of shards."""
+    number = r"([1-9]\d{0,5})"
+    pattern = re.compile(rf"{re.escape(path.stem)}-{number}-of-{number}{re.escape(path.suffix)}", re.ASCII)
+    matches = [match for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))]
+    files = {Shard(int(match[1]), int(match[2])): path.parent / match[0] for match in matches}
+    if not files:
+        raise DataError(f"{path}: no shards; they are named {shard_path(path, Shard(1, 8)).name}, by --shard 1/8")
+    counts = sorted({shard.count for shard in files})
+    if len(counts) > 1:
+        raise DataError(f"{path}: has shards of {counts[0]} and of {counts[1]}; delete those that you do not need")
+    shards = [Shard(number, counts[0]) for number in range(1, counts[0] + 1)]
+    if missing := [shard for shard in shards if shard not in files and needed(shard)]:
+        names = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
+        raise DataError(f"{path}: {len(missing)} of {counts[0]} shards are missing; run again with --shard {names}")
+    return {shard: files[shard] for shard in shards if shard in files}

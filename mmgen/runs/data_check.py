@@ -15,7 +15,7 @@ from ..data.unread_text import count_tokens, texts_read
 from ..errors import DataError, MmgenError
 from ..features.picture_sources import folder_pictures
 from ..features.random_features import random_features
-from ..features.stores import open_store
+from ..features.store import FeatureStore
 from ..model import EMBEDDERS, Model
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
@@ -226,7 +226,8 @@ def _lacks(config: EmbedderConfig, keys: Collection[str], datasets: Datasets) ->
         if absent := [key for key in keys if key not in known]:
             yield "no picture", absent, "add the pictures, or leave the images out"
         return
-    with contextlib.suppress(MmgenError), contextlib.closing(open_store(path)) as store:
+    with contextlib.suppress(MmgenError):
+        store = FeatureStore(path)
         absent = [key for key in keys if key not in store]
         empty = [key for key in keys if key in store and not store.count(key)]
         for problem, images in (("features", absent), ("regions", empty)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, MmgenError
-from ..features.stores import open_store
+from ..features.store import FeatureStore
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
 from ..recipe.weight_files import start_errors
@@ -27,8 +27,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
         lines += [f"{layers.opening((*path, key))}{problem}" for key, problem in part.missing_here().items() if problem]
         if isinstance(part, FeaturesConfig) and part.features is not None:
             try:
-                with contextlib.closing(open_store(part.features)):
-                    pass
+                FeatureStore(part.features)
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
     return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]

@@ -16,10 +16,7 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
 from ..features.fingerprints import difference, in_words, is_imported
-from ..features.multi_file import MultiFileStore
-from ..features.statistics import FeatureRange
 from ..features.store import FeatureStore
-from ..features.stores import open_store
 from ..parts import Extractor, Picture, Record
 from ..recipe.tables import Recipe
 from ..registry import built
@@ -36,10 +33,10 @@ def without_extractor(inputs: Mapping[str, EmbedderConfig]) -> Iterator[str]:
     for name, config in inputs.items():
         if isinstance(config, FeaturesConfig) and config.features is not None and not _reads_pictures(config):
             with contextlib.suppress(MmgenError):  # a file that cannot be read is reported when it is
-                made_by = in_words(open_store(config.features).fingerprint)
+                made_by = in_words(FeatureStore(config.features).fingerprint)
                 yield (
-                    f"{name}: the features in {config.features} (of {made_by}) have no extractor, so the trained model "
-                    "will answer about the pictures of this file and refuse all others; to ask about others, add "
+                    f"{name}: the features in {config.features} (of '{made_by}') have no extractor, so the trained "
+                    "model will answer about the pictures of this file and refuse all others; to ask about others, add "
                     f"[inputs.{name}.extractor] with the network that made the features"
                 )
 
@@ -72,23 +69,23 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
             continue
         if config.extractor is None or not _reads_pictures(config):
             continue
-        with contextlib.closing(open_store(config.features)) as store:
-            extractor = built(config.extractor, config.extractor.build)
-            fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
-            if fingerprint == store.fingerprint:
-                continue
-            if is_imported(store.fingerprint):
-                problem = _unlike(extractor, store, getattr(config, "max_regions", None), datasets)
-            else:
-                problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
-            if problem:
-                error = DataError(
-                    f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
-                    f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
-                    "allow_other_features = true"
-                )
-                error.about = ("inputs", name, "extractor", "type")
-                raise error
+        store = FeatureStore(config.features)
+        extractor = built(config.extractor, config.extractor.build)
+        fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
+        if fingerprint == store.fingerprint:
+            continue
+        if is_imported(store.fingerprint):
+            problem = _unlike(extractor, store, getattr(config, "max_regions", None), datasets)
+        else:
+            problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
+        if problem:
+            error = DataError(
+                f"this extractor did not make the features of '{in_words(store.fingerprint)}' in {config.features} "
+                f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
+                "allow_other_features = true"
+            )
+            error.about = ("inputs", name, "extractor", "type")
+            raise error
         compared[name] = config.model_copy(update={"compared": fingerprint})
     return recipe.model_copy(update={"inputs": compared})
 
@@ -97,11 +94,9 @@ def _reads_pictures(config: FeaturesConfig) -> bool:
     return config.extractor is not None and config.extractor.source == "pictures"
 
 
-def _unlike(
-    extractor: Extractor, store: FeatureStore | MultiFileStore, limit: int | None, datasets: Datasets | None
-) -> str:
+def _unlike(extractor: Extractor, store: FeatureStore, limit: int | None, datasets: Datasets | None) -> str:
     """How the features of pictures differ from those of a file: in width, region by region, or, where no region has the
-    same box, in range; "" if they do not."""
+    same box, only in width; "" if they do not."""
     pictures, known = list[Picture](), dict[str, Record]()
     with contextlib.suppress(DataError):  # the data have no pictures
         stored = (picture for picture in (datasets.pictures() if datasets else ()) if store.count(picture.key))
@@ -121,12 +116,8 @@ def _unlike(
         if (mean := sum(correlations) / len(correlations)) >= LEAST_CORRELATION:
             return ""
         return f"their regions correlate by {mean:.2f}, those of one network by at least {LEAST_CORRELATION}"
-    in_range = FeatureRange.of(store, limit) if pairs else None
-    if in_range is not None and not in_range.has(records[0].features[:limit]):
-        return f"those of picture '{records[0].key}' are far from all in the file"
     if datasets is not None:
-        what = "width and range" if in_range else "width"
-        log.warning(f"{store.path}: only the {what} of its features could be compared with the extractor's: {NO_BOXES}")
+        log.warning(f"{store.path}: only the width of its features could be compared with the extractor's: {NO_BOXES}")
     return ""
 
 

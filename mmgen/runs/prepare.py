@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -11,11 +10,11 @@ import torch
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import seeded
+from ..errors import DataError
 from ..evaluation import score
 from ..evaluation.references import reference_scores
-from ..features import extract
+from ..features.extract import extract
 from ..features.store import FeatureStore
-from ..features.writer import remove_leftovers
 from ..model import Model
 from ..parts import Metric, Picture
 from ..progress import Progress
@@ -47,32 +46,32 @@ def fill_stores(
 ) -> Recipe:
     """Extract features for every input with an extractor and without a features file; the recipe with these files.
 
-    A file is beside the folders of the seeds, which share it.
+    A store is beside the folders of the seeds, which share it.
     """
     inputs = dict(recipe.inputs)
     for name, config in recipe.inputs.items():
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.features is not None:
             continue
         path = features_file(config.extractor, recipe, folder)
-        if accelerator.is_main_process and has_all_pictures(path, pictures := list(datasets.pictures())):
-            remove_leftovers(path)
-        elif accelerator.is_main_process:  # broken pictures may have been repaired
-            summary = extract.extract(
-                built(config.extractor, config.extractor.build), pictures, path, progress=progress, wait=True
-            )  # another seed may be extracting
-            for key, reason in summary.broken:
+        if accelerator.is_main_process and not has_all_pictures(path, pictures := list(datasets.pictures())):
+            extractor = built(config.extractor, config.extractor.build)
+            summary = extract(extractor, pictures, path, progress=progress, wait=True)  # another seed may be extracting
+            for key, reason in summary.broken:  # which may have been repaired when the run goes on
                 progress.say(f"{name}: skipped picture '{key}': {reason}")
+            if summary.failure:
+                raise DataError(summary.failure)
         accelerator.wait_for_everyone()
         inputs[name] = config.model_copy(update={"features": path})
     return recipe.model_copy(update={"inputs": inputs})
 
 
 def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
-    """Whether a store exists and contains these pictures."""
-    if not path.exists():
+    """Whether a store contains these pictures."""
+    try:
+        store = FeatureStore(path)
+    except DataError:  # there is none, or the extraction says what is wrong with it
         return False
-    with contextlib.closing(FeatureStore(path)) as store:
-        return all(picture.key in store for picture in pictures)
+    return all(picture.key in store for picture in pictures)
 
 
 def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Collection[str] = ()) -> None:

@@ -9,6 +9,7 @@ image_bb          (..., 4)   x0, y0, x1, y1 in pixels; not used, because the fil
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,14 +17,14 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError, regular
-from mmgen.features.untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 from mmgen.files import image_key, json_problem
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5
-from .published_features import existing_path
+from .published_features import MOST_BYTES, existing_path
 
 NAMES = ("image_features", "spatial_features", "pos_boxes")
+MOST_COMPRESSION = 1100  # deflate reaches at most a ratio of 1032
 
 
 class LxmertFile(Extractor):
@@ -41,7 +42,7 @@ class LxmertFile(Extractor):
     ) -> Iterator[Record | FailedImage]:
         path = existing_path(source, "file")
         try:
-            with open_hdf5(path, NAMES) as file:
+            with h5py.File(path, "r", locking="best-effort") as file:
                 datasets = check_datasets({name: local_dataset(file, name) for name in NAMES if name in file})
                 for name, row in self.index.items():
                     key = image_key(name)
@@ -70,6 +71,17 @@ class LxmertFile(Extractor):
             return f"its features are {size} bytes large; at most {MOST_BYTES} are read"
         boxes = datasets["spatial_features"][rows, ..., :4] if "spatial_features" in datasets else None
         return Record(key, features[rows], None if boxes is None else np.asarray(boxes, np.float32))
+
+
+def local_dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """A dataset in the file itself, which needs no more memory than the file suggests. Raises ValueError for others."""
+    dataset = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+    if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external or dataset.dtype.hasobject:
+        raise ValueError(f"'{name}' is not stored in the file itself, or contains no numbers")
+    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    if chunk > MOST_BYTES or dataset.nbytes > dataset.id.get_storage_size() * MOST_COMPRESSION:
+        raise ValueError(f"'{name}' claims {dataset.nbytes} bytes, but only {dataset.id.get_storage_size()} are stored")
+    return dataset
 
 
 def check_datasets(datasets: dict[str, h5py.Dataset]) -> dict[str, h5py.Dataset]:

@@ -60,7 +60,7 @@ class TsvFile(Extractor):
                 continue
             if mixed:
                 reason = f"image '{key}': has {count} columns, but earlier rows have {expected}"
-                yield FailedImage(key, f"{path}:{number}: {reason}", unlike_earlier=True)
+                yield FailedImage(key, f"{path}:{number}: {reason}")
                 continue
             try:
                 yield self._build_record(key, columns, f"{path}:{number}")

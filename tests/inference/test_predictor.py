@@ -220,7 +220,6 @@ def test_a_picture_unlike_all_known_ones_is_remarked(predictor, tmp_path):
     with StoreWriter(tmp_path / "known.h5", {"extractor": "drawn"}, dtype="float32") as writer:
         for number in range(60):
             writer.add(Record(str(number), draw.normal(0, 1, (2, 3)).astype(np.float32), BOXES))
-        writer.finish()
     image = Regions(features=tmp_path / "known.h5", width=3, fingerprint={"extractor": "drawn"}, fields=("image",))
     recipe = predictor.recipe
     model = compose(recipe.backbone, {**recipe.inputs, "image": image}, recipe.generator, texts=["a red dog"] * 3)

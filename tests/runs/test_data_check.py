@@ -38,7 +38,6 @@ def recipe(tmp_path, monkeypatch) -> Path:
     with StoreWriter(tmp_path / "regions.h5", {"extractor": "made up"}) as writer:
         for key in ("1", "2"):
             writer.add(Record(key, np.ones((3, 4), np.float32), np.tile(np.float32([0, 0, 1, 1]), (3, 1))))
-        writer.finish()
     text = toys.recipe(
         inputs={"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}},
         steps={
@@ -284,7 +283,6 @@ def test_an_extractor_that_did_not_make_the_features_is_found_without_a_run(tmp_
     fingerprint = {**Roi(**{key: toys.ROI[key] for key in toys.ROI if key != "type"}).build().fingerprint, "more": 7}
     with StoreWriter(tmp_path / "roi.h5", json.loads(json.dumps(fingerprint))) as writer:
         writer.add(Record("train-00000", np.ones((3, 4), np.float32), np.tile(np.float32([0, 0, 1, 1]), (3, 1))))
-        writer.finish()
     inputs = {"image": {"type": "regions", "features": "roi.h5", "extractor": toys.ROI}}
     text = toys.recipe(
         inputs=inputs, steps={"one": {"inputs": ["image"], "train": ["image"]}}, data={"train_size": 1}, metrics=None

@@ -61,9 +61,8 @@ def test_one_list_has_data_encoder_features_and_weights(tmp_path, offline, comma
         f"{place(recipe, 'weights = ')}: backbone.weights: 'nobody/nothing' is not on this machine, as a folder or "
         f"downloaded, and {offline}; it is at https://huggingface.co/nobody/nothing"
     )
-    assert (
-        f"{place(recipe, 'features = ')}: inputs.image.features: nowhere.h5: no such file; create features with `mm"
-        in ("\n".join(found))
+    assert f"{place(recipe, 'features = ')}: inputs.image.features: nowhere.h5: no features; create them with `mm" in (
+        "\n".join(found)
     )
     assert found[-1].startswith(f"{place(recipe, 'start = ')}: steps.both.start: 'gone.bin': no such file or folder")
 

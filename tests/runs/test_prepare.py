@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from kit import toys
-from kit.stores import FINGERPRINT, names, record
+from kit.stores import FINGERPRINT, record
 from kit.toys import PLACE, mmgen_here
 
 from mmgen.features.writer import StoreWriter
@@ -24,21 +24,17 @@ def test_a_metric_with_wrong_references_ends_the_run_before_training(tmp_path, m
     assert ": training" not in done.stdout and not (tmp_path / PLACE / "steps").exists()
 
 
-def test_what_a_kill_left_beside_a_finished_store_is_removed(tmp_path, monkeypatch):
-    """The store has all pictures, so that nothing is extracted."""
-    path = tmp_path / "features/image.h5"
+def test_a_store_with_all_pictures_needs_no_extractor(tmp_path, monkeypatch):
+    path = tmp_path / "features/image"
     with StoreWriter(path, FINGERPRINT) as writer:
         writer.add(record("a"))
-        journal = writer.partial.read_bytes()
-        writer.finish()
-    writer.partial.write_bytes(journal)
-    (tmp_path / "features/image.h5.lock").touch()
     image = {"type": "regions", "extractor": toys.ROI}
     steps = {"image": {"inputs": ["image"], "train": ["image"]}}
     (tmp_path / "toy.toml").write_text(toys.recipe(inputs={"image": image}, steps=steps))
     monkeypatch.setattr(prepare, "features_file", lambda *_: path)
+    monkeypatch.setattr(prepare, "extract", None)
     recipe, _ = load(tmp_path / "toy.toml", installed())
     datasets = SimpleNamespace(pictures=lambda: [Picture("a", lambda: None)])
     accelerator = SimpleNamespace(is_main_process=True, wait_for_everyone=lambda: None)
     filled = prepare.fill_stores(recipe, datasets, None, accelerator, Progress())
-    assert filled.inputs["image"].features == path and names(path.parent) == ["image.h5"]
+    assert filled.inputs["image"].features == path

@@ -41,7 +41,6 @@ def store(path: Path) -> None:
         for line in LINES:
             boxes = np.tile(np.float32([0, 0, 1, 1]), (3, 1))
             writer.add(Record(line["id"], draw.normal(size=(3, 4)).astype(np.float32), boxes))
-        writer.finish()
 
 
 def ran(folder: Path, *more: str) -> str:
