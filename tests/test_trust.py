@@ -34,7 +34,7 @@ from PIL import Image
 
 import mmgen
 from mmgen import scoring
-from mmgen.errors import MmgenError, RecipeError
+from mmgen.errors import DataError, MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FORMAT, FeatureStore
@@ -112,7 +112,8 @@ def put_tensors(path: Path, bomb: Bomb) -> None:
 
 
 def imported(config, source: Path):
-    return extract(config.build(), source, source.parent / "made")
+    if failure := extract(config.build(), source, source.parent / "made").failure:
+        raise DataError(failure)
 
 
 def ask(path: Path):
@@ -343,7 +344,7 @@ def test_a_store_in_a_layout_without_checksums_is_not_read(tmp_path):
     free, data = struct.unpack_from("<QQ", content, content.index(b"HEAP") + 16)
     put(path, content[: data + free] + struct.pack("<Q", free) + content[data + free + 8 :])
     with confined(SPARE):
-        assert refusal(FeatureStore, path).startswith(f"{path}: not a part of a feature store, or damaged: ")
+        assert refusal(FeatureStore, path).startswith(f"{path}: not a part of a feature store, or damaged (another format)")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ class Rows(NamedTuple):
         """The rows first:last. Raises ValueError if the file ends before."""
         row = math.prod(self.shape[1:])
         offset = self.offset + first * row * self.dtype.itemsize
-        return np.fromfile(self.path, self.dtype, (last - first) * row, offset=offset).reshape(-1, *self.shape[1:])
+        return np.fromfile(self.path, self.dtype, (last - first) * row, offset=offset).reshape(last - first, *self.shape[1:])
 
 
 class Part:
@@ -76,7 +76,7 @@ class Part:
             with h5py.File(path, "r", locking="best-effort") as file:
                 layout = file.id.get_create_plist().get_version()[0]  # older ones have no checksums of what is where
                 if layout < 2 or file.attrs.get("format") != FORMAT:
-                    raise ValueError("published features are converted by `mmgen features import`")
+                    raise ValueError("another format")
                 self.fingerprint: dict[str, Any] = dict(json.loads(file.attrs["fingerprint"]))
                 self.checksum = int(file.attrs["checksum"])
                 self.datasets = {name: _place(path, file, name) for name in sorted(file)}
@@ -96,7 +96,10 @@ class Part:
                 raise ValueError(f"'{wrong[0]}' and 'features' differ in length")
         except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0]
-            raise DataError(f"{path}: not a part of a feature store, or damaged: {reason}") from None
+            raise DataError(
+                f"{path}: not a part of a feature store, or damaged ({reason}); create it again; published "
+                "features are converted by `mmgen features import`"
+            ) from None
         self.dtype = str(dtype)
 
     def span(self, place: int) -> tuple[int, int]:

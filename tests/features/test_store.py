@@ -293,7 +293,7 @@ def put(file, name, value, **options):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: f.attrs.__delitem__("format"), "published features are converted by `mmgen features import`"),
+        (lambda f: f.attrs.__delitem__("format"), "another format)"),
         (lambda f: f.__delitem__("features"), "'features'"),
         (lambda f: put(f, "ends", [9, 9]), "the sizes of 'keys', 'ends' and 'features' do not match"),
         (lambda f: put(f, "ends", [7, 6]), "the sizes of 'keys', 'ends' and 'features' do not match"),
@@ -305,7 +305,7 @@ def put(file, name, value, **options):
 )
 def test_files_that_are_no_part_of_a_store(tmp_path, spoil, message):
     said = refusal(FeatureStore, path := spoilt(tmp_path, spoil))
-    assert said.startswith(f"{path}: not a part of a feature store, or damaged: {message}")
+    assert said.startswith(f"{path}: not a part of a feature store, or damaged ({message}")
 
 
 def test_a_label_without_a_name_is_damage(tmp_path):

@@ -19,9 +19,6 @@ from mmgen.data.different_texts import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.evaluation.collapse import repeats_itself
-from mmgen.features.statistics import FeatureRange
-from mmgen.features.store import FeatureStore
-from mmgen.features.writer import StoreWriter
 from mmgen.inference.answers import Answer, remark_on_all
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query, read_sources
@@ -213,39 +210,6 @@ def test_warming_up_answers_once(predictor, monkeypatch):
         warnings.simplefilter("error")
         predictor.warm()
     assert len(answered) == 1
-
-
-def test_a_picture_unlike_all_known_ones_is_remarked(predictor, tmp_path):
-    draw = np.random.default_rng(0)
-    with StoreWriter(tmp_path / "known.h5", {"extractor": "drawn"}, dtype="float32") as writer:
-        for number in range(60):
-            writer.add(Record(str(number), draw.normal(0, 1, (2, 3)).astype(np.float32), BOXES))
-    image = Regions(features=tmp_path / "known.h5", width=3, fingerprint={"extractor": "drawn"}, fields=("image",))
-    recipe = predictor.recipe
-    model = compose(recipe.backbone, {**recipe.inputs, "image": image}, recipe.generator, texts=["a red dog"] * 3)
-    predictor_of_step = Predictor(model, recipe, "both")
-    like, unlike, key = predictor_of_step.ask(
-        [
-            Record("like", np.full((2, 3), 0.3, np.float32), BOXES),
-            Record("unlike", np.full((2, 3), 9, np.float32), BOXES),
-            "7",
-        ],
-        caption="a red dog",
-    )
-
-    def remarks(answer):
-        return [remark for remark in answer.remarks if remark.startswith("image: the picture is unlike")]
-
-    known = FeatureRange.of(FeatureStore(tmp_path / "known.h5"), None)
-    assert remarks(unlike) == [
-        "image: the picture is unlike the pictures that the model knows (its features are "
-        f"{known.distance(np.full(3, 9)):.1f} deviations from their mean, those of known pictures at most "
-        f"{known.farthest:.1f}); expect no sensible answer"
-    ]
-    assert not remarks(like) and not remarks(key) and not key.error
-    (tmp_path / "known.h5").unlink()  # a run that was moved without its features
-    alone = Predictor(model, recipe, "both").ask(Record("unlike", np.full((2, 3), 9, np.float32), BOXES), caption="x")
-    assert not remarks(alone) and not alone.error
 
 
 def test_a_text_that_repeats_itself_is_remarked():

@@ -10,8 +10,7 @@ from PIL import Image
 from mmgen.errors import DataError, UnavailableError
 from mmgen.inference.query import Query
 from mmgen.inference.query_features import QueryFeatures
-from mmgen.parts import Record
-from mmgen.tensors import All, ResolvedExample
+from mmgen.tensors import All
 
 QUERY = Query("q", {})
 
@@ -56,14 +55,3 @@ def test_a_picture_needs_the_extractor_of_the_training(features):
     )
     blank = features.warm("image")
     assert not blank.features.any() and blank.features.shape == (1, stored.D)
-
-
-def test_a_picture_unlike_all_others_is_remarked(features, tmp_path, monkeypatch):
-    far = Record("far", np.full((2, stored.D), 1000, np.float32), np.tile(np.float32([[0, 0, 1, 1]]), (2, 1)))
-    assert not list(features.remarks(ResolvedExample("a", {"image": far})))  # too few pictures to compare with
-    monkeypatch.setattr("mmgen.features.statistics.FEWEST", 8)
-    features._ranges.clear()
-    near = features.embedders["image"].reader.store.read("5")
-    (remark,) = features.remarks(ResolvedExample("a", {"image": far}))
-    assert remark.startswith("image: the picture is unlike the pictures that the model knows")
-    assert list(features.remarks(ResolvedExample("a", {"image": near}))) == []

@@ -122,7 +122,7 @@ def test_an_input_that_no_step_reads_stops_no_run(recipe):
     done = check(recipe, "--set", "inputs.image.features=nowhere.h5", "--set", 'steps.words.inputs=["image"]')
     assert done.exit_code == 1
     (line,) = [line for line in done.output.splitlines() if "nowhere.h5" in line]
-    assert line.startswith("  --set inputs.image.features=nowhere.h5: inputs.image.features: nowhere.h5: no such file")
+    assert line.startswith("  --set inputs.image.features=nowhere.h5: inputs.image.features: nowhere.h5: no features")
 
 
 def test_without_the_encoder_all_but_the_lengths_is_reported(recipe):

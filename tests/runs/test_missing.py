@@ -96,7 +96,7 @@ def test_without_missing_data_the_rest_is_one_list_too(tmp_path, offline, monkey
         "vg/pytorch_model.bin: no such file; it is at https://huggingface.co/unc-nlp/frcnn-vg-finetuned (262 MB)"
     )
     assert "fasterrcnn_resnet50_fpn_v2_coco-dd69338a.pth (167 MB); put the file into " in found[4]
-    assert found[5].endswith("with `mmgen features import x.tsv.gz x.h5 --type bottom_up_tsv`")
+    assert found[5].endswith("published features are converted by `mmgen features import`")
 
 
 def test_an_extraction_without_its_network_says_so_at_once(tmp_path, offline):
