@@ -114,8 +114,8 @@ class StoreWriter:
                 for name, values in sorted(datasets.items()):
                     file.create_dataset(name, data=values)
                     checksum = zlib.crc32(values.reshape(-1).view(np.uint8).data, checksum)
-                fingerprint = json.dumps(self.fingerprint)
-                file.attrs.update({"format": FORMAT, "fingerprint": fingerprint, "checksum": checksum})
+                fingerprint = np.bytes_(json.dumps(self.fingerprint))  # a str lies where HDF5 has no checksums
+                file.attrs.update({"format": np.bytes_(FORMAT), "fingerprint": fingerprint, "checksum": checksum})
         except RuntimeError as error:  # h5py's, when the disk is full
             raise OSError(str(error)) from None
 
