@@ -24,27 +24,22 @@ from mmgen_clipscore import ClipScore
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
 from mmgen_frcnn import VisualGenome
-from mmgen_frcnn.extractor import read_vocabulary as frcnn_names
 from mmgen_pictures import ModernVBert
-from mmgen_probes import parses
+from mmgen_questions import Jsonl
 from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi
 from mmgen_tasks import Refcoco
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
 
 import mmgen
-from mmgen import scoring
 from mmgen.errors import DataError, MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FORMAT, FeatureStore
 from mmgen.inference.load import load_run
-from mmgen.inference.query import read_sources
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.report import curves
-from mmgen.storage import generations
 from mmgen.storage.published_weights import read_published
 from mmgen.storage.weights import read_tensors
 
@@ -279,27 +274,6 @@ def test_a_claim_takes_no_memory(place, monkeypatch, claim):
     check_memory(error.value, place)
 
 
-PIPES = {
-    "recipe.toml": lambda path: load(path, installed()),
-    "photo.png": open_image,
-    "q.jsonl": lambda path: read_sources([path]),
-    "text.json": read_text,
-    "refs.p": read_vocabulary,
-    "texts.json": scoring.read_predictions,
-    "a.safetensors": read_tensors,
-    "a.bin": lambda path: read_published(str(path)),
-    "f.tsv": lambda path: imported(BottomUpTsv(), path),
-    "f.h5": lambda path: imported(LxmertH5(index=put(path.with_name("i.json"), b"{}")), path),
-    "classes.txt": lambda path: BottomUpTsv(class_names=path).build(),
-    "index.json": lambda path: LxmertH5(index=path).build(),
-    "arrays/a.npz": lambda path: imported(NpzFolder(), path.parent),
-    "log.jsonl": curves.read,
-    "generations.jsonl": lambda path: generations.read(path.parent),
-    "a.conllu": parses.read,
-    "objects_vocab.txt": frcnn_names,
-}
-
-
 def rows(file, name: str) -> None:
     file.create_dataset(name, (VAST, 2, 4)[:: 2 if name == "features" else 1], "f4", chunks=True)
 
@@ -344,7 +318,25 @@ def test_a_store_in_a_layout_without_checksums_is_not_read(tmp_path):
     free, data = struct.unpack_from("<QQ", content, content.index(b"HEAP") + 16)
     put(path, content[: data + free] + struct.pack("<Q", free) + content[data + free + 8 :])
     with confined(SPARE):
-        assert refusal(FeatureStore, path).startswith(f"{path}: not a part of a feature store, or damaged (another format)")
+        assert refusal(FeatureStore, path).startswith(
+            f"{path}: not a part of a feature store, or damaged (another format)"
+        )
+
+
+def test_names_do_not_lead_out_of_a_folder(place):
+    put(place / "secret.png", png(4, 4))
+    put(place / "data/images/other.png", png(4, 4))
+    put(place / "data/train.jsonl", {"questions": ["why?"], "image": "../../secret.png"})
+    data = Jsonl(folder=place / "data", images="images", validation_split="", test_split="train").build()
+    assert "no examples remain" in refusal(data.split, "train")
+    put(place / "b/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
+    assert "lists no files of its folder" in refusal(read_published, str(place / "b"))
+    put(place / "export/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
+    assert "is missing in " in refusal(mmgen.load, place / "export")
+    config = json.loads((place / "export/config.json").read_text())
+    for table in ({"step": "../x"}, {"inputs": {"../x": {"type": "text"}}}):
+        put(place / "export/config.json", config | table)
+        assert re.search(r"config.json: (steps|inputs).../x: ", refusal(mmgen.load, place / "export"))
 
 
 @pytest.mark.parametrize(

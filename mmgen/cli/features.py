@@ -110,7 +110,6 @@ def _fill_store(config, source, store: Path, float32: bool, shard=None) -> None:
     from ..features.extract import extract
     from ..progress import Bars
     from ..recipe.tables import placed_parts
-    from ..registry import built
 
     if missing := [
         f"{'.'.join((*path, key))}: {problem}"
@@ -121,7 +120,7 @@ def _fill_store(config, source, store: Path, float32: bool, shard=None) -> None:
         raise DataError("\n".join(missing))
     progress = Bars()
     dtype = "float32" if float32 else "float16"
-    summary = extract(built(config, config.build), source, store, dtype=dtype, shard=shard, progress=progress)
+    summary = extract(config.build(), source, store, dtype=dtype, shard=shard, progress=progress)
     for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
     counts = {

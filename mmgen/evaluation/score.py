@@ -18,7 +18,6 @@ from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..registry import Qualified, built, part_calls
 from ..storage.generations import parse
 from ..tensors import Example, Generation, Prediction, Scores
 
@@ -32,14 +31,13 @@ def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), 
     datasets = list(data)
     if config.needs_pictures and not datasets:
         raise DataError(f"metrics.{name}: needs the pictures of a run; use `mmgen score RUN`")
-    metric = built(config, config.build, f"metrics.{name}")
+    metric = config.build()
 
     def pictures(examples: Sequence[Example]) -> dict[str, Picture]:
         return {key: picture for dataset in datasets for key, picture in pictures_of(dataset, examples).items()}
 
     if config.needs_pictures or config.needs_device:
-        with part_calls(Qualified(f"metrics.{name}", "metric", type(config)), "prepare"):
-            metric.prepare(pictures, device)
+        metric.prepare(pictures, device)
     return metric
 
 
@@ -85,7 +83,8 @@ def read(folder: Path) -> Scores:
 def as_json(scores: Scores) -> dict[str, Any]:
     """Scores as a JSON object."""
     per_example = {name: list(values) for name, values in scores.per_example.items()}
-    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
+    sums = {"sums": {name: [*rows] for name, rows in scores.sums.items()}} if scores.sums else {}
+    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example, **sums}
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
@@ -97,7 +96,8 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
         named = {column: column if count[column] == 1 else f"{metric_name}.{column}" for column in count}
         values = {named[column]: value for column, value in scores.values.items()}
         per_example = {named[column]: value for column, value in scores.per_example.items()}
-        merged = merge(merged, Scores(values, per_example, scores.notes))
+        sums = {f"{metric_name}/{name}": rows for name, rows in scores.sums.items()}
+        merged = merge(merged, Scores(values, per_example, scores.notes, sums))
     return merged
 
 
@@ -107,4 +107,5 @@ def merge(first: Scores, second: Scores) -> Scores:
         {**first.values, **second.values},
         {**first.per_example, **second.per_example},
         tuple(dict.fromkeys((*first.notes, *second.notes))),
+        {**first.sums, **second.sums},
     )

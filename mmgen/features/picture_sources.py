@@ -10,7 +10,7 @@ from ..configs import DatasetConfig
 from ..errors import DataError
 from ..files import image_key
 from ..parts import Picture
-from ..registry import built, installed
+from ..registry import installed
 from .images import SUFFIXES, images_by_key, open_image
 
 
@@ -31,7 +31,7 @@ def pictures_of(source: str) -> Iterable[Picture]:
     opened. Raises DataError."""
     for part in () if Path(source).is_dir() else installed().parts:
         if issubclass(part.config, DatasetConfig) and (config := part.config.pictures_of(source)) is not None:
-            return built(config, config.build, config.type).pictures()
+            return config.build().pictures()
     return folder_pictures(source)
 
 

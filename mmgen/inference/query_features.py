@@ -18,7 +18,6 @@ from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
-from ..registry import built
 from ..tensors import All
 from .query import Query
 from .query_pictures import as_picture, as_record
@@ -164,7 +163,7 @@ class QueryFeatures:
                 * imported
             )
         saved, settings = self.extractors.get(name), config.extractor
-        extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
+        extractor = settings.load(saved) if saved else settings.build()
         fingerprint = dict(extractor.fingerprint)
         if fingerprint not in (trained, config.compared) and not config.allow_other_features:
             same_extractor = fingerprint.get("extractor") == source

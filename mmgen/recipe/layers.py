@@ -16,7 +16,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from ..errors import RecipeError, regular
+from ..errors import RecipeError
 from ..files import foreign
 from ..registry import did_you_mean
 from .toml_lines import MOST_NAMES, Key, line_of_deep_key, lines
@@ -179,7 +179,7 @@ def _read_with_parents(
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{named_at}{path}: extends itself through {' and '.join(map(str, seen))}")
-        text = _decode_recipe(path, regular(path).read_bytes())
+        text = _decode_recipe(path, path.read_bytes())
     except FileNotFoundError:
         raise RecipeError(
             f"{named_at}{path}: no such recipe; `mmgen init` copies the recipes that come with mmgen into a folder"

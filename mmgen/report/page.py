@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
+from ..scoring.table import ScoreTable
 from ..storage.environment import CAN_CHANGE
 from ..storage.run_folder import RunFolder
-from . import curves, table
+from . import curves
 from .galleries import (
     Load,
     columns_of_metrics,
@@ -29,10 +29,11 @@ from .galleries import (
     metrics_of_examples,
     scores_by_card,
 )
-from .page_table import page_table, row_intervals
+from .page_table import page_table
 from .web_page import render
 
 SHOWN_EXAMPLES = 200  # test examples on a page
+AT_A_GLANCE = 3  # pictures at the top
 AT_ONCE = 20  # cards that are visible before a click on "Show more"
 ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device")} | {
     "versions": dict,
@@ -44,7 +45,7 @@ def try_page(
     recipe: Recipe,
     folder: RunFolder,
     datasets: ScoredOn,
-    tables: Sequence[table.Table],
+    tables: Sequence[ScoreTable],
     load: Load,
     progress: Progress,
 ) -> None:
@@ -63,7 +64,7 @@ def write_page(
     recipe: Recipe,
     folder: RunFolder,
     datasets: ScoredOn,
-    tables: Sequence[table.Table],
+    tables: Sequence[ScoreTable],
     load: Load,
     progress: Progress,
     shown: int = SHOWN_EXAMPLES,
@@ -85,15 +86,12 @@ def write_page(
         gallery.number: scores_by_card(folder, datasets, gallery, of_all_texts[gallery.number]) for gallery in galleries
     }
     lower = {gallery.number: columns_of_metrics(recipe, gallery, "lower_is_better") for gallery in galleries}
-    table_contexts = [
-        page_table(run_table, row_intervals(folder, run_table, datasets.scored_by(next(iter(run_table.steps)))))
-        for run_table in tables
-    ]
-    note_counts = Counter(note for context in table_contexts for note in context["notes"])
+    table_contexts = [page_table(run_table) for run_table in tables]
+    with_pictures = [examples[0] for examples in cards if examples[0]["frame"]]
     context = {
         "recipe": recipe,
         "tables": table_contexts,
-        "shared_notes": [note for note, count in note_counts.items() if count > 1],
+        "glance": with_pictures[:: -(-len(with_pictures) // AT_A_GLANCE) or 1],
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },

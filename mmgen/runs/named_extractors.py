@@ -19,7 +19,6 @@ from ..features.fingerprints import difference, in_words, is_imported
 from ..features.store import FeatureStore
 from ..parts import Extractor, Picture, Record
 from ..recipe.tables import Recipe
-from ..registry import built
 
 COMPARED = 3  # pictures of the data
 SAME_BOX = 0.02  # largest difference of a coordinate
@@ -70,7 +69,7 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
         if config.extractor is None or not _reads_pictures(config):
             continue
         store = FeatureStore(config.features)
-        extractor = built(config.extractor, config.extractor.build)
+        extractor = config.extractor.build()
         fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
         if fingerprint == store.fingerprint:
             continue

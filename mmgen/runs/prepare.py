@@ -19,7 +19,6 @@ from ..model import Model
 from ..parts import Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..registry import built
 from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -54,7 +53,7 @@ def fill_stores(
             continue
         path = features_file(config.extractor, recipe, folder)
         if accelerator.is_main_process and not has_all_pictures(path, pictures := list(datasets.pictures())):
-            extractor = built(config.extractor, config.extractor.build)
+            extractor = config.extractor.build()
             summary = extract(extractor, pictures, path, progress=progress, wait=True)  # another seed may be extracting
             for key, reason in summary.broken:  # which may have been repaired when the run goes on
                 progress.say(f"{name}: skipped picture '{key}': {reason}")
