@@ -6,7 +6,7 @@ A plugin adds a config and the names of the slots: regions and grids are both su
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -85,8 +85,6 @@ class StoreReader(Reader):
             raise DataError(
                 f"{self.field} of '{example.id}': features have width {width}, but the model expects {self.width}"
             )
-        if self.limit is None or len(value.features) <= self.limit:
-            return value
         cut = {name: values[: self.limit] for name in PER_REGION if (values := getattr(value, name)) is not None}
         return replace(value, **cut, classes=value.classes and value.classes.of(slice(self.limit)))
 
@@ -118,8 +116,7 @@ class StoreReader(Reader):
 
     def count(self, value: Any) -> int:
         """The number of regions of a picture, also beyond `limit`."""
-        known = isinstance(value, str)
-        return len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
+        return len(value.features) if isinstance(value, Record) else self.store.count(value)
 
     def slots(self, value: Any) -> int:
         """The number of the picture's regions that are read, from the index of the store."""
@@ -131,36 +128,34 @@ class StoreReader(Reader):
         (B, N); boxes (B, N, 4) if all regions have them; picture (B, N), the index of each region's picture, if an
         example shows several pictures."""
         dtype = np.result_type(*(regions.features for item in items for regions in item))
-        rows = [torch.from_numpy(np.concatenate([r.features for r in item], dtype=dtype)) for item in items]
+
+        def pad(rows: Iterable[np.ndarray]) -> Tensor:
+            return pad_sequence([torch.from_numpy(row) for row in rows], True)
+
+        rows = [np.concatenate([regions.features for regions in item], dtype=dtype) for item in items]
         lengths = torch.tensor([len(row) for row in rows])
-        collated = {
-            "features": pad_sequence(rows, True),
-            "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1),
-        }
+        collated = {"features": pad(rows), "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1)}
         if all(regions.boxes is not None for item in items for regions in item):
-            boxes = [np.concatenate([regions.boxes for regions in item if regions.boxes is not None]) for item in items]
-            collated["boxes"] = pad_sequence([torch.from_numpy(row) for row in boxes], True)
+            collated["boxes"] = pad(np.concatenate([r.boxes for r in item if r.boxes is not None]) for item in items)
         if any(len(item) > 1 for item in items):
-            pictures = [torch.cat([torch.full((len(r.features),), n) for n, r in enumerate(item)]) for item in items]
-            collated["picture"] = pad_sequence(pictures, True)
+            collated["picture"] = pad(
+                np.repeat(np.arange(len(item)), [len(regions.features) for regions in item]) for item in items
+            )
         return collated
 
     def _check_store(self, store: FeatureStore) -> None:
+        problem, advice = "", "use the features of the training"
         if self.width not in (None, store.width):
-            raise DataError(
-                f"{store.path}: features have width {store.width}, but the model was trained on width {self.width}"
-            )
-        if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
-            changes = difference(store.fingerprint, self.fingerprint, ("here", "in training"))
-            raise DataError(
-                f"{store.path}: features of '{in_words(store.fingerprint)}', but the model was trained on features of "
-                f"'{in_words(self.fingerprint)}' ({changes}); set allow_other_features = true to use them anyway"
-            )
-        if self.classes and store.class_names and store.class_names != self.classes:
-            raise DataError(
-                f"{store.path}: the {len(store.class_names)} class names of the regions differ from the "
-                f"{len(self.classes)} that the model was trained on; create the features again with those classes"
-            )
+            problem = f"features have width {store.width}, but the model was trained on width {self.width}"
+        elif self.fingerprint not in (None, store.fingerprint) and not self.allow_other:
+            ours, theirs = self.fingerprint or {}, store.fingerprint
+            changes = difference(theirs, ours, ("here", "in training"))
+            what = f"features of '{in_words(theirs)}', but the model was trained on features of '{in_words(ours)}'"
+            problem, advice = f"{what} ({changes})", "set allow_other_features = true to use them anyway"
+        elif self.classes and store.class_names not in ((), self.classes):
+            problem = "the class names of the regions differ from those that the model was trained on"
+        if problem:
+            raise DataError(f"{store.path}: {problem}; {advice}")
 
 
 class StoredEmbedder(Embedder):
@@ -225,18 +220,16 @@ class StoredEmbedder(Embedder):
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """names, boxes and scores of the example's slots; for several pictures also "pictures", the picture of each
         slot."""
-        described: dict[str, Any] = {"names": [], "boxes": [], "scores": [], "pictures": []}
         records = self.reader.records(example)
-        for place, record in enumerate(records):
-            count = len(record.features)
-            described["names"] += record.region_names or self.slot_names(count)
-            described["pictures"] += [place] * count
+        described: dict[str, Any] = {"names": [], "boxes": [], "scores": []}
+        for record in records:
+            described["names"] += record.region_names or self.slot_names(len(record.features))
         for name in ("boxes", "scores"):  # for all pictures, or for none
             known = [getattr(record, name) for record in records]
             if all(values is not None for values in known):
-                described[name] = [value for values in known for value in values.tolist()]
-        if len(records) < 2:
-            del described["pictures"]
+                described[name] = np.concatenate(known).tolist()
+        if len(records) > 1:
+            described["pictures"] = [place for place, record in enumerate(records) for _ in record.features]
         return described
 
     def slot_names(self, count: int) -> list[str]:

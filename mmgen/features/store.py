@@ -25,7 +25,7 @@ from bisect import bisect
 from collections.abc import Iterator
 from itertools import accumulate, chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from ..errors import DataError
 from ..parts import Record
 from .classes import Classes
 from .fingerprints import RANDOM, difference, is_random
-
-if TYPE_CHECKING:
-    import h5py
 
 FORMAT = b"mmgen features 2"
 PARTS = "[!.]*.h5"
@@ -45,8 +42,6 @@ UNKNOWN = {  # a row where nothing is known
     "labels": np.full(1, -1, np.int32),
 }
 CLASSES = ("class_ids", "class_probabilities")
-TEXTS = ("keys", "label_names", "class_names")
-PIECE = 1 << 24  # bytes that are checked at a time
 
 
 class Rows(NamedTuple):
@@ -57,17 +52,19 @@ class Rows(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def read(self, first: int, last: int) -> np.ndarray:
+    def read(self, first: int = 0, last: int | None = None) -> np.ndarray:
         """The rows first:last. Raises ValueError if the file ends before."""
-        row = math.prod(self.shape[1:])
-        offset = self.offset + first * row * self.dtype.itemsize
-        values = np.fromfile(self.path, self.dtype, (last - first) * row, offset=offset)
-        return values.reshape(last - first, *self.shape[1:])
+        shape = ((self.shape[0] if last is None else last) - first, *self.shape[1:])
+        offset = self.offset + first * math.prod(shape[1:]) * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, math.prod(shape), offset=offset).reshape(shape)
 
 
 class Part:
     """One file of a store. HDF5 says where its datasets lie, and their rows are read without it: so no file stays open,
-    and a store can be pickled and forked. Raises DataError for a file that is damaged, or no part of a store."""
+    and a store can be pickled and forked. Raises DataError for a file that is damaged, or no part of a store.
+
+    about  what all parts of a store share: width, dtype and fingerprint of the features
+    """
 
     def __init__(self, path: Path) -> None:
         import h5py
@@ -78,30 +75,27 @@ class Part:
                 layout = file.id.get_create_plist().get_version()[0]  # older ones have no checksums of what is where
                 if layout < 2 or file.attrs.get("format") != FORMAT:
                     raise ValueError("another format")
-                self.fingerprint: dict[str, Any] = dict(json.loads(file.attrs["fingerprint"]))
-                self.checksum = int(file.attrs["checksum"])
+                fingerprint, self.checksum = json.loads(file.attrs["fingerprint"]), int(file.attrs["checksum"])
                 self.datasets = {name.decode(): _place(path, file, name) for name in sorted(file.id)}
-            every = {
-                name: rows.read(0, rows.shape[0]) for name, rows in self.datasets.items() if name in (*TEXTS, "ends")
-            }
-            self.ends = every["ends"]
-            self.keys, self.label_names, self.class_names = (
-                tuple(map(str, json.loads(every[name].tobytes()))) if name in every else () for name in TEXTS
-            )
-            self.rows = {name: rows for name, rows in self.datasets.items() if name not in every}
-            _, _, (total, self.width), dtype = self.rows["features"]
+            self.keys, self.label_names, self.class_names = map(self._texts, ("keys", "label_names", "class_names"))
+            self.ends = self.datasets["ends"].read()
+            _, _, (total, width), dtype = self.datasets["features"]
+            self.about: dict[str, Any] = {"width": width, "dtype": str(dtype), "fingerprint": dict(fingerprint)}
+            names = [name for name in ("features", *UNKNOWN, *CLASSES) if name in self.datasets]
+            self.rows = {name: self.datasets[name] for name in names}
             lengths = np.diff(self.ends, prepend=0)
-            if len(lengths) != len(self.keys) or (lengths < 0).any() or lengths.sum() != total:
-                raise ValueError("the sizes of 'keys', 'ends' and 'features' do not match")
-            if wrong := [name for name, rows in self.rows.items() if rows.shape[0] != total]:
-                raise ValueError(f"'{wrong[0]}' and 'features' differ in length")
+            sizes = {int(lengths.sum()), *(rows.shape[0] for rows in self.rows.values())}
+            if len(lengths) != len(self.keys) or (lengths < 0).any() or sizes != {total}:
+                raise ValueError("its datasets do not match")
         except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0]
             raise DataError(
                 f"{path}: not a part of a feature store, or damaged ({reason}); create it again; published "
                 "features are converted by `mmgen features import`"
             ) from None
-        self.dtype = str(dtype)
+
+    def _texts(self, name: str) -> tuple[str, ...]:
+        return tuple(map(str, json.loads(self.datasets[name].read().tobytes()))) if name in self.datasets else ()
 
     def span(self, place: int) -> tuple[int, int]:
         """The first row of an image, and the row after its last."""
@@ -112,32 +106,30 @@ class Part:
         first, last = self.span(place)
         last = last if limit is None else min(last, first + limit)
         try:
-            rows = {name: rows.read(first, last) for name, rows in self.rows.items()}
-            boxes, scores = (None if v is None or np.isnan(v).any() else v for v in map(rows.get, ("boxes", "scores")))
-            labels = rows.get("labels")
-            names = (
-                None if labels is None or (labels < 0).any() else tuple(self.label_names[i] for i in labels.tolist())
+            read = {name: rows.read(first, last) for name, rows in self.rows.items()}
+            boxes, scores, labels = (
+                None if values is None or not (values >= least).all() else values
+                for values, least in zip(map(read.get, UNKNOWN), (-np.inf, -np.inf, 0), strict=True)
             )
+            names = None if labels is None else tuple(self.label_names[label] for label in labels.tolist())
         except (OSError, IndexError, ValueError) as error:
             raise DataError(f"{self.path}: image '{self.keys[place]}' is damaged: {error}; create it again") from None
-        classes = Classes(self.class_names, *(rows[name] for name in CLASSES)) if self.class_names else None
+        classes = Classes(self.class_names, *(read[name] for name in CLASSES)) if self.class_names else None
         known = classes if classes is not None and classes.known.any() else None
-        return Record(self.keys[place], rows["features"], boxes, names, scores, known)
+        return Record(self.keys[place], read["features"], boxes, names, scores, known)
 
     def check(self) -> None:
         """Raises DataError if the bytes of the datasets have changed since the file was written."""
         found = 0
         for rows in self.datasets.values():
-            step = max(1, PIECE // max(1, rows.dtype.itemsize * math.prod(rows.shape[1:])))
-            for first in range(0, rows.shape[0], step):
-                found = zlib.crc32(rows.read(first, min(first + step, rows.shape[0])).tobytes(), found)
+            found = zlib.crc32(rows.read().tobytes(), found)
         if found != self.checksum:
             raise DataError(
                 f"{self.path}: damaged, its checksum differs; copy the file again, or delete and extract it"
             )
 
 
-def _place(path: Path, file: h5py.File, name: bytes) -> Rows:
+def _place(path: Path, file: Any, name: bytes) -> Rows:
     """Where a dataset lies: in one piece, unpacked, in the file itself. Raises ValueError for any other, so that
     reading takes no more memory than the file has bytes, and runs nothing."""
     import h5py
@@ -163,16 +155,16 @@ class FeatureStore:
         self.path = Path(path)
         files = sorted(self.path.glob(PARTS)) if self.path.is_dir() else [self.path] * self.path.is_file()
         if not files:
-            raise DataError(
-                f"{path}: no features; create them with `mmgen features extract` or `mmgen features import`"
-            )
+            advice = "create them with `mmgen features extract` or `mmgen features import`"
+            raise DataError(f"{path}: no features; {advice}")
         self.parts = [Part(file) for file in files]
-        first = self.parts[0]
-        self.width, self.dtype, self.fingerprint = first.width, first.dtype, first.fingerprint
+        self.about = self.parts[0].about
+        self.width, self.fingerprint = self.about["width"], self.about["fingerprint"]
         self.class_names = next((part.class_names for part in self.parts if part.class_names), ())
         for part in self.parts:
-            if problem := self.unlike(part.fingerprint, part.dtype, part.width, part.class_names):
-                raise DataError(f"{part.path}: made differently than {first.path} ({problem}); use one extractor")
+            others = part.class_names not in ((), self.class_names)
+            if changes := difference(part.about, self.about) or "class names" * others:
+                raise DataError(f"{part.path}: made differently than {files[0]} ({changes}); use one extractor")
         self._starts = list(accumulate((len(part.keys) for part in self.parts), initial=0))
         self._places = dict(zip(chain.from_iterable(part.keys for part in self.parts), count(), strict=False))
 
@@ -188,12 +180,6 @@ class FeatureStore:
     def __iter__(self) -> Iterator[str]:
         """The keys of the images, in the order they were written."""
         return iter(self._places)
-
-    def unlike(self, fingerprint: object, dtype: str, width: int, class_names: tuple[str, ...] = ()) -> str:
-        """How features differ from those of the store; "" if they can be mixed."""
-        theirs = {"fingerprint": fingerprint, "dtype": dtype, "width": width}
-        ours = {"fingerprint": self.fingerprint, "dtype": self.dtype, "width": self.width}
-        return difference(theirs, ours) or "class names" * (class_names not in ((), self.class_names))
 
     def read(self, key: str, limit: int | None = None) -> Record:
         """The record of an image, with at most the first `limit` regions. Raises DataError for an unknown key."""
@@ -219,20 +205,17 @@ class FeatureStore:
         return self.parts[part], number - self._starts[part]
 
     def describe(self) -> dict[str, Any]:
-        """A summary of the store: counts, width, datasets, size in bytes, fingerprint."""
+        """A summary of the store: counts, datasets, size in bytes, width, fingerprint."""
         regions = np.concatenate([np.diff(part.ends, prepend=0) for part in self.parts])
         return {
             "path": str(self.path),
             "parts": len(self.parts),
             "images": len(self),
-            "regions": int(regions.sum()),
             "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())],
             "images without regions": int((regions == 0).sum()),
-            "width": self.width,
-            "dtype": self.dtype,
             "holds": list(dict.fromkeys(name for part in self.parts for name in part.rows)),
             "bytes": sum(part.path.stat().st_size for part in self.parts),
             **({"classes": len(self.class_names)} if self.class_names else {}),
             **({"weights": RANDOM} if is_random(self.fingerprint) else {}),
-            "fingerprint": self.fingerprint,
+            **self.about,
         }

@@ -21,7 +21,8 @@ from ..errors import DataError, RunError
 from ..files import locked, write_atomically
 from ..parts import Record
 from .classes import Classes
-from .store import FORMAT, PARTS, UNKNOWN, FeatureStore
+from .fingerprints import difference
+from .store import CLASSES, FORMAT, PARTS, UNKNOWN, FeatureStore
 
 PART_BYTES, PART_SECONDS = 256 << 20, 60.0  # after so many bytes of features, or so long, a part is written
 
@@ -65,9 +66,10 @@ class StoreWriter:
                 raise RunError(f"{self.path}: cannot be written: {error.strerror}; name another folder") from None
             if any(self.path.glob(PARTS)):
                 store = FeatureStore(self.path)
-                if problem := store.unlike(self.fingerprint, self.dtype, store.width):
+                ours = {**store.about, "dtype": self.dtype, "fingerprint": self.fingerprint}
+                if changes := difference(store.about, ours):
                     raise DataError(
-                        f"{self.path}: contains other features ({problem}); delete them, or write elsewhere"
+                        f"{self.path}: contains other features ({changes}); delete them, or write elsewhere"
                     )
                 self.keys = set(store)
                 of_classes = (part.keys[0] for part in store.parts if part.class_names)
@@ -122,27 +124,30 @@ class StoreWriter:
 
 def _datasets(records: Sequence[Record]) -> dict[str, np.ndarray]:
     """The datasets of a part."""
-    lengths = [len(record.features) for record in records]
     names = list(dict.fromkeys(name for record in records for name in record.region_names or ()))
     labels = {name: label for label, name in enumerate(names)}
-    columns: dict[str, list[Any]] = {
-        "boxes": [record.boxes for record in records],
-        "scores": [record.scores for record in records],
-        "labels": [record.region_names and [labels[name] for name in record.region_names] for record in records],
-        "class_ids": [record.classes and record.classes.ids for record in records],
-        "class_probabilities": [record.classes and record.classes.probabilities for record in records],
-    }
     texts: dict[str, Sequence[str]] = {"keys": [record.key for record in records], "label_names": names}
     unknown = dict(UNKNOWN)
     if classes := next(filter(None, (record.classes for record in records)), None):
         blank = Classes.unknown(classes.names, classes.ids.shape[1], 1)
-        unknown |= {"class_ids": blank.ids, "class_probabilities": blank.probabilities}
+        unknown |= zip(CLASSES, (blank.ids, blank.probabilities), strict=True)
         texts["class_names"] = classes.names
+    columns = [
+        (
+            record.boxes,
+            record.scores,
+            record.region_names and [labels[name] for name in record.region_names],
+            record.classes and record.classes.ids,
+            record.classes and record.classes.probabilities,
+        )
+        for record in records
+    ]
+    lengths = [len(record.features) for record in records]
     datasets = {"features": np.concatenate([record.features for record in records]), "ends": np.cumsum(lengths)}
-    for name, row in unknown.items():
-        values = [np.repeat(row, n, 0) if v is None else v for v, n in zip(columns[name], lengths, strict=True)]
-        if any(value is not None for value in columns[name]):
-            datasets[name] = np.concatenate(values, dtype=row.dtype, casting="unsafe")
+    for (name, row), values in zip(unknown.items(), zip(*columns, strict=True), strict=False):
+        if any(value is not None for value in values):
+            known = [np.repeat(row, n, 0) if v is None else v for v, n in zip(values, lengths, strict=True)]
+            datasets[name] = np.concatenate(known, dtype=row.dtype, casting="unsafe")
     return datasets | {name: np.frombuffer(json.dumps(text).encode(), np.uint8) for name, text in texts.items()}
 
 
@@ -157,14 +162,14 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
     features = np.asarray(record.features)
     shape, regions = features.shape, len(features)
     require(len(shape) == 2 and shape[1] and features.dtype.kind in "fiu", f"features are {features.dtype} {shape}")
-    width = shape[1] if like is None else like.features.shape[1]
+    width = like.features.shape[1] if like else shape[1]
     require(shape[1] == width, f"features have width {shape[1]}, but those of earlier images have width {width}")
     with np.errstate(over="ignore"):
         stored: dict[str, Any] = {"features": np.ascontiguousarray(features, dtype)}
     require(np.isfinite(stored["features"]).all(), f"features are not finite, or too large for {dtype}")
     for name in ("boxes", "scores"):
-        if (values := getattr(record, name)) is not None:
-            stored[name] = values = np.asarray(values, np.float32)
+        if (given := getattr(record, name)) is not None:
+            stored[name] = values = np.asarray(given, np.float32)
             expected = (regions, *UNKNOWN[name].shape[1:])
             finite = values.shape == expected and np.isfinite(values).all()
             require(finite, f"{name} must be finite numbers {expected}, but their shape is {values.shape}")
@@ -173,11 +178,10 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
         stored["boxes"] = boxes.clip(0, 1)
     named = regions if record.region_names is None else len(record.region_names)
     require(named == regions, f"got {named} region names for {regions} regions")
-    classes, other = record.classes, None if like is None else like.classes
-    if classes is not None:
-        problem = classes.error(regions)
-        require(not problem, problem)
-        same = other is None or (other.names, other.ids.shape[1]) == (classes.names, classes.ids.shape[1])
-        require(same, "the classes, or their number for each region, differ from those of earlier images")
-        classes = Classes(classes.names, classes.ids.astype(np.int32), classes.probabilities.astype(np.float32))
-    return replace(record, **stored, classes=classes)
+    if (classes := record.classes) is not None:
+        other = like and like.classes or classes
+        same = (other.names, other.ids.shape[1:]) == (classes.names, classes.ids.shape[1:])
+        problem = "the classes, or their number for each region, differ from those of earlier images"
+        require(same, problem)
+        require(not (problem := classes.error(regions)), problem)
+    return replace(record, **stored)
