@@ -116,7 +116,7 @@ class StoreReader(Reader):
 
     def count(self, value: Any) -> int:
         """The number of regions of a picture, also beyond `limit`."""
-        return len(value.features) if isinstance(value, Record) else self.store.count(value)
+        return len(value.features) if isinstance(value, Record) else self.store.count(str(value))
 
     def slots(self, value: Any) -> int:
         """The number of the picture's regions that are read, from the index of the store."""

@@ -36,6 +36,7 @@ from .fingerprints import RANDOM, difference, is_random
 
 FORMAT = b"mmgen features 2"
 PARTS = "[!.]*.h5"
+IN_MEMORY = 128 << 20  # stores of up to this many bytes are read completely: slicing arrays is far faster
 UNKNOWN = {  # a row where nothing is known
     "boxes": np.full((1, 4), np.nan, np.float32),
     "scores": np.full(1, np.nan, np.float32),
@@ -66,10 +67,11 @@ class Part:
     about  what all parts of a store share: width, dtype and fingerprint of the features
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, small: bool) -> None:
         import h5py
 
-        self.path = path
+        self.path, self.small = path, small
+        self._memory: dict[str, np.ndarray] = {}
         try:
             with h5py.File(path, "r", locking="best-effort") as file:
                 layout = file.id.get_create_plist().get_version()[0]  # older ones have no checksums of what is where
@@ -106,7 +108,10 @@ class Part:
         first, last = self.span(place)
         last = last if limit is None else min(last, first + limit)
         try:
-            read = {name: rows.read(first, last) for name, rows in self.rows.items()}
+            if self.small and not self._memory:
+                self._memory = {name: rows.read() for name, rows in self.rows.items()}
+            read = {name: values[first:last] for name, values in self._memory.items()}
+            read = read or {name: rows.read(first, last) for name, rows in self.rows.items()}
             boxes, scores, labels = (
                 None if values is None or not (values >= least).all() else values
                 for values, least in zip(map(read.get, UNKNOWN), (-np.inf, -np.inf, 0), strict=True)
@@ -157,7 +162,8 @@ class FeatureStore:
         if not files:
             advice = "create them with `mmgen features extract` or `mmgen features import`"
             raise DataError(f"{path}: no features; {advice}")
-        self.parts = [Part(file) for file in files]
+        small = sum(file.stat().st_size for file in files) <= IN_MEMORY
+        self.parts = [Part(file, small) for file in files]
         self.about = self.parts[0].about
         self.width, self.fingerprint = self.about["width"], self.about["fingerprint"]
         self.class_names = next((part.class_names for part in self.parts if part.class_names), ())
