@@ -12,6 +12,9 @@ from ..errors import DataError
 if TYPE_CHECKING:
     from ..parts import Picture
 
+FRAMES = "frames"  # key of `Image.info`: how many frames the file of an image has, if there are several
+KINDS = ("uint8", "uint16", "bool")
+
 
 def load_image(picture: Picture) -> Image.Image:
     """The image of a picture as RGB, upright, whatever its data set loads. Raises DataError, and what `load` raises."""
@@ -27,8 +30,8 @@ class UnknownPixels(ValueError):
 
 def as_rgb(image: Image.Image) -> Image.Image:
     """A copy of an opened image as RGB with 8 bits, turned upright by its EXIF orientation. Grey values of 16 bits are
-    divided by 257, and transparent pixels are shown on white. Raises UnknownPixels for values whose range is not known.
-    """
+    divided by 257, and transparent pixels are shown on white. The number of frames becomes `info[FRAMES]` if the first
+    of several is read. Raises UnknownPixels for values whose range is not known."""
     if image.mode in ("I", "F"):
         raise UnknownPixels("has pixels whose range is not known; scale the values to 0 to 255, and give 8 bits")
     upright = ImageOps.exif_transpose(image)
@@ -37,7 +40,10 @@ def as_rgb(image: Image.Image) -> Image.Image:
     if upright.has_transparency_data:
         layer = (upright.convert("LA") if upright.mode == "La" else upright).convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
-    return upright if upright.mode == "RGB" else upright.convert("RGB")
+    rgb = upright if upright.mode == "RGB" else upright.convert("RGB")
+    if not image.tell() and image.format != "MPO" and (frames := getattr(image, "n_frames", 1)) > 1:
+        rgb.info[FRAMES] = frames  # an MPO file is a photo with previews or depths
+    return rgb
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:
@@ -62,6 +68,3 @@ def from_array(array: np.ndarray) -> Image.Image:
         _as_bytes(array) if array.dtype == np.uint16 else array.astype(np.uint8) * (255 if array.dtype == bool else 1)
     )
     return as_rgb(Image.fromarray(array[:, :, 0] if array.shape[2:] == (1,) else array))
-
-
-KINDS = ("uint8", "uint16", "bool")

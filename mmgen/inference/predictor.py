@@ -38,7 +38,7 @@ from .draws import choose_seed, draws_of
 from .query import Query, from_json, is_many, queries_of
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
-from .query_pictures import as_file, as_picture
+from .query_pictures import as_file, as_picture, frames_remarks
 
 log = logging.getLogger("mmgen")
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
@@ -326,6 +326,7 @@ class Predictor:
             for field, value in row.example.inputs.items()
             if field in self.names.filled and isinstance(value, str)
         )
+        query_remarks += frames_remarks(shown)
         answer = Answer(query.id, remarks=tuple(dict.fromkeys(query_remarks)), choices=choices, pictures=tuple(shown))
         return Prepared(answer, read)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +15,7 @@ from PIL import Image
 
 from ..features.images import open_image
 from ..features.picture_sources import picture
-from ..features.pixels import UnknownPixels, as_rgb, from_array, load_image
+from ..features.pixels import FRAMES, UnknownPixels, as_rgb, from_array, load_image
 from ..parts import File, Picture, Record
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
@@ -34,15 +34,15 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
 
     Raises ValueError and DataError for an invalid or unreadable picture."""
     if isinstance(value, Picture):
-        return _check_picture(replace(value, load=partial(load_image, value)))
+        return _check_picture(replace(value, load=Opening(partial(load_image, value))))
     if isinstance(value, str | Path):
         if (path := _path_of(value, folder)) is None:
             return None
-        return picture(path)
+        return replace(named := picture(path), load=Opening(named.load))
     if isinstance(value, Mapping):
         return _from_mapping(value, name, folder) if "picture" in value else None
     if isinstance(value, np.ndarray):
-        return Picture(name, from_array(value).copy)
+        return Picture(name, Opening(from_array(value).copy))
     if isinstance(value, Image.Image):
         if 0 in value.size:
             raise ValueError(f"the picture has no pixels: it is {value.width} wide and {value.height} high")
@@ -52,13 +52,34 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
             raise ValueError(f"the picture {error}") from None
         except OSError:
             raise ValueError("the picture's file is cut short or damaged; get it again") from None
-        return Picture(name, image.copy)
+        return Picture(name, Opening(image.copy))
     if hasattr(value, "__array__"):
         shape = tuple(getattr(value, "shape", ()))
         raise ValueError(f"a {type(value).__name__} of shape {shape} is no picture; give a numpy array, channels last")
     if (content := _bytes_of(value, "picture's file")) is not None:
-        return Picture(name, partial(_open_bytes, content, name))
+        return Picture(name, Opening(partial(_open_bytes, content, name)))
     return None
+
+
+@dataclass
+class Opening:
+    """Opens the picture of a query, and then knows how many frames its file has."""
+
+    load: Callable[[], Image.Image]
+    frames: int = 1
+
+    def __call__(self) -> Image.Image:
+        image = self.load()
+        self.frames = image.info.get(FRAMES, 1)
+        return image
+
+
+def frames_remarks(pictures: Sequence[Picture]) -> Iterator[str]:
+    """A remark for every picture of a query that has been opened, and has several frames."""
+    for number, opened in enumerate(pictures, 1):
+        if (frames := getattr(opened.load, "frames", 1)) > 1:
+            which = "the picture" if len(pictures) == 1 else f"picture {number}"
+            yield f"{which} has {frames:,} frames; the first was read"
 
 
 def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
