@@ -65,6 +65,6 @@ def from_array(array: np.ndarray) -> Image.Image:
     if 0 in array.shape:
         raise ValueError(f"the picture has no pixels: it is {array.shape[1]} wide and {array.shape[0]} high")
     array = (
-        _as_bytes(array) if array.dtype == np.uint16 else array.astype(np.uint8) * (255 if array.dtype == bool else 1)
+        _as_bytes(array) if array.dtype.itemsize == 2 else array.astype(np.uint8) * (255 if array.dtype == bool else 1)
     )
     return as_rgb(Image.fromarray(array[:, :, 0] if array.shape[2:] == (1,) else array))

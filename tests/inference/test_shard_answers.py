@@ -8,9 +8,9 @@ from kit import served
 
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, RunError
-from mmgen.features.shards import Shard, ShardOf
+from mmgen.features.shards import Shard
 from mmgen.inference.query import Query
-from mmgen.inference.shard_answers import merged, write_shard
+from mmgen.inference.shard_answers import ShardOf, merged, write_shard
 
 GREEDY = Decoding()
 
