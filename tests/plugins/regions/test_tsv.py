@@ -9,7 +9,6 @@ from click.testing import CliRunner
 from mmgen_regions import BottomUpTsv
 
 from mmgen.cli import main
-from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
 
