@@ -117,10 +117,10 @@ class Part:
                 for values, least in zip(map(read.get, UNKNOWN), (-np.inf, -np.inf, 0), strict=True)
             )
             names = None if labels is None else tuple(self.label_names[label] for label in labels.tolist())
-        except (OSError, IndexError, ValueError) as error:
+            classes = Classes(self.class_names, *(read[name] for name in CLASSES)) if self.class_names else None
+            known = classes if classes is not None and classes.known.any() else None
+        except (OSError, LookupError, ValueError, TypeError) as error:
             raise DataError(f"{self.path}: image '{self.keys[place]}' is damaged: {error}; create it again") from None
-        classes = Classes(self.class_names, *(read[name] for name in CLASSES)) if self.class_names else None
-        known = classes if classes is not None and classes.known.any() else None
         return Record(self.keys[place], read["features"], boxes, names, scores, known)
 
     def check(self) -> None:

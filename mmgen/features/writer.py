@@ -160,19 +160,19 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
             raise DataError(f"image '{record.key}': {problem}")
 
     features = np.asarray(record.features)
-    shape, regions = features.shape, len(features)
+    shape = features.shape
     require(len(shape) == 2 and shape[1] and features.dtype.kind in "fiu", f"features are {features.dtype} {shape}")
-    width = like.features.shape[1] if like else shape[1]
+    regions, width = shape[0], like.features.shape[1] if like else shape[1]
     require(shape[1] == width, f"features have width {shape[1]}, but those of earlier images have width {width}")
     with np.errstate(over="ignore"):
         stored: dict[str, Any] = {"features": np.ascontiguousarray(features, dtype)}
     require(np.isfinite(stored["features"]).all(), f"features are not finite, or too large for {dtype}")
     for name in ("boxes", "scores"):
         if (given := getattr(record, name)) is not None:
-            stored[name] = values = np.asarray(given, np.float32)
-            expected = (regions, *UNKNOWN[name].shape[1:])
-            finite = values.shape == expected and np.isfinite(values).all()
-            require(finite, f"{name} must be finite numbers {expected}, but their shape is {values.shape}")
+            values, expected = np.asarray(given), (regions, *UNKNOWN[name].shape[1:])
+            numbers = values.shape == expected and values.dtype.kind in "fiu" and np.isfinite(values).all()
+            require(numbers, f"{name} must be finite numbers {expected}, not {values.dtype} {values.shape}")
+            stored[name] = values.astype(np.float32)
     if (boxes := stored.get("boxes")) is not None:
         require((boxes[:, :2] <= boxes[:, 2:]).all(), "a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1")
         stored["boxes"] = boxes.clip(0, 1)
