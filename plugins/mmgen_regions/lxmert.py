@@ -50,13 +50,13 @@ class LxmertFile(Extractor):
                         outcome = self._image(key, row, datasets)
                         yield FailedImage(key, f"{path}: {outcome}") if isinstance(outcome, str) else outcome
         except (OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
-            reason = getattr(error, "strerror", None) or str(error).partition(chr(10))[0]
+            reason = str(error).partition("\n")[0]
             raise DataError(f"{path}: not an HDF5 file of features, or damaged: {reason}") from None
 
     def _image(self, key: str, row: int, datasets: dict[str, h5py.Dataset]) -> Record | str:
         """The record of an image, or the reason of a failure."""
         features, ranges = datasets["image_features"], datasets.get("pos_boxes")
-        images = len(features) if ranges is None else len(ranges)
+        images = len(features if ranges is None else ranges)
         if not 0 <= row < images:
             return f"its row in the index is {row}, but the file has {images} rows"
         rows: int | slice
@@ -78,9 +78,9 @@ def local_dataset(file: h5py.File, name: str) -> h5py.Dataset:
     dataset = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
     if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external or dataset.dtype.hasobject:
         raise ValueError(f"'{name}' is not stored in the file itself, or contains no numbers")
-    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-    if chunk > MOST_BYTES or dataset.nbytes > dataset.id.get_storage_size() * MOST_COMPRESSION:
-        raise ValueError(f"'{name}' claims {dataset.nbytes} bytes, but only {dataset.id.get_storage_size()} are stored")
+    chunk, stored = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize, dataset.id.get_storage_size()
+    if chunk > MOST_BYTES or dataset.nbytes > stored * MOST_COMPRESSION:
+        raise ValueError(f"'{name}' claims more bytes than are stored")
     return dataset
 
 
@@ -116,8 +116,6 @@ def read_index(path: Path) -> dict[str, int]:
         raise DataError(f"{path}: {json_problem(error)}") from None
     if isinstance(index, list) and all(isinstance(name, str | int) for name in index):
         index = {str(name): row for row, name in enumerate(index)}
-    if not isinstance(index, dict) or not all(
-        isinstance(row, int) and not isinstance(row, bool) for row in index.values()
-    ):
+    if not isinstance(index, dict) or not all(type(row) is int for row in index.values()):
         raise DataError(f"{path}: must be a JSON object of image id to row, or a list of image ids")
     return index

@@ -58,13 +58,13 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     full, parts = (prepared(tmp_path / name, inputs) for name in ("whole", "parts"))
     store(full / "regions.h5")
     ran(full)
-    assert "regions.h5: no such file" in mmgen_here(parts, "run", "toy.toml").stderr
+    assert "regions.h5: no features" in mmgen_here(parts, "run", "toy.toml").stderr
     ran(parts, "--step", "words")
     monkeypatch.chdir(parts)
     assert load_run(PLACE).model.inputs == ("caption",)
     (text,) = load_run(PLACE).ask(caption="a dog").texts
     ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
-    shutil.copy(full / "regions.h5", parts)
+    shutil.copytree(full / "regions.h5", parts / "regions.h5")
     ran(parts)
     first, second = (toys.weights(folder, "both") for folder in (full, parts))
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
