@@ -70,7 +70,7 @@ jsonl_option = click.option(
 shard_option = click.option(
     "--shard",
     metavar="I/N",
-    help="Only the I-th of N shards, which together are the whole; the file is named NAME-I-of-N. See mmgen merge.",
+    help="Only the I-th of N shards, which together are the whole.",
 )
 
 

@@ -166,7 +166,7 @@ class FeaturesConfig(EmbedderConfig):
 
     features: Path | None = Field(
         None,
-        description="feature store: an HDF5 file, or several as a folder or a pattern (regions/*.h5); without it, "
+        description="feature store, a folder of HDF5 files, or one of them; without it, "
         "`extractor` computes features from the images of the data set",
     )
     extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="computes the features from raw images")

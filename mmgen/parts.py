@@ -254,12 +254,10 @@ class Record:
 
 @dataclass(frozen=True)
 class FailedImage:
-    """An image whose features could not be made. It is listed, and the others are extracted. `unlike_earlier`: it is
-    refused for its difference from earlier images, which may be wrong themselves; a second one stops the extraction."""
+    """An image whose features could not be made. It is listed, and the others are extracted."""
 
     key: str
     reason: str
-    unlike_earlier: bool = False
 
 
 class Extractor(abc.ABC):

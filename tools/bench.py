@@ -554,7 +554,7 @@ def run() -> None:
 
 
 RECIPE = """name = "bench"
-inputs = {{ image = {{ type = "regions", features = "{dir}/regions.h5" }}, caption = {{ type = "text" }} }}
+inputs = {{ image = {{ type = "regions", features = "{dir}/regions" }}, caption = {{ type = "text" }} }}
 generator.type = "masked"
 training = {{ batch_size = 128, epochs = 2 }}
 steps.both = {{ inputs = ["image", "caption"], train = ["image", "backbone"], evaluate = false }}
@@ -575,12 +575,11 @@ def write_recipe() -> Path:
     """A recipe that trains on random features and questions on disk."""
     path = WORK / "bench.toml"
     path.write_text(RECIPE.format(**vars(S), dir=WORK, heads=HEADS))
-    with StoreWriter(WORK / "regions.h5", {"made": "up"}) as store, (WORK / "q.jsonl").open("w") as file:
+    with StoreWriter(WORK / "regions", {"made": "up"}) as store, (WORK / "q.jsonl").open("w") as file:
         for example in build_examples(6 * S.texts, vary=True):
             store.add(example.inputs["image"])
             record = {"id": example.id, "image": example.id, "caption": example.inputs["caption"]}
             print(json.dumps(record | {"questions": example.targets}), file=file)
-        store.finish()
     return path
 
 

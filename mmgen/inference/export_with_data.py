@@ -64,10 +64,10 @@ def with_data(
             if embedder.reader.path is None and isinstance(config, FeaturesConfig) and config.features is not None:
                 embedder.reader.path = Path(config.features)
             elif embedder.reader.path is None:
-                store = Path(temporary) / f"{name}.h5"
+                store = Path(temporary) / name
                 pictures = pictures_of(datasets.dataset_of(step), datasets.scored_by(step))
                 extractor = predictor.features.extractor(name)
-                extract(extractor, [*pictures.values()], store, progress=progress, label=f"{name}: features")
+                extract(extractor, [*pictures.values()], store, progress=progress)
                 embedder.reader.path = store
         prepare_inputs(predictor.model, recipe, datasets)
         yield predictor, recipe, datasets.scored_by(step)

@@ -19,7 +19,7 @@ from ..data.unread_text import texts_read
 from ..errors import DataError, MmgenError
 from ..features.picture_sources import folder_pictures
 from ..features.random_features import random_features
-from ..features.stores import open_store
+from ..features.store import FeatureStore
 from ..model import EMBEDDERS, Model
 from ..parts import Backbone
 from ..progress import Progress
@@ -140,7 +140,8 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
         """Keys of a file of features, or of the pictures in a folder, or of the data."""
         if features is None:
             return {picture.key for picture in (folder_pictures(folder) if folder else datasets.pictures())}
-        with contextlib.suppress(MmgenError), contextlib.closing(open_store(features)) as store:
+        with contextlib.suppress(MmgenError):
+            store = FeatureStore(features)
             return {key for key in store if store.count(key)}
         return None  # `missing_parts` reports a missing file
 

@@ -13,12 +13,9 @@ import numpy as np
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
-from ..features import extract
+from ..features.extract import extract
 from ..features.fingerprints import difference, in_words, is_imported
-from ..features.multi_file import MultiFileStore
 from ..features.store import FeatureStore
-from ..features.stores import open_store
-from ..features.writer import remove_leftovers
 from ..parts import Extractor, Picture, Record
 from ..progress import Progress
 from ..recipe.layers import Layered
@@ -46,8 +43,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
         lines += [f"{layers.opening((*path, key))}{problem}" for key, problem in part.missing_here().items() if problem]
         if isinstance(part, FeaturesConfig) and part.features is not None:
             try:
-                with contextlib.closing(open_store(part.features)):
-                    pass
+                FeatureStore(part.features)
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
     return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
@@ -76,28 +72,27 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
             continue
         if config.extractor is None or config.extractor.source != "pictures":
             continue
-        with contextlib.closing(open_store(config.features)) as store:
-            extractor = config.extractor.build()
-            fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
-            if fingerprint == store.fingerprint:
-                continue
-            if is_imported(store.fingerprint):
-                problem = _unlike(extractor, store, datasets)
-            else:
-                problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
-            if problem:
-                error = DataError(
-                    f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
-                    f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
-                    "allow_other_features = true"
-                )
-                error.about = ("inputs", name, "extractor", "type")
-                raise error
+        store, extractor = FeatureStore(config.features), config.extractor.build()
+        fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
+        if fingerprint == store.fingerprint:
+            continue
+        if is_imported(store.fingerprint):
+            problem = _unlike(extractor, store, datasets)
+        else:
+            problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
+        if problem:
+            error = DataError(
+                f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
+                f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
+                "allow_other_features = true"
+            )
+            error.about = ("inputs", name, "extractor", "type")
+            raise error
         compared[name] = config.model_copy(update={"compared": fingerprint})
     return recipe.model_copy(update={"inputs": compared})
 
 
-def _unlike(extractor: Extractor, store: FeatureStore | MultiFileStore, datasets: Datasets) -> str:
+def _unlike(extractor: Extractor, store: FeatureStore, datasets: Datasets) -> str:
     """How the features of pictures differ from those of a file, region by region; "" if they do not."""
     with contextlib.suppress(DataError):  # the data have no pictures
         stored = (picture for picture in datasets.pictures() if store.count(picture.key))
@@ -156,20 +151,20 @@ def fill_stores(
     for name, path in files.items():
         config = recipe.inputs[name]
         assert isinstance(config, FeaturesConfig) and config.extractor is not None  # see `feature_files`
-        if accelerator.is_main_process and has_all_pictures(path, pictures := list(datasets.pictures())):
-            remove_leftovers(path)
-        elif accelerator.is_main_process:  # broken pictures may have been repaired
-            summary = extract.extract(
-                config.extractor.build(), pictures, path, progress=progress, wait=True
-            )  # another seed may be extracting
-            for key, reason in summary.broken:
+        if accelerator.is_main_process and not has_all_pictures(path, pictures := list(datasets.pictures())):
+            extractor = config.extractor.build()
+            summary = extract(extractor, pictures, path, progress=progress, wait=True)  # another seed may be extracting
+            for key, reason in summary.broken:  # which may have been repaired when the run goes on
                 progress.say(f"{name}: skipped picture '{key}': {reason}")
+            if summary.failure:
+                raise DataError(summary.failure)
         accelerator.wait_for_everyone()
 
 
 def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
-    """Whether a store exists and contains these pictures."""
-    if not path.exists():
+    """Whether a store contains these pictures."""
+    try:
+        store = FeatureStore(path)
+    except DataError:  # there is none, or the extraction says what is wrong with it
         return False
-    with contextlib.closing(FeatureStore(path)) as store:
-        return all(picture.key in store for picture in pictures)
+    return all(picture.key in store for picture in pictures)

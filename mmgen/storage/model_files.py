@@ -90,9 +90,9 @@ def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple
 
 
 def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
-    """The file of the features that an extractor computes from the run's pictures. All inputs with this extractor share
-    the file, which is named after the first of them. The rest of the name follows from the tables in recipe.json, whose
-    paths stay as they are when the folder moves."""
+    """The store of the features that an extractor computes from the run's pictures. All inputs with this extractor
+    share the folder, which is named after the first of them. The rest of the name follows from the tables in
+    recipe.json, whose paths stay as they are when the folder moves."""
     name = next(
         name
         for name, config in recipe.inputs.items()
@@ -101,4 +101,4 @@ def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder)
     tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
     data = [tables["data"], *(step["data"] for step in tables["steps"].values() if step.get("data"))]
     made_from = json.dumps([extractor.model_dump(mode="json"), data, folder.fingerprint()], sort_keys=True)
-    return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
+    return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"

@@ -15,8 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.features.embedder import StoredEmbedder
-from mmgen.features.hiding import hide_regions
-from mmgen.features.regions import Regions
+from mmgen.features.regions import Regions, hide_regions
 from mmgen.parts import Backbone
 from mmgen.tensors import Hiding, ResolvedExample, Segment, Slots
 

@@ -49,7 +49,6 @@ def fill(path, fingerprint=MADE_BY, records=None, dtype="float32"):
     with StoreWriter(path, fingerprint, dtype) as writer:
         for entry in records or [record(str(number), number, seed=number) for number in range(12)]:
             writer.add(entry)
-        writer.finish()
     return path
 
 

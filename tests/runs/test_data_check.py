@@ -37,7 +37,6 @@ def recipe(tmp_path, monkeypatch) -> Path:
     with StoreWriter(tmp_path / "regions.h5", {"extractor": "made up"}) as writer:
         for key in ("1", "2"):
             writer.add(Record(key, np.ones((3, 4), np.float32), np.tile(np.float32([0, 0, 1, 1]), (3, 1))))
-        writer.finish()
     text = toys.recipe(
         inputs={"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}},
         steps={
@@ -115,7 +114,7 @@ def test_an_input_that_no_step_reads_stops_no_run(recipe):
     done = check(recipe, "--set", "inputs.image.features=nowhere.h5", "--set", 'steps.words.inputs=["image"]')
     assert done.exit_code == 1
     (line,) = [line for line in done.output.splitlines() if "nowhere.h5" in line]
-    assert line.startswith("  --set inputs.image.features=nowhere.h5: inputs.image.features: nowhere.h5: no such file")
+    assert line.startswith("  --set inputs.image.features=nowhere.h5: inputs.image.features: nowhere.h5: no features")
 
 
 def test_without_the_encoder_all_but_the_lengths_is_reported(recipe):

@@ -39,7 +39,7 @@ def folder(tmp_path_factory) -> Path:
         patch.chdir(folder)
         Path("toy.toml").write_text(recipe(extractor=toys.ROI))
         assert mmgen("run", "toy.toml")[0] == 0
-        next(Path("runs").rglob("*.h5")).rename("roi.h5")
+        next(Path("runs").rglob("features/*")).rename("roi.h5")
         store = FeatureStore(Path("roi.h5"))
         rows = []
         for key in store:

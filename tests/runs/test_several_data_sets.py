@@ -47,7 +47,7 @@ def test_texts_are_trained_beside_pictures(tmp_path):
     place = tmp_path / PLACE
     records = [json.loads(line) for line in (place / "steps/pre/log.jsonl").read_text().splitlines()]
     assert "validation_loss" in records[-1]
-    (store,) = place.parent.glob("features/*.h5")
+    (store,) = place.parent.glob("features/*")
     assert len(FeatureStore(store)) == 12 + 2 + 3
     assert "zebra" in mmgen.load(place).model.backbone.tokenizer.get_vocab()
     assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()

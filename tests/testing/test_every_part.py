@@ -44,7 +44,6 @@ class Stored(EmbedderSuite):
         with StoreWriter(self.file, {"extractor": "made"}) as writer:
             for count in (2, 3):
                 writer.add(Record(str(count), FEATURES[0][:count], BOXES[:count]))
-            writer.finish()
 
     def examples(self):
         return [Example("a", {"image": "2"}), Example("b", {"image": "3"})]

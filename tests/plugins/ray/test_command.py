@@ -40,7 +40,7 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, argume
 def test_shards_need_a_file_to_join_them_to(tmp_path):
     done = mmgen(tmp_path, "ray", "shards", "generate", "run", "pictures")
     assert done.returncode == 1
-    assert done.stderr == "error: ray shards: name the file to join the shards to: STORE.h5, or --out FILE\n"
+    assert done.stderr == "error: ray shards: name the file to join the shards to: --out FILE\n"
 
 
 class Messages:
