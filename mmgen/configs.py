@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import click
 
     from . import objectives, parts
+    from .examples import Example
     from .reading.results import ResultFiles
-    from .tensors import Example
 
 
 class SequenceConfig(Config):

@@ -21,25 +21,11 @@ from torch import Tensor, nn
 
 from .configs import PROMPT, EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError
+from .examples import LOG_PROBABILITY, Example, Generation, Prediction, ResolvedExample, ScoreKind
 from .parts import Backbone, Embedder, Part, Reader
 from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
 from .sequence import Prefix
-from .tensors import (
-    LOG_PROBABILITY,
-    Batch,
-    Example,
-    Generation,
-    Hiding,
-    Layout,
-    Loss,
-    Prediction,
-    ResolvedExample,
-    ScoreKind,
-    Slots,
-    Tail,
-    Targets,
-    describe_value,
-)
+from .tensors import Batch, Hiding, Layout, Loss, Slots, Tail, Targets, describe_value
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 

@@ -41,6 +41,7 @@ import mmgen
 from mmgen import scoring
 from mmgen.errors import MmgenError
 from mmgen.evaluation import score
+from mmgen.examples import Example
 from mmgen.features import hdf5_check
 from mmgen.features.extract import extract
 from mmgen.features.images import SUFFIXES, open_image
@@ -61,7 +62,6 @@ from mmgen.storage.published_weights import read_published
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.scored_examples import SavedExamples
 from mmgen.storage.weights import read_tensors
-from mmgen.tensors import Example
 from mmgen.training.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.slow

@@ -22,9 +22,10 @@ from torch import nn
 import mmgen
 import mmgen.testing
 from mmgen.data.collate import Collator
+from mmgen.examples import Scores
 from mmgen.model import Objectives, compose
 from mmgen.objectives import Objective
-from mmgen.tensors import Hiding, Loss, Scores
+from mmgen.tensors import Hiding, Loss
 from mmgen.testing import TEXTS, Greedy, ObjectiveSuite, Tiny, Toy, Words
 from mmgen.testing.suite import Suite
 
@@ -278,7 +279,7 @@ class GivesADict(CountedMetric):
 
 OTHER = {
     "10b no number": (lambda: caught(metric(NotANumber), "test_values"), "hits is nan; values must be finite numbers"),
-    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "expected a mmgen.tensors.Scores"),
+    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "expected a mmgen.examples.Scores"),
 }
 
 

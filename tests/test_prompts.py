@@ -17,9 +17,9 @@ from mmgen.attention_maps import last_layer, word_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import check_prompts, generate
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.prompts import prompts_of
-from mmgen.tensors import Example
 
 CLOSE = 1e-5
 PROMPTS = ("red ball", "how many", "", "the dog near")

@@ -17,9 +17,10 @@ from mmgen.configs import SequenceConfig
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.sequence import lay_out
-from mmgen.tensors import Example, Segment
+from mmgen.tensors import Segment
 from mmgen.testing import Bag, Tiny, Words
 
 CLOSE = 2e-5

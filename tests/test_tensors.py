@@ -1,6 +1,6 @@
 """Examples: their inputs by field, what is missing, and how they show themselves."""
 
-from mmgen.tensors import All, Example, ResolvedExample
+from mmgen.examples import All, Example, ResolvedExample
 
 EXAMPLE = Example(
     "e1", {"image": All(("left", "right")), "caption": "a dog", "empty": ()}, ("what ?",), labels={"truth": True}

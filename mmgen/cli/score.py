@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..configs import MetricConfig
+    from ..examples import Example
     from ..reading.results import ResultFiles
     from ..scoring import System
-    from ..tensors import Example
 
 
 OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only

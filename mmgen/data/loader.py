@@ -13,8 +13,9 @@ import torch
 from torch.utils.data import DataLoader, get_worker_info
 
 from ..errors import MmgenError, PluginError, RunError
+from ..examples import Example
 from ..registry import blame
-from ..tensors import Batch, Example
+from ..tensors import Batch
 from .collate import Collator
 from .plan import Plan
 from .sources import DataStream

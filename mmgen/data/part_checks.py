@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
+from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
-from ..tensors import Batch, Example, Generation, Prediction, Scores
+from ..tensors import Batch
 from .different_texts import choose_different
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Sco
 def _checked(scores: Scores, count: int, part: str) -> Scores:
     """The scores of this number of examples. Raises PluginError for another number, or a value that is not finite."""
     if not isinstance(scores, Scores):
-        raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.tensors.Scores")
+        raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
     for name, values in scores.per_example.items():
         if len(values) != count:
             raise PluginError(f"{part}: {name} has {len(values)} values for {count} examples")

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from ..tensors import Example, ResolvedExample
+from ..examples import Example, ResolvedExample
 
 
 @dataclass(frozen=True)

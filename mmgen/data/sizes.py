@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tensors import All, Example
+from ..examples import All, Example
 from .seeds import RngKey, hash_ids
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from ..tensors import Example
+from ..examples import Example
 from .classes import Classes
 
 

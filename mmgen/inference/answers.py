@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
 from ..evaluation.collapse import collapsed
+from ..examples import LOG_PROBABILITY, Generation, Prediction
 from ..parts import Picture
 from ..progress import html_table
-from ..tensors import LOG_PROBABILITY, Generation, Prediction
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """The best text, or the predicted value (`mmgen.tensors.Prediction`). Raises DataError with `error`."""
+        """The best text, or the predicted value (`mmgen.examples.Prediction`). Raises DataError with `error`."""
         return self.best.value
 
     @property

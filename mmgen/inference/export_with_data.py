@@ -12,6 +12,7 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets, pictures_of
 from ..errors import DataError, RunError
 from ..evaluation.answers import predict
+from ..examples import Example, Generation, Prediction
 from ..features.extract import extract
 from ..progress import Progress
 from ..recipe.load import load
@@ -19,7 +20,6 @@ from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.exports import is_export
 from ..storage.model_files import prepare_inputs
-from ..tensors import Example, Generation, Prediction
 from .hub import find_folder
 from .load import open_model
 from .predictor import Predictor

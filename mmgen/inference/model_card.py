@@ -16,6 +16,7 @@ from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.answers import predict, read_answers
+from ..examples import Example, Generation, Prediction, Scores
 from ..features.pixels import load_image
 from ..parts import Dataset
 from ..progress import Progress, number, table
@@ -25,7 +26,6 @@ from ..report.rendering import step_renderer
 from ..scoring.intervals import groups_of, interval, resampled_means
 from ..storage.exports import EXAMPLES, without_local_paths
 from ..storage.scored_examples import ScoredExamples
-from ..tensors import Example, Generation, Prediction, Scores
 
 if TYPE_CHECKING:
     from .predictor import Predictor

@@ -25,6 +25,7 @@ from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, MissingInput, MissingLabel, RunError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
+from ..examples import All, Example, Generation, Prediction, ResolvedExample
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Picture
@@ -32,7 +33,6 @@ from ..progress import html_table
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
-from ..tensors import All, Example, Generation, Prediction, ResolvedExample
 from .answers import Answer
 from .draws import choose_seed, draws_of
 from .query import Query, from_json, is_many, queries_of
@@ -237,7 +237,7 @@ class Predictor:
             if isinstance(inputs.get(name), list | tuple):
                 raise DataError(
                     f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
-                    "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
+                    "pictures (mmgen.examples.All), or pass a list of queries as the first argument"
                 )
         return list(self.answers(queries, options, batch_size, seed))
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from .. import files
 from ..errors import DataError
+from ..examples import Example
 from ..features.images import SUFFIXES, image_files
 from ..files import json_problem
 from ..oom import as_run_error
 from ..progress import Progress
 from ..reading.tables import is_table
 from ..reading.text import LONGEST, numbered_lines, read_text
-from ..tensors import Example
 from .query_pictures import is_file
 
 LONG = 10_000  # lines of a file that takes seconds to read

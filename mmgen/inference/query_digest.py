@@ -14,8 +14,8 @@ from typing import Any
 
 from ..configs import FeaturesConfig
 from ..errors import DataError
+from ..examples import All
 from ..features.multi_file import files_of
-from ..tensors import All
 from .predictor import Predictor
 from .query import Query
 

@@ -14,12 +14,12 @@ from PIL import Image
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
+from ..examples import All, ResolvedExample
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
 from ..features.statistics import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
-from ..tensors import All, ResolvedExample
 from .query import Query
 from .query_pictures import as_picture, as_record
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import MmgenError
 from ..evaluation import score
+from ..examples import Example
 from ..registry import installed
 from ..scoring.intervals import Interval, groups_of, interval, resampled_means
 from ..storage.run_folder import RunFolder
 from ..storage.scored_examples import ScoredExamples
-from ..tensors import Example
 
 RESAMPLES = 1000
 METHOD = (

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..evaluation import score
+from ..examples import Example, Scores
 from ..scoring.intervals import Interval, groups_of, interval, resampled_means
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Scores
 from .table import Spread, Table, Values, cell
 
 RESAMPLES = 1000  # of the bootstrap

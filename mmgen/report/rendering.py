@@ -8,10 +8,10 @@ from typing import cast
 from ..cards import Card, as_json, checked_card
 from ..configs import RendererConfig
 from ..errors import PluginError
+from ..examples import Generation, Prediction, ResolvedExample
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
 from ..registry import OURS, Part, Registry, blame, installed
-from ..tensors import Generation, Prediction, ResolvedExample
 
 Answer = Generation | Prediction
 

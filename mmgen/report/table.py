@@ -15,13 +15,13 @@ from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..evaluation.references import reference_scores
+from ..examples import LOG_PROBABILITY, Scores
 from ..files import write_text
 from ..parts import Dataset
 from ..progress import html_table, number, table
 from ..recipe.tables import Recipe
 from ..storage import generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import LOG_PROBABILITY, Scores
 
 PLURAL = {
     "text": "texts",

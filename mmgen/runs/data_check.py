@@ -13,13 +13,13 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import count_tokens, texts_read
 from ..errors import DataError, MmgenError
+from ..examples import Example
 from ..features.picture_sources import folder_pictures
 from ..features.random_features import random_features
 from ..features.stores import open_store
 from ..model import EMBEDDERS, Model
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
-from ..tensors import Example
 from ..training.optimizer import check_patterns
 from .named_extractors import extractor_errors, without_extractor
 

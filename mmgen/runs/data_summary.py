@@ -11,10 +11,10 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import texts_read
+from ..examples import All, Example
 from ..parts import Backbone
 from ..progress import Progress, table
 from ..recipe.tables import Recipe
-from ..tensors import All, Example
 
 COUNTED = 1000  # examples of a split whose texts are split into tokens
 

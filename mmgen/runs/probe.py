@@ -15,6 +15,7 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.answers import generate
+from ..examples import Example
 from ..inference.load import load_run
 from ..inference.predictor import Predictor
 from ..model import Model
@@ -25,7 +26,6 @@ from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
 from ..storage.run_folder import RunFolder
-from ..tensors import Example
 
 
 def probe(

@@ -13,11 +13,11 @@ from ..configs import MetricConfig
 from ..data.part_checks import score_with
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge
+from ..examples import Example, Generation, Prediction, Scores
 from ..progress import Progress, html_table, number
 from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..registry import Registry
-from ..tensors import Example, Generation, Prediction, Scores
 from .intervals import (
     Interval,
     around,

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..tensors import Example, Scores
+from ..examples import Example, Scores
 
 BLOCKS = 20  # of the jackknife
 

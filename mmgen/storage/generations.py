@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import RunError
+from ..examples import LOG_PROBABILITY, Generation
 from ..recipe.messages import mistake_text
-from ..tensors import LOG_PROBABILITY, Generation
 
 Value = TypeVar("Value")
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ..configs import Gives
 from ..errors import RunError
-from ..tensors import Prediction
+from ..examples import Prediction
 from .generations import text_of
 
 FILE = "predictions.jsonl"
@@ -48,7 +48,7 @@ VALUES: dict[str, TypeAdapter[Any]] = {
     "choice": TypeAdapter(Choice),
     "region": TypeAdapter(Region),
     "boxes": TypeAdapter(list[Box]),
-}  # kind of prediction -> its values, as `mmgen.tensors.Prediction` has them
+}  # kind of prediction -> its values, as `mmgen.examples.Prediction` has them
 
 
 def read(folder: Path, kind: Gives | None = None) -> list[Prediction]:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ..configs import BackboneConfig, EmbedderConfig
 from ..data.seeds import resolve
+from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Embedder, Picture
 from ..sequence import lay_out, segment_problem, sharing_problem, terms_problem
-from ..tensors import Example, Hiding, ResolvedExample, Segment, Slots
+from ..tensors import Hiding, Segment, Slots
 from .devices import MixedDevices, OneDevice, plain_tensors
 from .rows import some_ids
 from .suite import Suite, assert_close, assert_json, assert_published, assert_refused, assert_tensors, explained, skip

@@ -17,8 +17,9 @@ from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..data.collate import Collator
 from ..data.part_checks import predict_with
 from ..data.seeds import RngKey
+from ..examples import Example, Prediction
 from ..model import Objectives, compose
-from ..tensors import Batch, Example, Loss, Prediction, Targets
+from ..tensors import Batch, Loss, Targets
 from .greedy import Greedy
 from .suite import Suite, Tried, assert_close, assert_json, assert_published, assert_tensors, explained, skip
 from .tiny import Tiny
@@ -233,5 +234,5 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
                 predictions = predict_with(model, self.name, batch)
             for prediction in predictions:
                 expected = isinstance(prediction, Prediction)
-                assert expected, f"predict returns {prediction!r:.60}; expected a mmgen.tensors.Prediction"
+                assert expected, f"predict returns {prediction!r:.60}; expected a mmgen.examples.Prediction"
                 assert_json(prediction.value, f"the value of the prediction for '{prediction.id}'")

@@ -10,8 +10,8 @@ from typing import Any
 from ..cards import Card, checked_card
 from ..configs import RendererConfig
 from ..data.seeds import resolve
+from ..examples import Example, Generation, ResolvedExample
 from ..parts import Renderer
-from ..tensors import Example, Generation, ResolvedExample
 from .suite import Suite
 from .toy import Toy
 
@@ -28,7 +28,7 @@ class RendererSuite(Suite[RendererConfig]):
         """One prediction for each example, some right and some wrong; by default texts."""
         if "text" not in self.config().renders:
             raise NotImplementedError(
-                f"{type(self).__name__} must define predictions(examples), which returns a mmgen.tensors.Prediction "
+                f"{type(self).__name__} must define predictions(examples), which returns a mmgen.examples.Prediction "
                 "for each example"
             )
         texts = [example.targets[0] if example.targets else "a text" for example in examples]

@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import MissingInput
+from mmgen.examples import Example
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Example, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from . import SentenceImage
 

@@ -7,9 +7,9 @@ import pytest
 
 from mmgen.cli.answer_output import Output, answer_all, choose_output
 from mmgen.errors import MmgenError
+from mmgen.examples import Prediction
 from mmgen.inference.answers import Answer
 from mmgen.inference.query import Query
-from mmgen.tensors import Prediction
 
 QUERIES = [Query("1"), Query("2", place="q.jsonl:2")]
 GOOD = Answer("1", prediction=Prediction("1", {"label": "yes"}, 0.75), remarks=("cut",))

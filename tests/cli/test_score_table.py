@@ -4,8 +4,8 @@ import json
 from types import SimpleNamespace
 
 from mmgen.cli import score_table
+from mmgen.examples import Scores
 from mmgen.scoring import Comparison, System
-from mmgen.tensors import Scores
 
 REQUEST = SimpleNamespace(per="image", resamples=1000, corpus_intervals=False, randomisations=0)
 

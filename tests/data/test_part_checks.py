@@ -16,9 +16,10 @@ from mmgen.data.part_checks import references_of, score_with
 from mmgen.data.seeds import resolve
 from mmgen.errors import PluginError
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Scores
 from mmgen.model import Model
 from mmgen.parts import Metric
-from mmgen.tensors import Loss, Scores, Segment
+from mmgen.tensors import Loss, Segment
 from mmgen.testing import TEXTS, Tiny, Toy
 from mmgen.testing.toy import WordsEmbedder
 
@@ -138,7 +139,7 @@ def test_wrong_texts(change, words):
         (Scores({"hits": math.nan}), "hits is nan; values must be finite numbers, or None"),
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0]}), "hits has 2 values for 3 examples"),
         (Scores({"hits": 1.0}, {"hits": [1.0, None, math.inf]}), "hits is inf; values must be finite numbers, or None"),
-        ({"hits": 1.0}, "returns {'hits': 1.0}; expected a mmgen.tensors.Scores"),
+        ({"hits": 1.0}, "returns {'hits': 1.0}; expected a mmgen.examples.Scores"),
     ],
 )
 def test_wrong_scores(scores, words):

@@ -18,7 +18,7 @@ from mmgen.data.plan import ONE_MICRO_BATCH, Plan, PlanOptions, cut
 from mmgen.data.seeds import draw_from, resolve, seed_from
 from mmgen.data.sizes import Sizes
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 
 def plan(*sources, shares=None, **changes):

@@ -1,6 +1,6 @@
 """Scores of a step: the columns of its metrics."""
 
-from mmgen.tensors import Scores
+from mmgen.examples import Scores
 
 
 def test_two_metrics_of_one_type_have_separate_columns():

@@ -6,9 +6,9 @@ import pytest
 
 from mmgen.evaluation import answers
 from mmgen.evaluation.answers import best_answers, shown_examples, validation_scores
+from mmgen.examples import Example, Generation, Prediction, Scores
 from mmgen.parts import Metric, Picture
 from mmgen.progress import Progress
-from mmgen.tensors import Example, Generation, Prediction, Scores
 from mmgen.training.context import StepContext
 
 EXAMPLES = [Example("a", {"image": "p", "caption": ("one", "two")}), Example("b", {"image": "gone"})]

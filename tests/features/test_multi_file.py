@@ -113,7 +113,7 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
     from kit import toys
     from mmgen_regions import Regions
 
-    from mmgen.tensors import Example
+    from mmgen.examples import Example
 
     single = fill(tmp_path / "whole.h5", open_store(folder).records())
     backbone, embedders = toys.model().backbone, []

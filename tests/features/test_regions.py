@@ -3,8 +3,8 @@
 import pytest
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.features.regions import check_picture_count
-from mmgen.tensors import All, Example
 
 TWO = Example("a", {"image": All(("1", "2"))})
 

@@ -22,6 +22,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 import mmgen
 from mmgen.data.collate import Collator
 from mmgen.errors import PluginError, RunError
+from mmgen.examples import Example
 from mmgen.inference.answers import Answer
 from mmgen.inference.export import export
 from mmgen.inference.load import load_run, open_model
@@ -30,7 +31,6 @@ from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
 from mmgen.registry import Registry, Source, installed
-from mmgen.tensors import Example
 
 STEPS = [
     ("writes", "words"),

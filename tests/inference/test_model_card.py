@@ -8,9 +8,9 @@ from mmgen_frcnn import VisualGenome
 from mmgen_regions import Detector, Regions, Roi
 from mmgen_text import Text
 
+from mmgen.examples import Scores
 from mmgen.inference import model_card
 from mmgen.inference.model_card import Evaluation, _describe_half_precision, _describe_start
-from mmgen.tensors import Scores
 
 
 def step(before=None, weights=None):

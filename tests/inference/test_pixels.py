@@ -9,11 +9,11 @@ from kit.pixels import PIXELS
 from PIL import Image
 
 from mmgen.errors import DataError
+from mmgen.examples import All
 from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
-from mmgen.tensors import All
 
 
 @pytest.fixture

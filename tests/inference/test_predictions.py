@@ -10,10 +10,10 @@ from kit.toys import mmgen_here
 from PIL import Image
 
 from mmgen.errors import DataError, RunError
+from mmgen.examples import All
 from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
-from mmgen.tensors import All
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 

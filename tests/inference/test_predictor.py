@@ -19,6 +19,7 @@ from mmgen.data.different_texts import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.evaluation.collapse import repeats_itself
+from mmgen.examples import All, Example, Generation, Prediction
 from mmgen.features.statistics import FeatureRange
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
@@ -29,7 +30,6 @@ from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import All, Example, Generation, Prediction
 
 RECIPE = toys.recipe(
     inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text", "max_tokens": 6}},
@@ -83,7 +83,7 @@ def test_two_pictures_of_one_query_are_all_and_a_list_is_two_queries(predictor):
         predictor.ask(image=[SEEN, OTHER], caption="a dog")
     assert str(error.value) == (
         "image: a list of pictures is ambiguous; write image=All((a, b)) for one "
-        "query about both pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
+        "query about both pictures (mmgen.examples.All), or pass a list of queries as the first argument"
     )
 
 

@@ -8,12 +8,12 @@ import tracemalloc
 import pytest
 
 from mmgen.errors import DataError, RunError
+from mmgen.examples import Example
 from mmgen.inference import query as query_module
 from mmgen.inference.query import Query, named_values, queries_of, read_sources
 from mmgen.progress import Progress
 from mmgen.reading import text as text_module
 from mmgen.reading.text import json_lines, numbered_lines
-from mmgen.tensors import Example
 
 
 def test_what_is_typed_is_utf_8_whatever_the_locale():

@@ -4,9 +4,9 @@ import pytest
 from kit import served
 
 from mmgen.errors import DataError
+from mmgen.examples import All
 from mmgen.inference.query import Query, read_sources
 from mmgen.inference.query_digest import digest_features, digest_files, digest_queries
-from mmgen.tensors import All
 
 
 @pytest.fixture(scope="module")

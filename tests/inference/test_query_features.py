@@ -8,10 +8,10 @@ from kit import stored
 from PIL import Image
 
 from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import All, ResolvedExample
 from mmgen.inference.query import Query
 from mmgen.inference.query_features import QueryFeatures
 from mmgen.parts import Record
-from mmgen.tensors import All, ResolvedExample
 
 QUERY = Query("q", {})
 

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from mmgen.errors import DataError
+from mmgen.examples import Example, Generation, Prediction
 from mmgen.parts import Picture
 from mmgen.report.notebook import PictureSheet, picture_tags
-from mmgen.tensors import Example, Generation, Prediction
 
 
 def picture(key="<a>", size=(400, 300)):

@@ -1,10 +1,10 @@
 """The table on the page: intervals under values, the highest value of a column, and notes."""
 
 from mmgen.evaluation.score import write_scores
+from mmgen.examples import Example, Scores
 from mmgen.report.page_table import BEST, page_table, row_intervals
 from mmgen.report.table import Spread, Table
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Example, Scores
 
 EXAMPLES = [Example(str(n), {}, ("a",), {"image": str(n // 2)}) for n in range(40)]
 RIGHT = [100.0 * (n % 4 == 0) for n in range(40)]

@@ -8,11 +8,11 @@ from mmgen_text import Text
 
 from mmgen.cards import Bar, Card
 from mmgen.errors import PluginError
+from mmgen.examples import Example, Generation, Prediction, ResolvedExample
 from mmgen.recipe.load import load
 from mmgen.registry import collect, installed
 from mmgen.report import samples
 from mmgen.report.rendering import step_renderer
-from mmgen.tensors import Example, Generation, Prediction, ResolvedExample
 
 PACKAGE = """
     from typing import Literal

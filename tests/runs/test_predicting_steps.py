@@ -14,6 +14,7 @@ from kit.training import RecordedProgress
 import mmgen
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.evaluation.answers import predict
+from mmgen.examples import All, Example, Prediction, Scores
 from mmgen.inference.load import load_run
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
@@ -23,7 +24,7 @@ from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.storage import predictions
 from mmgen.storage.scored_examples import SavedExamples, keep
-from mmgen.tensors import All, Example, Loss, Prediction, Scores, Targets
+from mmgen.tensors import Loss, Targets
 from mmgen.testing.toy import COLORS, ToyDataset
 
 pytestmark = pytest.mark.slow

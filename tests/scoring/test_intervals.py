@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kit.scoring import Words, examples
 
+from mmgen.examples import Example, Scores
 from mmgen.scoring import System, compare
 from mmgen.scoring.intervals import (
     around,
@@ -18,7 +19,6 @@ from mmgen.scoring.intervals import (
     probability,
     randomisation,
 )
-from mmgen.tensors import Example, Scores
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ from kit.views import Views, ViewsObjective
 from torch import distributed
 
 from mmgen.errors import PluginError
-from mmgen.tensors import Example, Hiding, Loss
+from mmgen.examples import Example
+from mmgen.tensors import Hiding, Loss
 from mmgen.testing import ObjectiveSuite
 from mmgen.testing.toy import THINGS
 

@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import MissingInput
+from mmgen.examples import All, Example
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.tensors import All, Batch, Example, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from .two_rows import joined, pair_head, row_per_picture
 
