@@ -29,6 +29,7 @@ Gives = str  # kind of predictions: "text", "label", "choice", "region", "boxes"
 
 if TYPE_CHECKING:
     import click
+    import numpy as np
 
     from . import objectives, parts
     from .examples import Example
@@ -373,6 +374,10 @@ class MetricConfig(PartConfig):
         """The formats of the task's result files: `mmgen score` reads them, `mmgen predict --as` writes them. By
         default none besides mmgen's own."""
         return None
+
+    def of_sums(self, name: str, sums: "np.ndarray") -> "dict[str, np.ndarray]":
+        """Column -> its values (...), from sums (..., K) over examples of `Scores.sums[name]`."""
+        raise NotImplementedError
 
     def build(self) -> "parts.Metric":
         raise NotImplementedError

@@ -140,11 +140,16 @@ class Prediction:
 @dataclass(frozen=True)
 class Scores:
     """The result of a metric: values over all examples, and for each example. `None` is a value that is not available;
-    `notes` says why, or how the values were computed. For an example, `None` means that the value does not apply."""
+    `notes` says why, or how the values were computed. For an example, `None` means that the value does not apply.
+
+    `sums`: for scores that are functions of sums over examples (BLEU), the K numbers of every example, by a name of the
+    metric's; `MetricConfig.of_sums` makes the scores of the sums, which gives them intervals. Scores of several metrics
+    have the names "METRIC/name"."""
 
     values: Mapping[str, float | None]
     per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    sums: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         """The values as a table for a notebook."""

@@ -28,23 +28,31 @@ def report(run: Path, pictures: int) -> None:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--rows", metavar="STEP,STEP", help="Compare two rows of one run, the first minus the second.")
+@click.option("--columns", metavar="SCORE,...", help="The scores to show, in this order; by default all.")
+@click.option("--digits", default=2, show_default=True, type=click.IntRange(0, 6), help="Decimals.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Also write the scores (.csv) or the tables (.tex for LaTeX, .md) to this file.",
 )
-def compare(runs: tuple[Path, ...], out: Path | None) -> None:
+def compare(runs: tuple[Path, ...], rows: str | None, columns: str | None, digits: int, out: Path | None) -> None:
     """Compare RUNS: run folders, or folders of seeds (mean and spread).
 
     The output has the scores, their differences from the first run with 95 % intervals, and the differences between
-    the recipes. A single run is shown alone."""
+    the recipes. A single run is shown alone; with --rows, two of its steps are compared, with p."""
     from .. import report
-    from ..report.comparison_files import check_file, write_comparison
 
-    check_file(out)
-    comparison = report.compare(runs)
-    tell(comparison)
     if out is not None:
-        write_comparison(comparison, out)
+        report.check_file(out)
+    names = tuple(rows.split(",")) if rows else ()
+    if names and (len(names) != 2 or len(runs) != 1):
+        raise click.UsageError("--rows: give one run and two of its steps, such as --rows image,image_frozen")
+    comparison = report.compare_rows(runs[0], (names[0], names[1])) if names else report.compare(runs)
+    if columns:
+        comparison = comparison.chosen(columns.split(","))
+    tell(comparison.text(digits))
+    if out is not None:
+        report.write(comparison, out, digits)
         tell(f"{out}: written")

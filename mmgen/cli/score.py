@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from ..commands import quiet, settings_option
 from ..errors import MmgenError
-from ..files import refuse_overwriting
-from ..progress import tell
-from . import score_table
-from .score_request import ScoreRequest
+from ..files import refuse_overwriting, write_json
+from ..progress import table, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..configs import MetricConfig
-    from ..examples import Example
+    from ..examples import Example, Scores
     from ..reading.results import ResultFiles
-    from ..scoring import System
+    from ..scoring import Comparison, System
+    from ..scoring.table import ScoreTable
 
 
 OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only
+PER = {
+    "image": ", references per image",
+    "question": ", references per question; do not compare these scores with scores per image: a text counts once for "
+    "every question of its image",
+}
 MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
@@ -73,20 +77,7 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     default=1000,
     show_default=True,
     type=click.IntRange(0, MOST),
-    help="Number of bootstrap resamples; 0 for no intervals.",
-)
-@click.option(
-    "--corpus-intervals",
-    is_flag=True,
-    help="Also compute intervals for corpus scores (BLEU, METEOR), which takes 20 more scorings.",
-)
-@click.option(
-    "--randomisations",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, MOST),
-    help="Also compute p of the difference for corpus scores, with this many shuffles (such as 1000); each shuffle "
-    "takes two scorings.",
+    help="Bootstrap resamples for intervals, and shuffles for p of corpus scores; 0 for neither.",
 )
 @click.option(
     "--seed",
@@ -102,7 +93,7 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     help="Write all results, with the scores of every example, to this file.",
 )
 @click.pass_context
-def score(context: click.Context, **_: Any) -> None:
+def score(context: click.Context, references: Path | None, predictions: Path, **options: Any) -> None:
     """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, CSV, TSV, or a file that mmgen wrote;
     or results in the published format of a task, with --metric for the task's metric.
 
@@ -112,55 +103,109 @@ def score(context: click.Context, **_: Any) -> None:
     recipe or with --metric. The folder is not changed; --json saves the scores.
     """
     quiet()
-    request = ScoreRequest(**context.params)
-    if request.references is None and request.predictions.is_dir():
-        _score_run(request, context)
+    if references is not None:
+        _score_files(predictions, references, **options)
+    elif predictions.is_dir():
+        _score_run(predictions, context)
     else:
-        _score_files(request)
+        raise click.UsageError("Missing option '--references'; only a run folder can be scored without references.")
 
 
-def _score_files(request: ScoreRequest) -> None:
-    """Score a file of predictions against references, and print the table."""
+def _score_files(
+    predictions: Path,
+    references: Path,
+    *,
+    per: Literal["image", "question"],
+    profile: str | None,
+    split: str | None,
+    step: str | None,
+    train: Path | None,
+    names: tuple[str, ...],
+    sets: tuple[str, ...],
+    against: Path | None,
+    partial: bool,
+    resamples: int,
+    seed: int,
+    out: Path | None,
+) -> None:
+    """Score files of predictions against references, and print the table."""
     from .. import scoring
     from ..progress import Bars
     from ..registry import installed
 
-    references, train, against = request.references, request.train, request.against
-    if references is None:
-        raise click.UsageError("Missing option '--references'; only a run folder can be scored without references.")
-    refuse_overwriting("--json", request.out, (request.predictions, references, train, against))
-    recipe_option = request.profile or request.split or request.step
-    if recipe_option and not (references.is_dir() or references.suffix == ".toml"):
+    refuse_overwriting("--json", out, (predictions, references, train, against))
+    if (profile or split or step) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(
             f"--references {references}: is a file; --profile, --split and --step need a recipe or a run folder"
         )
-    if request.randomisations and not against:
-        raise MmgenError("--randomisations: needs two systems; give the other predictions with --against")
     registry = installed()
-    configs = scoring.metrics(request.names, request.sets, registry)
-    kinds, form = _common_kinds(configs), _result_format(configs, request.per)
-    expected = scoring.read_references(
-        references, registry, request.per, request.profile, request.split, request.step, form
-    )
-    trained_on = scoring.read_references(train, registry, request.per, request.profile).examples if train else ()
+    configs = scoring.metrics(names, sets, registry)
+    kinds, form = _common_kinds(configs), _result_format(configs, per)
+    expected = scoring.read_references(references, registry, per, profile, split, step, form)
+    trained_on = scoring.read_references(train, registry, per, profile).examples if train else ()
     training_texts = frozenset(text for example in trained_on for text in example.targets) if train else expected.seen
     seen = training_texts if kinds == {"text"} and not form else None
-    files = [request.predictions, *([against] if against else [])]
-    predictions = [scoring.read_predictions(file, request.per, kinds, form, expected.examples) for file in files]
-    pairs = [
-        scoring.pair(file_predictions, expected, file, request.partial)
-        for file_predictions, file in zip(predictions, files, strict=True)
-    ]
+    files = [predictions, *([against] if against else [])]
+    read = [scoring.read_predictions(file, per, kinds, form, expected.examples) for file in files]
+    pairs = [scoring.pair(of_file, expected, file, partial) for of_file, file in zip(read, files, strict=True)]
     systems, examples = _read_systems(files, pairs)
-    uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
-    comparison = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
-    if request.out:  # before anything is printed: standard output may be closed
-        score_table.write(request.out, comparison, [example.id for example in examples])
-    tell(score_table.format_table(comparison, systems))
-    for note in score_table.notes(comparison, systems, len(examples), len(expected.examples), request, form is None):
+    comparison = scoring.compare(systems, examples, configs, seen=seen, resamples=resamples, seed=seed, progress=Bars())
+    if out:  # before anything is printed: standard output may be closed
+        write_json(out, _as_json(comparison, [example.id for example in examples]))
+    lines = comparison.table.by_score()
+    if not against:
+        lines[0][1] = "value"
+    tell(table(lines))
+    tell()
+    left = f" of {len(expected.examples)}" if len(expected.examples) != len(examples) else ""
+    tell(f"{len(examples)}{left} examples" + ("" if form else PER[per]))
+    for note in (*comparison.table.notes, *_methods(comparison.table, resamples)):
         tell(note)
-    if request.out:
-        tell(f"{request.out}: written")
+    if out:
+        tell(f"{out}: written")
+
+
+def _methods(scores: ScoreTable, resamples: int) -> Iterator[str]:
+    """Notes on intervals, p and the best of several texts."""
+    (first, *_), differences = scores.of("step").items(), scores.of("difference")
+    spanned = {column for column, cell in first[1].items() if cell.interval}
+    if resamples and not spanned:
+        yield "no intervals: all examples have the same image, so the variation between images is unknown"
+    elif resamples:
+        yield f"95 %: bootstrap over the examples' images, {resamples} times"
+        if without := ", ".join(column for column in first[1] if column not in spanned):
+            yield f"no interval for {without}: not a function of sums over examples, or all are equal"
+    if differences:
+        names = [*scores.of("step")]
+        test = "bootstrap for means, approximate randomisation for corpus scores" if resamples else ""
+        yield f"difference: {names[0]} minus {names[1]}" + f"; p: two-sided, paired; {test}" * bool(test)
+    if scores.of("reference"):
+        yield "oracle: the best text of each example, chosen by the metric"
+
+
+def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
+    """All results: system (and "difference") -> score -> value, interval; score -> p; the scores of every example."""
+    rows = {row.labels[0]: row.cells for row in comparison.table.rows if row.kind != "reference"}
+    difference = rows.get("difference", {})
+    return {
+        "values": {label: {name: cell.value for name, cell in cells.items()} for label, cells in rows.items()},
+        "intervals": {
+            label: {name: cell.interval for name, cell in cells.items() if cell.interval}
+            for label, cells in rows.items()
+        },
+        "oracle": comparison.oracle,
+        "probabilities": {name: cell.p for name, cell in difference.items() if cell.p is not None},
+        "per_example": {name: _by_example(ids, scores) for name, scores in comparison.scores.items()},
+        "notes": comparison.table.notes,
+    }
+
+
+def _by_example(ids: Sequence[str], scores: Scores) -> list[dict[str, Any]]:
+    """The scores of every example with its id."""
+    return [
+        {"id": example_id, **{column: values[place] for column, values in scores.per_example.items()}}
+        for place, example_id in enumerate(ids)
+    ]
 
 
 def _common_kinds(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
@@ -189,26 +234,34 @@ def _result_format(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles
     return next(iter(forms.values()), None)
 
 
-def _score_run(request: ScoreRequest, context: click.Context) -> None:
+def _score_run(run: Path, context: click.Context) -> None:
     """Score the texts and predictions of a run's steps, and print the tables."""
     from ..progress import Bars
     from ..runs.rescore import rescore
 
+    names, sets, out = (context.params[name] for name in ("names", "sets", "out"))
     if option := _option_beside(OF_RUNS, context):
-        run = request.predictions
         raise MmgenError(
             f"{option}: only for files of predictions, such as {run}/steps/STEP/generations.jsonl --references {run}; "
             "a run folder accepts --metric, --set and --json"
         )
-    if request.out and Path(os.path.realpath(request.out)).is_relative_to(os.path.realpath(request.predictions)):
-        raise MmgenError(f"--json {request.out}: is inside the run folder, which is read-only; name a file elsewhere")
-    refuse_overwriting("--json", request.out)
-    scores = rescore(request.predictions, request.names, request.sets, Bars())
-    if request.out:
-        score_table.write_rows(request.out, scores)
+    if out and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(run)):
+        raise MmgenError(f"--json {out}: is inside the run folder, which is read-only; name a file elsewhere")
+    refuse_overwriting("--json", out)
+    scores = rescore(run, names, sets, Bars())
+    if out:
+        by_step = {
+            step: {
+                "values": of_step.values,
+                "notes": of_step.notes,
+                "per_example": _by_example(scores.ids[step], of_step),
+            }
+            for step, of_step in scores.rows.items()
+        }
+        write_json(out, by_step)
     tell(scores.table)
-    if request.out:
-        tell(f"{request.out}: written")
+    if out:
+        tell(f"{out}: written")
     else:
         tell("scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again")
 

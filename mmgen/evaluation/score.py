@@ -83,7 +83,8 @@ def read(folder: Path) -> Scores:
 def as_json(scores: Scores) -> dict[str, Any]:
     """Scores as a JSON object."""
     per_example = {name: list(values) for name, values in scores.per_example.items()}
-    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
+    sums = {"sums": {name: [*rows] for name, rows in scores.sums.items()}} if scores.sums else {}
+    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example, **sums}
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
@@ -95,7 +96,8 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
         named = {column: column if count[column] == 1 else f"{metric_name}.{column}" for column in count}
         values = {named[column]: value for column, value in scores.values.items()}
         per_example = {named[column]: value for column, value in scores.per_example.items()}
-        merged = merge(merged, Scores(values, per_example, scores.notes))
+        sums = {f"{metric_name}/{name}": rows for name, rows in scores.sums.items()}
+        merged = merge(merged, Scores(values, per_example, scores.notes, sums))
     return merged
 
 
@@ -105,4 +107,5 @@ def merge(first: Scores, second: Scores) -> Scores:
         {**first.values, **second.values},
         {**first.per_example, **second.per_example},
         tuple(dict.fromkeys((*first.notes, *second.notes))),
+        {**first.sums, **second.sums},
     )

@@ -23,7 +23,7 @@ from ..progress import Progress, number, table
 from ..recipe.tables import Step, parts_in
 from ..report.pictures import find
 from ..report.rendering import step_renderer
-from ..scoring.intervals import groups_of, interval, resampled_means
+from ..scoring.intervals import groups_of, intervals
 from ..storage.exports import EXAMPLES, without_local_paths
 from ..storage.scored_examples import ScoredExamples
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("model_card.md")
 SHOWN = 3  # examples
 SIDE = 320  # of their pictures, in pixels
-RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -209,9 +208,11 @@ def _score_table(evaluation: Evaluation) -> str:
     scores = evaluation.scores
     if not scores.values:
         return ""
-    means = resampled_means(scores, groups_of(evaluation.examples), RESAMPLES)
-    intervals = {name: "{} to {}".format(*map(number, interval(column))) for name, column in means.items()}
-    rows = [[name, number(value), intervals.get(name, "")] for name, value in scores.values.items()]
+    spans = {
+        name: "{} to {}".format(*map(number, span))
+        for name, span in intervals(scores, {}, groups_of(evaluation.examples)).items()
+    }
+    rows = [[name, number(value), spans.get(name, "")] for name, value in scores.values.items()]
     return table([["score", "value", "95 % interval"], *rows])
 
 

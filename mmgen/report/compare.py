@@ -1,51 +1,111 @@
-"""`mmgen compare`: the scores of several runs, the differences between them, and the settings that differ."""
+"""`mmgen compare`: the scores of several runs or of two rows, their differences, the settings that differ."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError
+from ..errors import MmgenError, RunError, did_you_mean
 from ..evaluation import score
-from ..files import read_table
+from ..examples import Example, Scores
+from ..files import read_table, write_text
 from ..progress import html_table, table
+from ..registry import installed
+from ..scoring.compare import difference_row
+from ..scoring.intervals import groups_of
+from ..scoring.table import Row, ScoreTable
 from ..storage.run_folder import RunFolder, differences
-from .compare_intervals import METHOD
-from .compare_intervals import differences as differences_between
+from ..storage.scored_examples import ScoredExamples
 from .short_paths import tell_apart
-from .table import Values, cell, describe_seeds, spread
+from .table import describe_seeds, over_seeds
 
 NAMED = ("inputs", "objectives", "steps", "metrics")  # tables of a recipe whose tables have names
+METHOD = (
+    "95 % intervals: bootstrap over the examples' images, and over several seeds; p: two-sided, by the same bootstrap, "
+    "for BLEU and METEOR by approximate randomisation; other scores that are not means over examples have neither"
+)
 
 
 @dataclass(frozen=True)
 class RunComparison:
     """What `compare` gives; `str()` is the output of `mmgen compare`.
 
-    runs      the labels of the runs
-    sections  tables, as rows of cells whose first is the header, and notes
-    scores    run -> step -> score -> its value, or mean and deviation
+    tables    a row for each step and run, or for each of the two compared rows; and the differences
+    notes     how the differences are computed, the seeds, the settings that differ
+    by_score  whether the tables are shown with a line for each score
     """
 
-    runs: tuple[str, ...]
-    sections: tuple[list[list[str]] | str, ...]
-    scores: Mapping[str, Mapping[str, Values]]
+    tables: tuple[ScoreTable, ...]
+    notes: tuple[str, ...]
+    by_score: bool = False
 
     def __repr__(self) -> str:
-        return f"<RunComparison of {', '.join(self.runs)}>"
+        return f"<RunComparison: {', '.join(' '.join(row.labels) for row in self.tables[0].rows)}>"
 
     def __str__(self) -> str:
-        return "\n\n".join(part if isinstance(part, str) else table(part, texts=2) for part in self.sections)
+        return self.text()
+
+    def text(self, digits: int = 2) -> str:
+        """The tables as Markdown, then the notes."""
+        texts = [table(*self._texts(one, digits)) for one in self.tables]
+        return "\n\n".join([*texts, "\n".join(self.notes)])
+
+    def _texts(self, one: ScoreTable, digits: int) -> tuple[list[list[str]], int]:
+        return (one.by_score(digits), 1) if self.by_score else (one.texts(digits), len(one.heads))
 
     def _repr_html_(self) -> str:
-        return "\n".join(
-            f"<pre>{escape(part)}</pre>" if isinstance(part, str) else html_table(part) for part in self.sections
+        tables = [html_table(self._texts(one, 2)[0]) for one in self.tables]
+        return "\n".join([*tables, f"<pre>{escape(chr(10).join(self.notes))}</pre>"])
+
+    def chosen(self, columns: Sequence[str]) -> RunComparison:
+        """The comparison of some scores, in the given order. Raises RunError for an unknown score."""
+        known = dict.fromkeys(column for one in self.tables for column in one.columns)
+        for column in columns:
+            if column not in known:
+                raise RunError(
+                    f"no score is called '{column}'{did_you_mean(column, known)}; scores: {', '.join(known)}"
+                )
+        kept = [
+            replace(one, columns=tuple(column for column in columns if column in one.columns)) for one in self.tables
+        ]
+        return replace(self, tables=tuple(one for one in kept if one.columns))
+
+    def latex(self, digits: int = 2) -> str:
+        """Tables of the package booktabs; the notes become comments."""
+        notes = "\n".join(f"% {line}" for note in self.notes for line in note.splitlines())
+        return (
+            "\n\n".join([r"% needs \usepackage{booktabs}", *(one.latex(digits) for one in self.tables), notes]) + "\n"
         )
+
+    def csv(self, digits: int = 2) -> str:
+        """A line for each score and each difference, not rounded."""
+        columns = tuple(dict.fromkeys(column for one in self.tables for column in one.columns))
+        rows = tuple(row for one in self.tables for row in one.rows)
+        return ScoreTable(columns, rows, heads=self.tables[0].heads).csv()
+
+
+WRITERS: Mapping[str, Callable[[RunComparison, int], str]] = {
+    ".csv": RunComparison.csv,
+    ".tex": RunComparison.latex,
+    ".md": lambda comparison, digits: comparison.text(digits) + "\n",
+}
+
+
+def check_file(path: Path) -> None:
+    """Raises RunError for a file that `write` could not write."""
+    if path.suffix not in WRITERS:
+        raise RunError(f"--out {path}: the name must end in {', '.join([*WRITERS][:-1])} or {[*WRITERS][-1]}")
+
+
+def write(comparison: RunComparison, path: Path, digits: int = 2) -> None:
+    """Write a comparison in the format that the name's ending says. Raises RunError."""
+    check_file(path)
+    write_text(path, WRITERS[path.suffix](comparison, digits))
 
 
 def compare(paths: Sequence[Path]) -> RunComparison:
@@ -58,25 +118,107 @@ def compare(paths: Sequence[Path]) -> RunComparison:
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise RunError("compare: duplicate run; name each run once")
     runs = {label: _runs_of_seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
-    rows = {label: _scores_by_step(folders) for label, folders in runs.items()}
-    tables = [_format_comparison(steps, columns, rows) for steps, columns in _group_steps(rows)]
-    difference_tables = _difference_tables(runs, rows)
+    scores = {label: _scores_by_step(folders) for label, folders in runs.items()}
+    first, *others = runs
+    groups = _group_steps(scores)
+    rows = {
+        (step, label): over_seeds([of_seed.values for of_seed in scores[label][step]])
+        for label in runs
+        for step in scores[label]
+    }
+    tables = [
+        _table(
+            ("step", "run"),
+            columns,
+            [Row((step, label), rows[step, label]) for step in steps for label in runs if (step, label) in rows],
+        )
+        for steps, columns in groups
+    ]
+    found = {
+        (step, label): _difference((step, label), (runs[label], step), (runs[first], step))
+        for step in scores[first]
+        for label in others
+        if step in scores[label]
+    }
+    for steps, columns in groups:
+        if of_group := [row for (step, _), row in found.items() if step in steps and row]:
+            tables.append(_table(("step", f"minus {first}"), columns, of_group))
+    notes = [METHOD] * any(found.values())
+    if without := ", ".join(f"{step} of {label}" for (step, label), row in found.items() if not row):
+        notes.append(f"no difference for {without}: the examples of the runs differ or are not available")
+    notes += [f"{label}: {_describe_seeds(folders, list(scores[label]))}" for label, folders in runs.items()]
     recipes = {label: _compared_settings(folders[0]) for label, folders in runs.items()}
-    first = next(iter(recipes))
-    notes = [f"{label}: {_describe_seeds(folders, list(rows[label]))}" for label, folders in runs.items()]
-    for label, recipe in list(recipes.items())[1:]:
-        changes = _changes((first, recipes[first]), (label, recipe))
+    for label in others:
+        changes = _changes((first, recipes[first]), (label, recipes[label]))
         if len({runs[run][0].fingerprint() for run in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return RunComparison(tuple(runs), (*tables, *difference_tables, "\n".join(notes)), rows)
+    return RunComparison(tuple(tables), tuple(notes))
 
 
-def _group_steps(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:
+def compare_rows(path: Path, rows: tuple[str, str]) -> RunComparison:
+    """Compare two rows (steps) of a run, over the images and over the seeds that have both: a line for each score, with
+    the difference, its interval and p. `path`: as in `compare`. Raises RunError."""
+    folders, (one, other) = _runs_of_seeds(path), rows
+    known = _scores_by_step(folders)
+    for row in rows:
+        if row not in known:
+            raise RunError(f"{path}: no scores of a step '{row}'{did_you_mean(row, known)}; steps: {', '.join(known)}")
+    both = [folder for folder in folders if folder.finished(one) and folder.finished(other)]
+    difference = _difference(("difference",), (both, one), (both, other)) if both else None
+    if difference is None:
+        raise RunError(f"{path}: '{one}' and '{other}' are not scored on the same examples, or these are not available")
+    scores = [[score.read(folder.step(row)).values for folder in both] for row in rows]
+    columns = [column for column in scores[0][0] if column in difference.cells]
+    shown = [Row((row,), over_seeds(values)) for row, values in zip(rows, scores, strict=True)]
+    examples = _scored_examples(both[0], one)
+    seeds = f"; {describe_seeds({one: _seeds(both)})}" if len(both) > 1 else ""
+    about = (
+        f"difference: {one} minus {other}, {len(examples)} examples of {len(set(groups_of(examples)))} images{seeds}"
+    )
+    return RunComparison((_table(("score",), columns, [*shown, difference]),), (about, METHOD), by_score=True)
+
+
+def _table(heads: tuple[str, ...], columns: Sequence[str], rows: Sequence[Row]) -> ScoreTable:
+    """The rows with the columns that any of them has."""
+    return ScoreTable(
+        tuple(column for column in columns if any(column in row.cells for row in rows)), tuple(rows), heads=heads
+    )
+
+
+def _difference(
+    labels: tuple[str, ...], first: tuple[Sequence[RunFolder], str], second: tuple[Sequence[RunFolder], str]
+) -> Row | None:
+    """First minus second, each a step of the seeds of a run. None if they are scored on different examples, or if their
+    examples are no longer available."""
+    examples = [_scored_examples(run[0], step) for run, step in (first, second)]
+    if not examples[0] or _targets_by_id(examples[0]) != _targets_by_id(examples[1]):
+        return None
+    scores = [
+        [score.read(folder.step(step)) for folder in run if folder.finished(step)] for run, step in (first, second)
+    ]
+    metrics = first[0][0].recipe(installed()).metrics
+    return difference_row(labels, scores[0], scores[1], metrics, groups_of(examples[0]))
+
+
+def _scored_examples(folder: RunFolder, step: str) -> Sequence[Example]:
+    try:
+        return ScoredExamples(folder.recipe(installed()), folder.path).scored_by(step)
+    except MmgenError:  # the table works without examples
+        return ()
+
+
+def _targets_by_id(examples: Sequence[Example]) -> list[tuple[str, str]]:
+    """The ids of examples with their references, equal for runs that can be compared."""
+    return [(example.id, repr((example.targets, sorted(example.labels.items())))) for example in examples]
+
+
+def _group_steps(scores: Mapping[str, Mapping[str, Sequence[Scores]]]) -> list[tuple[list[str], list[str]]]:
     """Groups of steps that share most of their columns: (steps, columns)."""
     groups: list[tuple[list[str], list[str]]] = []
-    for step in dict.fromkeys(step for run_rows in rows.values() for step in run_rows):
-        columns = dict.fromkeys(column for run_rows in rows.values() for column in run_rows.get(step, {}))
+    for step in dict.fromkeys(step for of_run in scores.values() for step in of_run):
+        of_step = [of_seed for of_run in scores.values() for of_seed in of_run.get(step, ())]
+        columns = dict.fromkeys(column for of_seed in of_step for column in of_seed.values)
         group = next((group for group in groups if _share_most(columns, group[1])), None)
         if group is None:
             groups.append(([step], [*columns]))
@@ -89,43 +231,6 @@ def _group_steps(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[st
 def _share_most(first: Collection[str], second: Collection[str]) -> bool:
     """Whether two lists of names share more than half of the longer list."""
     return 2 * len(set(first).intersection(second)) > max(len(first), len(second))
-
-
-def _format_comparison(
-    steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]
-) -> list[list[str]]:
-    lines = [["step", "run", *columns]]
-    for step in steps:
-        for label, run_rows in rows.items():
-            if step in run_rows:
-                lines.append([step, label, *(cell(run_rows[step].get(column)) for column in columns)])
-    return lines
-
-
-def _difference_tables(
-    runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]
-) -> list[list[list[str]] | str]:
-    """Tables of the differences from the first run, and notes on their intervals."""
-    first, *rest = runs
-    results = {
-        (step, label): differences_between(runs[first], runs[label], step)
-        for step in rows[first]
-        for label in rest
-        if step in rows[label]
-    }
-    tables: list[list[list[str]] | str] = []
-    for steps, columns in _group_steps(rows):
-        group_results = {key: result for key, result in results.items() if key[0] in steps and result}
-        known = [column for column in columns if any(column in result for result in group_results.values())]
-        lines = [["step", f"minus {first}", *known]]
-        for (step, label), result in group_results.items():
-            lines.append([step, label, *(str(result[column]) if column in result else "-" for column in known)])
-        tables += [lines] if group_results else []
-    without = ", ".join(f"{step} of {label}" for (step, label), result in results.items() if not result)
-    notes = [METHOD] * bool(tables) + [
-        f"no difference for {without}: the examples of the runs differ or are not available"
-    ] * bool(without)
-    return [*tables, "\n".join(notes)] if notes else []
 
 
 def _runs_of_seeds(path: Path) -> list[RunFolder]:
@@ -183,22 +288,25 @@ def _without_repeats(changes: Sequence[str], steps: int) -> list[str]:
     ]
 
 
-def _scores_by_step(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
-    """Step -> column -> score, or the mean and deviation over seeds."""
+def _scores_by_step(folders: Sequence[RunFolder]) -> dict[str, list[Scores]]:
+    """Step -> the scores of every seed that has finished it."""
     steps = read_table(folders[0].path / "recipe.json", steps=dict)["steps"]
-    rows = {}
-    for step in steps:
-        scores = [score.read(folder.step(step)).values for folder in folders if folder.finished(step)]
-        columns = dict.fromkeys(column for values in scores for column in values)
-        if scores:
-            rows[step] = {column: spread([values.get(column) for values in scores]) for column in columns}
-    if not rows:
+    scores = {
+        step: found
+        for step in steps
+        if (found := [score.read(folder.step(step)) for folder in folders if folder.finished(step)])
+    }
+    if not scores:
         raise RunError(f"{folders[0].path}: no step with scores is finished yet; continue with `mmgen run`")
-    return rows
+    return scores
+
+
+def _seeds(folders: Sequence[RunFolder]) -> list[int]:
+    return [read_table(folder.path / "recipe.json", seed=int)["seed"] for folder in folders]
 
 
 def _describe_seeds(folders: Sequence[RunFolder], steps: Sequence[str]) -> str:
-    seeds = {read_table(folder.path / "recipe.json", seed=int)["seed"]: folder for folder in folders}
+    seeds = dict(zip(_seeds(folders), folders, strict=True))
     if len(seeds) == 1:
         return f"seed {next(iter(seeds))}"
     return describe_seeds({step: [seed for seed, folder in seeds.items() if folder.finished(step)] for step in steps})

@@ -12,6 +12,7 @@ from ..examples import Generation
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import Recipe
+from ..scoring.table import ScoreTable
 from ..storage.run_folder import RunFolder
 from . import pictures, table
 from .attention import AttentionPanel, attention_panel
@@ -23,11 +24,11 @@ Load = Callable[[str], Model]  # loads the model of a step
 
 
 def make_galleries(
-    recipe: Recipe, folder: RunFolder, datasets: ScoredOn, tables: Sequence[table.Table], shown: int
+    recipe: Recipe, folder: RunFolder, datasets: ScoredOn, tables: Sequence[ScoreTable], shown: int
 ) -> list[Gallery]:
     """One gallery per data set on which steps are scored, with `shown` examples in total."""
     steps: dict[str, list[str]] = {}
-    for name in (step for run_table in tables for step in run_table.steps):
+    for name in (step for run_table in tables for step in run_table.of("step")):
         dataset_config = recipe.scored_data(name)
         steps.setdefault(dataset_config.model_dump_json() if dataset_config else "", []).append(name)
     galleries = []

@@ -17,9 +17,10 @@ from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
+from ..scoring.table import ScoreTable
 from ..storage.environment import CAN_CHANGE
 from ..storage.run_folder import RunFolder
-from . import curves, table
+from . import curves
 from .galleries import (
     Load,
     columns_of_metrics,
@@ -29,7 +30,7 @@ from .galleries import (
     metrics_of_examples,
     scores_by_card,
 )
-from .page_table import page_table, row_intervals
+from .page_table import page_table
 from .web_page import render
 
 SHOWN_EXAMPLES = 200  # test examples on a page
@@ -44,7 +45,7 @@ def try_page(
     recipe: Recipe,
     folder: RunFolder,
     datasets: ScoredOn,
-    tables: Sequence[table.Table],
+    tables: Sequence[ScoreTable],
     load: Load,
     progress: Progress,
 ) -> None:
@@ -63,7 +64,7 @@ def write_page(
     recipe: Recipe,
     folder: RunFolder,
     datasets: ScoredOn,
-    tables: Sequence[table.Table],
+    tables: Sequence[ScoreTable],
     load: Load,
     progress: Progress,
     shown: int = SHOWN_EXAMPLES,
@@ -85,10 +86,7 @@ def write_page(
         gallery.number: scores_by_card(folder, datasets, gallery, of_all_texts[gallery.number]) for gallery in galleries
     }
     lower = {gallery.number: columns_of_metrics(recipe, gallery, "lower_is_better") for gallery in galleries}
-    table_contexts = [
-        page_table(run_table, row_intervals(folder, run_table, datasets.scored_by(next(iter(run_table.steps)))))
-        for run_table in tables
-    ]
+    table_contexts = [page_table(run_table) for run_table in tables]
     note_counts = Counter(note for context in table_contexts for note in context["notes"])
     context = {
         "recipe": recipe,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
@@ -18,8 +18,10 @@ from ..evaluation.references import reference_scores
 from ..examples import LOG_PROBABILITY, Scores
 from ..files import write_text
 from ..parts import Dataset
-from ..progress import html_table, number, table
+from ..progress import number
 from ..recipe.tables import Recipe
+from ..scoring.intervals import Interval, groups_of, intervals
+from ..scoring.table import Cell, Row, ScoreTable
 from ..storage import generations
 from ..storage.run_folder import RunFolder, differences
 
@@ -34,37 +36,7 @@ MOST_COLUMNS = 4  # in a note on scores below chance
 log = logging.getLogger("mmgen")
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A score over several seeds: mean and sample standard deviation."""
-
-    mean: float
-    deviation: float
-
-
-Values = Mapping[str, "float | Spread | None"]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows by label, each column -> value, with notes on the method. `averaged`: whether the steps' rows are over
-    several seeds. `lower`: the columns whose lowest value is the best."""
-
-    columns: tuple[str, ...]
-    steps: Mapping[str, Values]
-    references: Mapping[str, Values]  # the scores of people's texts, and of chance
-    published: Mapping[str, Values]  # the paper's scores; the paper's models are labelled with names of steps
-    notes: tuple[str, ...]
-    averaged: bool = False
-    title: str = ""  # kind of prediction and data set; empty for texts about the recipe's [data]
-    lower: frozenset[str] = frozenset()
-
-    def __repr__(self) -> str:
-        return f"<Table{f' of {self.title}' * bool(self.title)}: {', '.join(self.steps)}; {', '.join(self.columns)}>"
-
-    def _repr_html_(self) -> str:
-        """The table for a notebook."""
-        return html_table(_table_cells(self), self.notes, self.title)
+Values = Mapping[str, "float | None"]
 
 
 def groups(recipe: Recipe) -> list[list[str]]:
@@ -92,7 +64,7 @@ def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
     return str(dataset.describe().get("name") or (recipe.scored_data(step) or recipe.data).type)
 
 
-def gather_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[Table]:
+def gather_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[ScoreTable]:
     """One table per group of steps, with the finished steps."""
     finished = [name for steps in groups(recipe) for name in steps if folder.finished(name)]
     rows = {name: with_remarks(score.read(folder.step(name)), name, folder.step(name)) for name in finished}
@@ -104,33 +76,49 @@ def tables_of_scores(
     rows: Mapping[str, Scores],
     datasets: ScoredOn,
     references: Mapping[str, Mapping[str, Scores]],
-) -> list[Table]:
+) -> list[ScoreTable]:
     """One table per group of steps, from the scores of steps. `references`: see `reference_scores`."""
     tables = []
     for steps in groups(recipe):
         if scored := {step: rows[step] for step in steps if step in rows}:
             dataset = datasets.dataset_of(steps[0])
-            tables.append(_build_table(recipe, scored, dataset, references[next(iter(scored))]))
+            examples = datasets.scored_by(steps[0])
+            tables.append(_build_table(recipe, scored, dataset, groups_of(examples), references[next(iter(scored))]))
     return tables
 
 
 def _build_table(
-    recipe: Recipe, rows: Mapping[str, Scores], dataset: Dataset, references: Mapping[str, Scores]
-) -> Table:
+    recipe: Recipe,
+    scores: Mapping[str, Scores],
+    dataset: Dataset,
+    images: Sequence[str],
+    references: Mapping[str, Scores],
+) -> ScoreTable:
     """The table of these steps, with the rows of people, of chance and of the paper, and notes on what they say."""
-    step = next(iter(rows))
-    metrics, steps = recipe.judging(step), {name: scores.values for name, scores in rows.items()}
+    step = next(iter(scores))
+    metrics, steps = recipe.judging(step), {name: of_step.values for name, of_step in scores.items()}
     columns = tuple(dict.fromkeys(column for values in steps.values() for column in values))
-    notes = dict.fromkeys(note for scores in rows.values() for note in scores.notes)
-    notes.update(dict.fromkeys(_untrained_notes(recipe, rows)))
+    notes = dict.fromkeys(note for of_step in scores.values() for note in of_step.notes)
+    notes.update(dict.fromkeys(_untrained_notes(recipe, scores)))
     if not metrics:
         notes["no scores: the recipe has no [metrics.NAME] for these steps"] = None
     reference_rows = _reference_rows(references, notes, columns)
     published = _published_rows(dataset, notes)
     lower = columns_with(metrics, "lower_is_better")
     notes.update(dict.fromkeys(_below_chance(steps, reference_rows.get("chance", {}), lower)))
-    title = _table_title(recipe, step, dataset)
-    return Table(columns, steps, reference_rows, published, tuple(notes), title=title, lower=lower)
+    rows = [
+        *(Row((name,), cells_of(values, intervals(scores[name], metrics, images))) for name, values in steps.items()),
+        *(Row((label,), cells_of(values), "reference") for label, values in reference_rows.items()),
+        *(Row((label,), cells_of(values), "published") for label, values in published.items()),
+    ]
+    return ScoreTable(columns, tuple(rows), tuple(notes), _table_title(recipe, step, dataset), lower)
+
+
+def cells_of(values: Values, spans: Mapping[str, Interval] | None = None) -> dict[str, Cell]:
+    """The values that are known, with their intervals."""
+    return {
+        column: Cell(value, interval=(spans or {}).get(column)) for column, value in values.items() if value is not None
+    }
 
 
 def _untrained_notes(recipe: Recipe, steps: Iterable[str]) -> Iterator[str]:
@@ -175,7 +163,7 @@ def remarks(label: str, place: Path) -> tuple[str, ...]:
     return tuple(f"{label}: {remark}" for remark in what if remark)
 
 
-def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
+def average_seeds(run_table: ScoreTable, folder: RunFolder) -> ScoreTable | None:
     """The table over a run's seeds: the run and its neighbours that differ only in the seed. None for a single seed.
 
     A row has the mean and standard deviation over all seeds that have finished the step. A note that not all of these
@@ -186,9 +174,9 @@ def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
         return None
     seeds_by_row: dict[str, list[int]] = {}
     seeds_by_note: dict[str, dict[str, list[int]]] = {}  # note -> row -> seeds
-    chance = run_table.references.get("chance", {})
+    chance = {column: cell.value for column, cell in run_table.of("reference").get("chance", {}).items()}
 
-    def average(step: str) -> Values:
+    def average(step: str) -> dict[str, Cell]:
         scores_by_seed = {
             seed: scores
             for seed, seed_folder in sorted(seeds.items())
@@ -200,9 +188,9 @@ def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
             for note in (*scores.notes, *remarks(step, seeds[seed].step(step)), *below):
                 seeds_by_note.setdefault(note, {}).setdefault(step, []).append(seed)
         rows = [scores.values for scores in scores_by_seed.values()]
-        return {column: spread([row.get(column) for row in rows]) for column in run_table.columns}
+        return over_seeds(rows)
 
-    steps = {name: average(name) for name in run_table.steps}
+    steps = {name: Row((name,), average(name)) for name in run_table.of("step")}
     of_some = {
         note: sorted(set().union(*seeds_by_label.values()))
         for note, seeds_by_label in seeds_by_note.items()
@@ -213,7 +201,8 @@ def average_seeds(run_table: Table, folder: RunFolder) -> Table | None:
         *(note for note in run_table.notes if note not in of_some),
         *(f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {note}" for note, of in of_some.items()),
     )
-    return replace(run_table, steps=steps, notes=notes, averaged=True)
+    rest = (row for row in run_table.rows if row.kind != "step")
+    return replace(run_table, rows=(*steps.values(), *rest), notes=notes)
 
 
 def _read_seed(folder: RunFolder, step: str) -> Scores | None:
@@ -236,37 +225,26 @@ def describe_seeds(seeds_by_row: Mapping[str, Sequence[int]]) -> str:
     )
 
 
-def spread(values: Sequence[Any]) -> float | Spread | None:
-    """Mean and deviation of the values that are not None; a single value stays as it is."""
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return known[0] if known else None
-    return Spread(statistics.fmean(known), statistics.stdev(known))
+def over_seeds(rows: Sequence[Values]) -> dict[str, Cell]:
+    """Column -> mean and sample standard deviation of the known values of all seeds; of one seed its value."""
+    columns = dict.fromkeys(column for row in rows for column in row)
+    known = {column: [value for row in rows if (value := row.get(column)) is not None] for column in columns}
+    return {
+        column: Cell(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+        for column, values in known.items()
+        if values
+    }
 
 
-def write_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[tuple[Table, Table | None]]:
+def write_tables(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[tuple[ScoreTable, ScoreTable | None]]:
     """Write `table.md` to the run's folder, and the table over seeds to the folder of all seeds. Returns the run's
     tables, each with the one over seeds."""
     run_tables = gather_tables(recipe, folder, datasets)
     seed_tables = [average_seeds(run_table, folder) for run_table in run_tables]
     for path, tables in ((folder.path, run_tables), (folder.path.parent, [*filter(None, seed_tables)])):
         if tables:
-            write_text(path / "table.md", "\n\n".join([f"# {recipe.name}", *map(markdown, tables)]) + "\n")
+            write_text(path / "table.md", "\n\n".join([f"# {recipe.name}", *map(str, tables)]) + "\n")
     return [*zip(run_tables, seed_tables, strict=True)]
-
-
-def markdown(run_table: Table) -> str:
-    """A table as Markdown that is also readable in a terminal: rows, then notes on the method."""
-    title = [f"{run_table.title}:", ""] if run_table.title else []
-    return "\n".join([*title, table(_table_cells(run_table)), "", *run_table.notes])
-
-
-def _table_cells(run_table: Table) -> list[list[str]]:
-    """The header and the rows of a table."""
-    published = {f"{label} (published)": values for label, values in run_table.published.items()}
-    rows = [*run_table.steps.items(), *run_table.references.items(), *published.items()]
-    cells = [[label, *(cell(values.get(column)) for column in run_table.columns)] for label, values in rows]
-    return [["step", *run_table.columns], *cells]
 
 
 def _reference_rows(
@@ -298,10 +276,3 @@ def _below_chance(rows: Mapping[str, Values], chance: Values, lower: frozenset[s
             rest = len(worse) - MOST_COLUMNS
             more = f"; and {rest} more column{'s' * (rest > 1)}" * (rest > 0)
             yield f"{label}: {'; '.join(worse[:MOST_COLUMNS])}{more}"
-
-
-def cell(value: float | Spread | None) -> str:
-    """A value of the table as text."""
-    if isinstance(value, Spread):
-        return f"{number(value.mean)} ± {value.deviation:.2f}"
-    return number(value)

@@ -61,7 +61,7 @@ def rescore(
         ids[name] = tuple(example.id for example in examples)
     references = reference_scores(recipe, judged, datasets, folder.path, metrics, save=False)
     tables = report.tables_of_scores(recipe, rows, datasets, references)
-    return Rescored(rows, ids, "\n\n".join(map(report.markdown, tables)))
+    return Rescored(rows, ids, "\n\n".join(map(str, tables)))
 
 
 def _scored_data(recipe: Recipe, folder: RunFolder) -> ScoredOn:

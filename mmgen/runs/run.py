@@ -21,7 +21,7 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..report.table import Table
+from ..scoring.table import ScoreTable
 from ..storage import scored_examples
 from ..storage.model_files import build_model, keep_parts
 from ..storage.run_folder import RunFolder
@@ -183,10 +183,10 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     report.try_page(recipe, folder, datasets, shown, load, progress)
     for number, (table, seed_table) in enumerate(tables):
         whose = f"seed {recipe.seed}:\n\n" * bool(seed_table)
-        progress.say("\n" * bool(number) + whose + report.markdown(table))
+        progress.say("\n" * bool(number) + whose + str(table))
         if seed_table:
-            progress.say(f"\n{report.markdown(seed_table)}")
-    return [report.markdown(table) for table, _ in tables]
+            progress.say(f"\n{seed_table}")
+    return [str(table) for table, _ in tables]
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:
@@ -196,7 +196,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     return report.write_page(*_page(folder), progress, shown)
 
 
-def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[Table], Callable[[str], Model]]:
+def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
     """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"

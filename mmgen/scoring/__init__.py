@@ -1,6 +1,6 @@
 """Scores for any file of predictions: references from files, intervals, two systems compared, the best of several."""
 
-from .compare import Comparison, System, Uncertainty, compare, metrics
+from .compare import Comparison, System, compare, metrics
 from .files import Predictions, References, pair, read_predictions, read_references
 
 __all__ = [
@@ -8,7 +8,6 @@ __all__ = [
     "Predictions",
     "References",
     "System",
-    "Uncertainty",
     "compare",
     "metrics",
     "pair",

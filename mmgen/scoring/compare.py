@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from ..configs import MetricConfig
 from ..data.part_checks import score_with
 from ..evaluation.collapse import collapsed
-from ..evaluation.score import build_metric, merge
+from ..evaluation.score import build_metric, merge, merge_metrics
 from ..examples import Example, Generation, Prediction, Scores
-from ..progress import Progress, html_table, number
+from ..progress import Progress
 from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..registry import Registry
-from .intervals import (
-    Interval,
-    around,
-    bootstrap,
-    count_groups,
-    groups_of,
-    interval,
-    jackknife,
-    jackknife_probability,
-    means_over_examples,
-    probability,
-    randomisation,
-)
+from .intervals import RESAMPLES, differences, groups_of, intervals, summed
+from .table import Cell, Row, ScoreTable
 
 SELF_SCORES = "self-"  # prefix of scores that compare generated texts with each other; these have no best text
 DIFFERENCE = "difference"
@@ -44,52 +31,23 @@ class System:
     texts: Sequence[Sequence[Any]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Comparison:
-    """The scores of one or two systems, by system name. Of two systems also "difference", first minus second."""
+    """What `compare` found.
 
-    values: dict[str, dict[str, float | None]] = field(default_factory=dict)  # system -> metric -> value
-    intervals: dict[str, dict[str, Interval]] = field(default_factory=dict)
-    oracle: dict[str, dict[str, float]] = field(default_factory=dict)
-    per_example: dict[str, Mapping[str, Sequence[float | None]]] = field(default_factory=dict)
-    probabilities: dict[str, float] = field(default_factory=dict)  # metric -> p of the difference
-    tests: dict[str, str] = field(default_factory=dict)  # metric -> "bootstrap", "jackknife" or "randomisation"
-    notes: tuple[str, ...] = ()
+    table   a row for every system, followed by the best of its texts; for two systems also their difference, first
+            minus second
+    scores  system -> its scores, with the values of every example
+    oracle  system with several texts -> score -> that of the best text of every example
+    """
 
-    def __repr__(self) -> str:
-        return f"<Comparison of {', '.join(self.values)}>"
+    table: ScoreTable
+    scores: Mapping[str, Scores]
+    oracle: Mapping[str, Mapping[str, float]]
 
     def _repr_html_(self) -> str:
-        """One row per metric, with intervals and p, as a table for a notebook."""
-        rows = []
-        for metric in next(iter(self.values.values()), {}):
-            cells = [self._format_score(system, metric) for system in self.values]
-            p = [f"{self.probabilities[metric]:.3f}" if metric in self.probabilities else "-"]
-            rows.append([metric, *cells, *(p if self.probabilities else [])])
-        header = ["metric", *self.values, *(["p"] if self.probabilities else [])]
-        return html_table([header, *rows], self.notes)
-
-    def _format_score(self, system: str, metric: str) -> str:
-        """A score with its interval."""
-        span = self.intervals.get(system, {}).get(metric)
-        value = number(self.values[system].get(metric))
-        return value if span is None else f"{value} ({number(span[0])} to {number(span[1])})"
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """The settings of intervals and p-values.
-
-    resamples       bootstrap resamples, for scores that are means over examples; 0: no intervals
-    corpus          whether other scores (BLEU) get jackknife intervals, which take 20 more scorings
-    randomisations  shuffles for the p-value of a difference of other scores, instead of the jackknife; each shuffle
-                    scores both systems
-    seed            of the random draws"""
-
-    resamples: int = 1000
-    corpus: bool = False
-    randomisations: int = 0
-    seed: int = 0
+        """The table for a notebook."""
+        return self.table._repr_html_()
 
 
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
@@ -116,36 +74,68 @@ def compare(
     configs: Mapping[str, MetricConfig],
     *,
     seen: frozenset[str] | None = None,
-    uncertainty: Uncertainty = Uncertainty(),
+    resamples: int = RESAMPLES,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
     """Score one system, or two systems on the same examples. `seen`: training texts, for the share of unseen texts.
-    Errors of metrics propagate."""
-    judge = _Judge(configs, examples, seen)
-    comparison = Comparison()
+    `resamples`: of the bootstrap, and shuffles of the randomisation; 0: no intervals and p. Errors of metrics
+    propagate."""
+    judge, groups = _Judge(configs, examples, seen), groups_of(examples)
+    rows, notes, scores_of = list[Row](), dict[str, None](), dict[str, Scores]()
+    oracle = dict[str, Mapping[str, float]]()
     with (progress or Progress()).task("scoring", None, "passes") as advance:
         judge.advance = advance
         for system in systems:
-            scores = judge(_best_texts(system))
-            comparison.values[system.name] = dict(scores.values)
-            comparison.per_example[system.name] = scores.per_example
-            remark = collapsed(_best_texts(system)) if judge.of_texts else ""
-            remarks = [f"{system.name}: {remark}"] if remark else []
-            comparison.notes = tuple(dict.fromkeys((*comparison.notes, *scores.notes, *remarks)))
-            if max(map(len, system.texts)) > 1:
-                comparison.oracle[system.name] = _score_oracle(judge, system, scores)
-        if uncertainty.resamples and len(set(judge.groups)) > 1:  # a single group has no variance
-            _by_bootstrap(comparison, judge.groups, uncertainty.resamples, uncertainty.seed)
-        if uncertainty.corpus:
-            _by_jackknife(comparison, judge, systems, uncertainty.seed)
-        if uncertainty.randomisations and len(systems) == 2:
-            _by_randomisation(comparison, judge, systems, uncertainty.randomisations, uncertainty.seed)
-    _add_differences(comparison)
-    return comparison
+            scores_of[system.name] = scores = judge(_best_texts(system))
+            notes.update(dict.fromkeys(scores.notes))
+            if judge.of_texts and (remark := collapsed(_best_texts(system))):
+                notes[f"{system.name}: {remark}"] = None
+            spans = intervals(scores, configs, groups, resamples, seed)
+            known = {name: value for name, value in scores.values.items() if value is not None}
+            rows.append(
+                Row((system.name,), {name: Cell(value, interval=spans.get(name)) for name, value in known.items()})
+            )
+            if (count := max(map(len, system.texts))) > 1:
+                oracle[system.name] = _score_oracle(judge, system, scores)
+                best = {name: Cell(value) for name, value in oracle[system.name].items()}
+                rows.append(Row((f"oracle@{count}",), best, "reference"))
+    columns = tuple(dict.fromkeys(name for scores in scores_of.values() for name in scores.values))
+    if len(systems) == 2:
+        rows.append(
+            difference_row(
+                (DIFFERENCE,), [*scores_of.values()][:1], [*scores_of.values()][1:], configs, groups, resamples, seed
+            )
+        )
+    return Comparison(ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",)), scores_of, oracle)
+
+
+def difference_row(
+    labels: tuple[str, ...],
+    first: Sequence[Scores],
+    second: Sequence[Scores],
+    configs: Mapping[str, MetricConfig],
+    groups: Sequence[str],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Row:
+    """First minus second, each the mean of its seeds, with intervals and p where the scores allow them. `configs`: the
+    metrics of both, by name. `groups`: those of the examples of both."""
+    sums = [[summed(scores, configs, len(groups)) for scores in system] for system in (first, second)]
+    found, cells = differences(sums[0], sums[1], groups, resamples, seed), {}
+    for column in first[0].values:
+        values = [
+            [value for scores in system if (value := scores.values.get(column)) is not None]
+            for system in (first, second)
+        ]
+        if [*map(len, values)] == [len(first), len(second)]:
+            span, p = found.get(column, (None, None))
+            cells[column] = Cell(fmean(values[0]) - fmean(values[1]), interval=span, p=p)
+    return Row(labels, cells, "difference")
 
 
 class _Judge:
-    """Scores predictions with all metrics, over all examples or a subset."""
+    """Scores predictions with all metrics."""
 
     def __init__(
         self, configs: Mapping[str, MetricConfig], examples: Sequence[Example], seen: frozenset[str] | None
@@ -153,20 +143,20 @@ class _Judge:
         self.built = {name: build_metric(name, config) for name, config in configs.items()}
         self.of_texts = all(config.judges == {"text"} for config in configs.values())
         self.examples = examples
-        self.groups = groups_of(examples)
         self.seen = None if seen is None else {_letters_and_digits(text) for text in seen}
         self.advance = lambda: None
 
-    def __call__(self, texts: Sequence[Any], places: Sequence[int] | None = None) -> Scores:
-        """Score one text or prediction value per example. `places`: indices of the examples to score; default all."""
-        places = range(len(self.examples)) if places is None else places
-        examples = [self.examples[place] for place in places]
-        outputs = [_as_output(self.examples[place].id, texts[place]) for place in places]
-        merged = Scores({})
-        for name, metric in self.built.items():
-            scores = score_with(name, metric, outputs, examples)
-            if any(value is not None for value in scores.values.values()) or len(self.built) == 1:
-                merged = merge(merged, scores)
+    def __call__(self, texts: Sequence[Any]) -> Scores:
+        """Score one text or prediction value per example."""
+        outputs = [_as_output(example.id, text) for example, text in zip(self.examples, texts, strict=True)]
+        scores = {name: score_with(name, metric, outputs, self.examples) for name, metric in self.built.items()}
+        merged = merge_metrics(
+            {
+                name: of_metric
+                for name, of_metric in scores.items()
+                if len(scores) == 1 or any(value is not None for value in of_metric.values.values())
+            }
+        )
         if self.seen is not None:
             unseen = [100.0 * (_letters_and_digits(text.value) not in self.seen) for text in outputs]
             merged = merge(merged, Scores({"unseen": fmean(unseen)}, {"unseen": unseen}))
@@ -205,69 +195,3 @@ def _score_oracle(judge: _Judge, system: System, first: Scores) -> dict[str, flo
             if value is not None:
                 best[name] = value
     return best
-
-
-def _by_bootstrap(comparison: Comparison, groups: Sequence[str], resamples: int, seed: int) -> None:
-    resampled = {}
-    for system in comparison.values:
-        columns = means_over_examples(Scores(comparison.values[system], comparison.per_example[system]))
-        resampled[system] = bootstrap(columns, groups, resamples, seed) if columns else {}
-        comparison.intervals[system] = {name: interval(means) for name, means in resampled[system].items()}
-    if len(resampled) == 2:
-        first, second = resampled.values()  # the same draws, hence paired
-        differences = {name: first[name] - second[name] for name in first if name in second}
-        comparison.intervals[DIFFERENCE] = {name: interval(deltas) for name, deltas in differences.items()}
-        values = next(iter(comparison.per_example.values()))
-        group_counts = {name: count_groups(groups, values[name]) for name in differences}
-        comparison.probabilities = {
-            name: probability(deltas, group_counts[name]) for name, deltas in differences.items()
-        }
-        comparison.tests = dict.fromkeys(differences, "bootstrap")
-
-
-def _by_jackknife(comparison: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:
-    """Intervals of the scores without bootstrap intervals."""
-
-    def score(places: Sequence[int]) -> dict[tuple[str, str], float | None]:
-        by_system = {system.name: dict(judge(_best_texts(system), places).values) for system in systems}
-        if len(systems) == 2:
-            by_system[DIFFERENCE] = _subtract_scores(*by_system.values())
-        return {(name, metric): value for name, values in by_system.items() for metric, value in values.items()}
-
-    centre = {
-        **comparison.values,
-        **({DIFFERENCE: _subtract_scores(*comparison.values.values())} if len(systems) == 2 else {}),
-    }
-    for (name, metric), error in jackknife(score, judge.groups, seed).items():
-        system_intervals = comparison.intervals.setdefault(name, {})
-        value = centre[name].get(metric)
-        if metric not in system_intervals and value is not None:
-            system_intervals[metric] = around(value, error)
-            if name == DIFFERENCE:
-                comparison.probabilities[metric] = jackknife_probability(value, error)
-                comparison.tests[metric] = "jackknife"
-
-
-def _by_randomisation(comparison: Comparison, judge: _Judge, systems: Sequence[System], rounds: int, seed: int) -> None:
-    """p-values of the scores without bootstrap p-values."""
-    first, second = map(_best_texts, systems)
-
-    def difference(swapped: np.ndarray) -> dict[str, float | None]:
-        mixed = [(b, a) if swap else (a, b) for a, b, swap in zip(first, second, swapped, strict=True)]
-        return _subtract_scores(*(judge(list(texts)).values for texts in zip(*mixed, strict=True)))
-
-    for name, p in randomisation(difference, judge.groups, rounds, seed).items():
-        if comparison.tests.get(name) != "bootstrap":
-            comparison.probabilities[name], comparison.tests[name] = p, "randomisation"
-
-
-def _add_differences(comparison: Comparison) -> None:
-    if len(comparison.values) == 2:
-        comparison.values[DIFFERENCE] = _subtract_scores(*comparison.values.values())
-
-
-def _subtract_scores(first: Mapping[str, float | None], second: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {
-        name: None if value is None or (less := second.get(name)) is None else value - less
-        for name, value in first.items()
-    }

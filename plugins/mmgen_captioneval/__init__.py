@@ -19,6 +19,12 @@ class CaptionScores(mmgen.MetricConfig):
     )
     timeout: float = Field(120.0, gt=0, description="seconds to wait for an answer from Java")
 
+    def of_sums(self, name, sums):
+        from .meteor import meteor
+        from .metric import bleu
+
+        return {"METEOR": 100 * meteor(sums)} if name == "METEOR" else bleu(sums)
+
     def build(self):
         from .metric import CaptionMetric
 

@@ -2,7 +2,7 @@
 
 pycocoevalcap's own runner is not used, since it hangs after an error and on newlines. The program answers a line
 `SCORE ||| reference ||| ... ||| hypothesis` with the statistics of the hypothesis and its best reference. A score is a
-formula of the summed statistics, so scoring a subset of the segments (for an interval) needs no Java.
+formula of the summed statistics, so an interval needs no Java.
 """
 
 from __future__ import annotations
@@ -41,27 +41,28 @@ def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], p
     return np.array([_parse_statistics(line) for line in answers], np.float64).reshape(-1, STATISTICS)
 
 
-def meteor(segments: np.ndarray) -> tuple[float, list[float]]:
-    """The corpus score and the segments' scores, from 0 to 1, of (Q, 23) counts; equal to those of the program's EVAL
-    command."""
-    identical = (segments[:, 20] == 1) & (segments[:, 21] == segments[:, 0]) & (segments[:, 22] == segments[:, 1])
-    counts = segments.copy()
-    counts[identical, 20] = 0  # a text that equals its reference word by word has no chunks
-    return float(_score(counts.sum(0, keepdims=True))[0]), _score(counts).tolist()
-
-
-def _score(counts: np.ndarray) -> np.ndarray:
-    """Scores (Q,) of counts (Q, 23). The columns are words and function words of both texts; matches of content and
-    function words in both, by stage; chunks of the matches; matched words of both (Denkowski and Lavie, 2014, section
-    2)."""
-    content = DELTA * (counts[:, 0:2] - counts[:, 2:4]) + (1 - DELTA) * counts[:, 2:4]  # (Q, 2): hypothesis, reference
+def summands(counts: np.ndarray) -> np.ndarray:
+    """(Q, 6) what METEOR's score is computed from, of the program's counts (Q, 23): weighted words of hypothesis and
+    reference, weighted matches in both, chunks, and matched words. The counts are words and function words of both;
+    matches of content and function words in both, by stage; chunks; matched words of both (Denkowski and Lavie, 2014,
+    section 2). A text that equals its reference word by word has no chunks, as in the program's EVAL command."""
+    identical = (counts[:, 20] == 1) & (counts[:, 21] == counts[:, 0]) & (counts[:, 22] == counts[:, 1])
+    words = DELTA * (counts[:, 0:2] - counts[:, 2:4]) + (1 - DELTA) * counts[:, 2:4]
     matches = counts[:, 4:20].reshape(-1, 4, 2, 2)  # stage, content or function, hypothesis or reference
     matched = np.einsum("s,qskt,k->qt", STAGES, matches, np.array([DELTA, 1 - DELTA]))
+    chunks = np.where(identical, 0, counts[:, 20])
+    return np.column_stack([words, matched, chunks, counts[:, 21:23].mean(1)])
+
+
+def meteor(sums: np.ndarray) -> np.ndarray:
+    """Scores (...), from 0 to 1, of `summands` (..., 6) of a segment or summed over segments; equal to those of the
+    program's EVAL command."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision, recall = (matched / content).T
+        precision, recall = np.moveaxis(sums[..., 2:4] / sums[..., 0:2], -1, 0)
         mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
-        fragmentation = counts[:, 20] / counts[:, 21:23].mean(1)
-    return np.nan_to_num(mean * (1 - GAMMA * fragmentation**BETA), nan=0.0)
+        fragmentation = sums[..., 4] / sums[..., 5]
+        scores: np.ndarray = np.nan_to_num(mean * (1 - GAMMA * fragmentation**BETA), nan=0.0)
+    return scores
 
 
 def _parse_statistics(line: str) -> list[float]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 import numpy as np
-from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
@@ -16,7 +16,7 @@ from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 
 from . import CaptionScores, java, ptb
-from .meteor import Program, meteor, statistics
+from .meteor import Program, meteor, statistics, summands
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
@@ -50,13 +50,17 @@ class CaptionMetric(Metric):
         lines = iter([" ".join(line) for line in words])
         hypotheses = [next(lines) for _ in generations]
         references, notes = _drop_wordless(examples, [[next(lines) for _ in example.targets] for example in examples])
-        values, per_example = _score_without_java(hypotheses, references)
+        values, per_example, sums = _score_without_java(hypotheses, references)
         if len(examples) == 1:
             values["CIDEr"] = per_example["CIDEr"] = None
             notes.append(NO_CIDER)
         if self.config.meteor:
-            values["METEOR"], per_example["METEOR"], reasons = self._meteor(hypotheses, references)
+            counts, reasons = self._meteor(hypotheses, references)
             notes += reasons
+            values["METEOR"] = None
+            if counts is not None:
+                values["METEOR"] = 100 * float(meteor(counts.sum(0)))
+                per_example["METEOR"], sums["METEOR"] = (100 * meteor(counts)).tolist(), counts.tolist()
         group = (
             "question" if any("group" in example.facts for example in examples) else "image"
         )  # several examples may share an image
@@ -64,6 +68,7 @@ class CaptionMetric(Metric):
             {name: values[name] for name in NAMES if name in values},
             {name: scores for name in NAMES if (scores := per_example.get(name))},
             (_signature(tokeniser, references, group, values), *notes),
+            sums,
         )
 
     def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
@@ -83,10 +88,8 @@ class CaptionMetric(Metric):
         self.words.update({text: ptb.tokenise(java.one_line(text)) for text in new})
         return [self.words[text] for text in texts], self.tokeniser or "our own"
 
-    def _meteor(
-        self, hypotheses: list[str], references: list[list[str]]
-    ) -> tuple[float | None, list[float] | None, list[str]]:
-        """METEOR of all examples, METEOR per example, and the reason if unavailable."""
+    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[np.ndarray | None, list[str]]:
+        """METEOR's summands of every example, (Q, 6), or the reason why there are none."""
         keys = [(hypothesis, *texts) for hypothesis, texts in zip(hypotheses, references, strict=True)]
         new = list(dict.fromkeys(key for key in keys if key not in self.segments))
         if new and not self.meteor_failure:
@@ -96,9 +99,19 @@ class CaptionMetric(Metric):
             except UnavailableError as error:
                 self.meteor_failure = f"METEOR: unavailable, {error}"
         if self.meteor_failure:
-            return None, None, [self.meteor_failure]
-        overall, per_example = meteor(np.stack([self.segments[key] for key in keys]))
-        return 100 * overall, [100 * score for score in per_example], []
+            return None, [self.meteor_failure]
+        return summands(np.stack([self.segments[key] for key in keys])), []
+
+
+def bleu(counts: np.ndarray) -> dict[str, np.ndarray]:
+    """BLEU-1 to 4, times 100, of counts (..., 9) that are summed over texts: right n-grams, n-grams, and the length of
+    the closest reference; as in pycocoevalcap."""
+    right, written, length = counts[..., 0:4], counts[..., 4:8], counts[..., 8:]
+    precisions = (right + 1e-15) / (written + 1e-9)
+    means = np.cumprod(precisions, -1) ** (1 / np.arange(1, 5))
+    ratio = (written[..., :1] + 1e-15) / (length + 1e-9)  # texts as long as they have words
+    scores = 100 * means * np.exp(np.minimum(0, 1 - 1 / ratio))
+    return dict(zip(BLEU, np.moveaxis(scores, -1, 0), strict=True))
 
 
 def _signature(tokeniser: str, references: list[list[str]], group: str, values: Mapping[str, float | None]) -> str:
@@ -144,16 +157,24 @@ def _check_order(generations: Sequence[Generation], examples: Sequence[Example])
 
 def _score_without_java(
     hypotheses: list[str], references: list[list[str]]
-) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
-    """The metrics that need no Java, times 100: over all examples and per example."""
+) -> tuple[dict[str, float | None], dict[str, list[float] | None], dict[str, list[list[float]]]]:
+    """The metrics that need no Java, times 100: over all examples and per example; and BLEU's counts."""
     hypotheses_by_id = dict(enumerate([text] for text in hypotheses))
     references_by_id = dict(enumerate(references))
-    bleu, bleu_each = Bleu(4).compute_score(references_by_id, hypotheses_by_id, verbose=0)
+    counted = BleuScorer(n=4)
+    for hypothesis, texts in zip(hypotheses, references, strict=True):
+        counted += (hypothesis, texts)
+    bleu, bleu_each = counted.compute_score(option="closest")
     rouge, rouge_each = Rouge().compute_score(references_by_id, hypotheses_by_id)
     cider, cider_each = Cider().compute_score(references_by_id, hypotheses_by_id)
     values = {**dict(zip(BLEU, bleu, strict=True)), "ROUGE-L": rouge, "CIDEr": cider}
     per_example = {"BLEU-4": bleu_each[3], "ROUGE-L": rouge_each, "CIDEr": cider_each}
+    counts = [
+        [*text["correct"], *text["guess"], min((abs(length - text["testlen"]), length) for length in text["reflen"])[1]]
+        for text in counted.ctest
+    ]
     return (
         {name: 100 * float(value) for name, value in values.items()},
         {name: [100 * float(score) for score in scores] for name, scores in per_example.items()},
+        {"BLEU": counts},
     )

@@ -29,16 +29,16 @@ def test_a_split_is_for_recipes(tmp_path):
 def test_missing_intervals_are_explained(tmp_path):
     for count, note in (
         (1, "no intervals: all examples have the same image, so the variation between images is unknown"),
-        (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: not a mean over examples; the jackknife needs 20 images"),
+        (3, "no interval for distinct-1, distinct-2, unique: not a function of sums over examples, or all are equal"),
     ):
-        references = write(
-            tmp_path / "r.json", {str(n): ["what color is the dog", f"where are {n} cats"] for n in range(count)}
-        )
-        texts = write(
-            tmp_path / "p.json", {str(n): ["what color is the cat", "where are two cats"][n % 2] for n in range(count)}
-        )
-        output = score(texts, "--references", references, *FAST, "--corpus-intervals").output
-        assert note in output.splitlines() and "jackknife, 20 blocks" not in output
+        references = write(tmp_path / "r.json", {str(n): ["what is it", f"where are {n} cats"] for n in range(count)})
+        texts = write(tmp_path / "p.json", {str(n): ["what", f"are {n} cats"][n % 2] for n in range(count)})
+        output = score(texts, "--references", references, *FAST, "--metric", "diversity").output
+        assert note in output.splitlines(), output
+
+
+def saved_p(path):
+    return json.loads(path.read_text())["probabilities"]
 
 
 @pytest.mark.slow
@@ -59,7 +59,6 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
         "--against",
         poor,
         *FAST,
-        "--corpus-intervals",
         "--resamples",
         200,
         "--json",
@@ -71,13 +70,14 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and float(table["BLEU-4"][-1]) < 0.05
     assert float(table["CIDEr"][0]) - float(table["CIDEr"][3]) == pytest.approx(float(table["CIDEr"][5]), abs=0.02)
     assert (
-        "difference: good.json minus poor.json; p: paired bootstrap, two-sided; paired jackknife, two-sided t-test "
-        "over 20 blocks for BLEU-1, BLEU-2, BLEU-3, BLEU-4" in result.output
+        "difference: good.json minus poor.json; p: two-sided, paired; bootstrap for means, approximate randomisation "
+        "for corpus scores" in result.output
     )
+    assert saved_p(tmp_path / "o.json")["BLEU-4"] == pytest.approx(1 / 201)
     saved = json.loads((tmp_path / "o.json").read_text())
     assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40
-    again = score(good, "--references", references, "--against", good, *FAST)
-    assert cells(again.output)["CIDEr"][-1] == "1.000"
+    again = cells(score(good, "--references", references, "--against", good, *FAST).output)
+    assert again["CIDEr"][-1] == "1.000" == again["BLEU-4"][-1]
 
 
 @pytest.mark.parametrize(

@@ -55,23 +55,23 @@ def test_chance_is_what_references_of_other_pictures_score(tmp_path):
     others = references_of_others(examples)
     pictures = {text: row["image"] for row in ROWS for text in row["questions"]}
     assert all(pictures[text.text] != example.inputs["image"] for text, example in zip(others, examples, strict=True))
-    chance = table.references["chance"]
+    chance = {column: cell.value for column, cell in table.of("reference")["chance"].items()}
     config = CaptionScores(tokenizer="own", meteor=False)
     assert chance == build_metric("overlap", config).score(others, examples).values
-    assert chance["BLEU-1"] < table.steps["words"]["BLEU-1"] == pytest.approx(100)
+    assert chance["BLEU-1"] < table.of("step")["words"]["BLEU-1"].value == pytest.approx(100)
     assert "unique" in table.columns and "unique" not in chance  # says nothing about a picture
     assert "chance of overlap: the reference of another picture for each example" in table.notes
 
 
 def test_questions_about_one_picture_have_no_chance(tmp_path):
     table, _ = table_of(tmp_path, ROWS[:2])
-    assert "chance" not in table.references
+    assert "chance" not in table.of("reference")
 
 
 def test_a_row_that_scores_below_chance_is_noted(tmp_path):
     table, _ = table_of(tmp_path, ROWS)
-    worse = {**table.steps["words"], "BLEU-1": 0.0}
-    notes = [*report.table._below_chance({"words": worse}, table.references["chance"], frozenset())]
+    chance = {column: cell.value for column, cell in table.of("reference")["chance"].items()}
+    notes = [*report.table._below_chance({"words": {"BLEU-1": 0.0}}, chance, frozenset())]
     assert notes and notes[0].startswith("words: BLEU-1 0.00 is below chance, ")
 
 

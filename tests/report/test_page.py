@@ -263,7 +263,7 @@ def test_the_time_of_every_step_is_saved(done):
 def test_the_table_is_that_of_the_run(done):
     recipe = done.recipe(installed())
     table = report.gather_tables(recipe, done, Datasets(recipe))[0]
-    shown = report.markdown(table)
+    shown = table.markdown()
     assert shown.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{shown}\n"
 
 

@@ -67,8 +67,8 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
             "--metric diversty: unknown metric; did you mean 'diversity'?; choose from: ",
         ),
         (
-            ("--corpus-intervals",),
-            f"--corpus-intervals: only for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "
+            ("--partial",),
+            f"--partial: only for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "
             f"--references {PLACE}; a run folder accepts --metric, --set and --json",
         ),
         (

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import statistics
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ from mmgen.cli import main
 from mmgen.data.datasets import Datasets
 from mmgen.examples import Scores
 from mmgen.registry import installed
-from mmgen.report import compare_intervals
 from mmgen.report.short_paths import tell_apart
-from mmgen.report.table import spread
+from mmgen.report.table import over_seeds
 from mmgen.scoring.intervals import means_over_examples
+from mmgen.scoring.table import Cell
 from mmgen.storage.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
@@ -97,7 +98,10 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     recipe = folder.recipe(installed())
     averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
     assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
-    assert averages.steps["second"]["distinct"] == spread(reached(runs, "second", "distinct")[:2])
+    values = reached(runs, "second", "distinct")[:2]
+    assert (
+        averages.of("step")["second"]["distinct"] == over_seeds([{"distinct": value} for value in values])["distinct"]
+    )
 
 
 def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs, tmp_path):
@@ -166,20 +170,34 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     column = next(iter(known))
     for seed in (4, 5, 6):
         shifted(tmp_path / f"more/seed-{seed}", "first", column, 10.0)
-    runs = [RunFolder.found_in(own_runs), RunFolder.found_in(tmp_path / "more")]
-    difference = compare_intervals.differences(*([folders[0]] for folders in runs), "first")[column]
-    assert difference.value == pytest.approx(10) and difference.interval == pytest.approx(
-        (10, 10)
-    )  # example by example
-    several = compare_intervals.differences(*runs, "first")[column]
-    values = reached(own_runs, "first", column)
+    both = [own_runs, tmp_path / "more"]
+
+    def difference(*paths: Path) -> Cell:
+        return report.compare(paths).tables[-1].of("difference")["first"][column]
+
+    single = difference(*(path / "seed-4" for path in both))
+    assert single.value == pytest.approx(10) and single.interval == pytest.approx((10, 10))  # example by example
+    several, values = difference(*both), reached(own_runs, "first", column)
     low, high = several.interval
     assert several.value == pytest.approx(10) and (low < 10 < high if len(set(values)) > 1 else low == high)
-    said = mmgen("compare", own_runs, tmp_path / "more")
-    assert f"minus {tell_apart([own_runs, tmp_path / 'more'])[0]}" in said and str(several) in said
-    different_ids = iter((["a"], ["b"]))
-    monkeypatch.setattr(compare_intervals, "_targets_by_id", lambda examples: next(different_ids))
-    assert compare_intervals.differences(*runs, "first") == {}  # other examples
+    assert f"minus {tell_apart(both)[0]}" in mmgen("compare", *both)
+    different_ids = iter("abcdefghi")
+    monkeypatch.setattr(sys.modules["mmgen.report.compare"], "_targets_by_id", lambda examples: next(different_ids))
+    assert "no difference for first of more" in str(report.compare(both))  # other examples
+
+
+def test_two_rows_are_compared_over_images_and_seeds(runs):
+    said = mmgen("compare", runs, "--rows", "second,first", "--digits", "1")
+    lines = rows(said)
+    assert lines["score"] == ["second", "first", "difference", "95 %", "p"]
+    first, second = reached(runs, "first", "relevance"), reached(runs, "second", "relevance")
+    assert lines["relevance"][2] == f"{statistics.mean(second) - statistics.mean(first):+z.1f}"
+    assert " to " in lines["relevance"][3] and 0 < float(lines["relevance"][4]) <= 1
+    assert "difference: second minus first, " in said and "seeds 4, 5, 6" in said
+    assert max(map(len, [line for line in said.splitlines() if line.startswith("|")])) <= 80
+    assert mmgen("compare", runs, "--rows", "second,frist").startswith(
+        f"error: {runs}: no scores of a step 'frist'; did you mean 'first'?; steps: first, second"
+    )
 
 
 def test_what_cannot_be_compared_is_reported(runs, tmp_path):

@@ -11,7 +11,7 @@ from kit.scoring import FAST, Words, cells, examples, score, write
 
 from mmgen import RecipeError
 from mmgen.registry import installed
-from mmgen.scoring import Comparison, System, Uncertainty, compare, metrics
+from mmgen.scoring import System, compare, metrics
 
 
 def registry():
@@ -103,76 +103,26 @@ def test_the_share_of_unseen_texts(tmp_path):
     assert cells(result.output)["unseen"][0] == "25.00"
 
 
-@pytest.mark.slow
-def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
-    draw = random.Random(0)
-    words = "what color is the red dog near a big tree".split()
-    reference_texts = {str(n): [" ".join(draw.choices(words, k=6))] for n in range(30)}
-    references = write(tmp_path / "r.json", reference_texts)
-    good = write(
-        tmp_path / "good.json", {n: texts[0] if int(n) % 2 else "what is near" for n, texts in reference_texts.items()}
-    )
-    poor = write(tmp_path / "poor.json", dict.fromkeys(reference_texts, "what color is the dog"))
-    result = score(
-        good,
-        "--references",
-        references,
-        "--against",
-        poor,
-        *FAST,
-        "--randomisations",
-        19,
-        "--json",
-        tmp_path / "o.json",
-    )
-    assert result.exit_code == 0, result.output
-    assert cells(result.output)["BLEU-1"][-1] == "0.050" and cells(result.output)["BLEU-4"][-1] == "0.050"
-    saved = json.loads((tmp_path / "o.json").read_text())
-    assert saved["tests"]["BLEU-1"] == "randomisation" and saved["tests"]["CIDEr"] == "bootstrap"
-    assert "; approximate randomisation, two-sided, 19 shuffles for BLEU-1, BLEU-2, BLEU-3" in result.output
-    same = score(good, "--references", references, "--against", good, *FAST, "--randomisations", 9)
-    assert cells(same.output)["BLEU-4"][-1] == "1.000"
-    alone = score(good, "--references", references, "--randomisations", 9)
-    assert alone.output == "error: --randomisations: needs two systems; give the other predictions with --against\n"
-
-
 def many(count: int, right: float, seed: int) -> System:
     draw = random.Random(seed)
     return System(f"s{right}", [[f"t{n}" if draw.random() < right else "wrong"] for n in range(count)])
 
 
 def test_two_systems_are_compared_in_pairs():
-    comparison = compare(
-        [many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}, uncertainty=Uncertainty(corpus=True)
-    )
-    first, second = comparison.values["s0.8"], comparison.values["s0.5"]
-    assert comparison.values["difference"]["right"] == first["right"] - second["right"]
-    low, high = comparison.intervals["difference"]["right"]
-    assert 0 < low < first["right"] - second["right"] < high and comparison.probabilities["right"] == 0.001
-    assert comparison.intervals["s0.8"].keys() == {"right", "different"}
-    assert (
-        comparison.tests == {"right": "bootstrap", "different": "jackknife"}
-        and comparison.probabilities["different"] < 0.001
-    )
-    same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()})
-    assert same.intervals["difference"]["right"] == (0.0, 0.0) and same.probabilities["right"] == 1.0
-    assert same.intervals["s0.8"].keys() == {"right"}
+    result = compare([many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}).table
+    steps, difference = result.of("step"), result.of("difference")["difference"]
+    right = difference["right"]
+    assert right.value == steps["s0.8"]["right"].value - steps["s0.5"]["right"].value
+    assert 0 < right.interval[0] < right.value < right.interval[1] and right.p == 0.001
+    assert steps["s0.8"]["right"].interval and steps["s0.8"]["different"].interval is None  # no sum over examples
+    assert difference["different"].value and difference["different"].p is None
+    same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()}).table
+    right = same.of("difference")["difference"]["right"]
+    assert right.interval == (0.0, 0.0) and right.p == 1.0
 
 
 def test_the_best_of_several_texts():
     texts = [["wrong", "t0"], ["t1", "wrong"], ["wrong"], ["wrong", "no", "t3"]]
     comparison = compare([System("s", texts)], examples(4), {"w": Words()})
-    assert comparison.values["s"]["right"] == 25 and comparison.oracle["s"] == {"right": 75.0}
-
-
-def test_a_comparison_shows_itself_in_a_notebook():
-    comparison = Comparison(
-        {"<a>": {"BLEU-4": 10.0}, "b": {"BLEU-4": 9.0}, "difference": {"BLEU-4": 1.0}},
-        {"<a>": {"BLEU-4": (8.0, 12.0)}},
-        probabilities={"BLEU-4": 0.04},
-    )
-    assert repr(comparison) == "<Comparison of <a>, b, difference>"
-    assert comparison._repr_html_() == (
-        "<table>\n<tr><th>metric</th><th>&lt;a&gt;</th><th>b</th><th>difference</th><th>p</th></tr>\n"
-        "<tr><td>BLEU-4</td><td>10.00 (8.00 to 12.00)</td><td>9.00</td><td>1.00</td><td>0.040</td></tr>\n</table>"
-    )
+    assert comparison.table.of("step")["s"]["right"].value == 25 and comparison.oracle == {"s": {"right": 75.0}}
+    assert comparison.table.of("reference")["oracle@3"]["right"].value == 75

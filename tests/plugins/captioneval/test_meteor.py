@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from kit.java import COUNTS, fake_java, pairs
 from mmgen_captioneval import CaptionScores
-from mmgen_captioneval.meteor import Program, meteor, statistics
+from mmgen_captioneval.meteor import Program, meteor, statistics, summands
 
 from mmgen.errors import UnavailableError
 
@@ -18,9 +18,9 @@ def test_meteor_s_program_sees_one_line_a_segment_and_no_bars_but_its_own(monkey
 
 
 def test_meteor_s_formula_equals_its_program():
-    overall, per_example = meteor(np.array([line.split() for line in COUNTS], np.float64))
-    assert per_example == pytest.approx(list(COUNTS.values()), abs=1e-12)
-    assert overall == pytest.approx(0.4019772548541734, abs=1e-12)
+    sums = summands(np.array([line.split() for line in COUNTS], np.float64))
+    assert meteor(sums) == pytest.approx(list(COUNTS.values()), abs=1e-12)
+    assert meteor(sums.sum(0)) == pytest.approx(0.4019772548541734, abs=1e-12)
 
 
 def test_meteor_s_program_is_started_once_for_all_texts_and_again_when_it_has_died(monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 from importlib.metadata import version
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from mmgen_captioneval import CaptionScores
 from mmgen_captioneval.ptb import tokenise
@@ -130,6 +131,21 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, monk
         f"{VERSION}",
     )
     assert score(*rows).values == {name: value for name, value in scores.values.items() if name != "METEOR"}
+
+
+@needs_java
+def test_corpus_scores_follow_from_sums_over_any_examples():
+    rows = [("what is the red dog", "what is the dog", "a dog"), ("a cat", "two cats here"), ("a b c d e", "a b c d e")]
+    config = CaptionScores()
+    metric = config.build()
+    for some in (rows, rows[:1], rows[1:], [rows[2], *rows]):
+        scores = metric.score(*pairs(*some))
+        found = {
+            column: value
+            for name, summands in scores.sums.items()
+            for column, value in config.of_sums(name, np.sum(summands, 0)).items()
+        }
+        assert found == pytest.approx({name: scores.values[name] for name in (*BLEU, "METEOR")}, rel=1e-9)
 
 
 def test_one_image_has_no_cider_and_says_so():

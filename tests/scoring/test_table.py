@@ -1,0 +1,87 @@
+"""The one table of scores, in every form."""
+
+import csv
+import io
+
+from mmgen.progress import table
+from mmgen.scoring.table import Cell, Row, ScoreTable
+
+SCORES = ScoreTable(
+    ("BLEU-4", "R@1", "loss"),
+    (
+        Row(("a_run", "both"), {"BLEU-4": Cell(39.4567, 1.5), "loss": Cell(2.0)}),
+        Row(("b", "both"), {"BLEU-4": Cell(12.0, interval=(10.0, 14.0)), "R@1": Cell(7.0), "loss": Cell(1.0)}),
+        Row(("people", ""), {"R@1": Cell(99.0)}, "reference"),
+        Row(("a_run minus b", "both"), {"BLEU-4": Cell(-0.001, interval=(-1.5, 0.0), p=0.04)}, "difference"),
+    ),
+    ("how",),
+    title="texts",
+    lower=frozenset({"loss"}),
+    heads=("run", "step"),
+)
+
+
+def test_markdown_is_readable_in_a_terminal():
+    assert SCORES.markdown() == (
+        """texts:
+
+| run           | step |              BLEU-4 |   R@1 | loss |
+|---------------|------|--------------------:|------:|-----:|
+| a_run         | both |        39.46 ± 1.50 |     - | 2.00 |
+| b             | both |               12.00 |  7.00 | 1.00 |
+| people        |      |                   - | 99.00 |    - |
+| a_run minus b | both | +0.00 [-1.50, 0.00] |     - |    - |
+
+how"""
+    )
+
+
+def test_few_rows_are_shown_side_by_side_with_their_intervals():
+    assert table(SCORES.by_score(digits=1)) == (
+        """\
+| run    | a_run both | b both |         95 % | people  | a_run minus b both |        95 % |     p |
+|--------|-----------:|-------:|-------------:|--------:|-------------------:|------------:|------:|
+| BLEU-4 | 39.5 ± 1.5 |   12.0 | 10.0 to 14.0 |       - |               +0.0 | -1.5 to 0.0 | 0.040 |
+| R@1    |          - |    7.0 |            - |    99.0 |                  - |           - |     - |
+| loss   |        2.0 |    1.0 |            - |       - |                  - |           - |     - |"""
+    )
+
+
+def test_latex_escapes_and_has_minus_signs():
+    assert SCORES.latex(digits=1) == (
+        r"""\begin{tabular}{llrrr}
+\toprule
+run & step & BLEU-4 & R@1 & loss \\
+\midrule
+a\_run & both & 39.5 $\pm$ 1.5 & - & 2.0 \\
+b & both & 12.0 & 7.0 & 1.0 \\
+people &  & - & 99.0 & - \\
+a\_run minus b & both & +0.0 [$-$1.5, 0.0] & - & - \\
+\bottomrule
+\end{tabular}
+% how"""
+    )
+
+
+def test_csv_is_not_rounded_and_has_what_is_known():
+    assert list(csv.reader(io.StringIO(SCORES.csv())))[:3] == [
+        ["run", "step", "kind", "score", "value", "deviation", "low", "high", "p"],
+        ["a_run", "both", "step", "BLEU-4", "39.4567", "1.5", "", "", ""],
+        ["a_run", "both", "step", "loss", "2.0", "", "", "", ""],
+    ]
+    assert SCORES.csv().splitlines()[-1] == "a_run minus b,both,difference,BLEU-4,-0.001,,-1.5,0.0,0.04"
+
+
+def test_a_notebook_gets_escaped_html():
+    shown = ScoreTable(("<b>", "x"), (Row(("both",), {"<b>": Cell(1.0)}),), ("a & b",), title="texts")
+    assert repr(shown) == "<ScoreTable of texts: both; <b>, x>"
+    assert shown._repr_html_() == (
+        "<table>\n<caption>texts</caption>\n<tr><th>step</th><th>&lt;b&gt;</th><th>x</th></tr>\n"
+        "<tr><td>both</td><td>1.00</td><td>-</td></tr>\n</table>\n<p>a &amp; b</p>"
+    )
+
+
+def test_the_best_value_is_the_highest_or_the_lowest_unless_all_are_shown_alike():
+    assert SCORES.best() == {"BLEU-4": "39.46 ± 1.50", "loss": "1.00"}
+    alike = ScoreTable(("x",), (Row(("a",), {"x": Cell(1.0)}), Row(("b",), {"x": Cell(1.001)})))
+    assert alike.best() == {}
