@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -107,6 +108,9 @@ class Generation:
     passes: tuple[str, ...] = ()
     prompt: str = ""
 
+    def __post_init__(self) -> None:
+        _check_score(self.id, self.score)
+
     def _repr_html_(self) -> str:
         return html_table([["text", self.score_kind], [self.text, f"{self.score:.2f}"]], caption=self.id)
 
@@ -133,8 +137,17 @@ class Prediction:
     value: Any
     score: float
 
+    def __post_init__(self) -> None:
+        _check_score(self.id, self.score)
+
     def _repr_html_(self) -> str:
         return html_table([["prediction", "score"], [f"{self.value!s:.200}", f"{self.score:.1%}"]], caption=self.id)
+
+
+def _check_score(id_: str, score: float) -> None:
+    if not math.isfinite(score):
+        cause = "; the weights of the model may be damaged: far too large weights give nan"
+        raise ValueError(f"the score {score} for '{id_}' is not finite{cause * math.isnan(score)}")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
+from .errors import PluginError
+
 Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
 PAD, PREFIX, WRITTEN, MASK, NOISY = range(5)
@@ -51,6 +53,17 @@ class Segment:
     mask: Tensor  # (B, N) bool, True where a slot is real
     types: Tensor | None = None  # (B, N)
     positions: Tensor | None = None  # (B, N)
+
+    def __post_init__(self) -> None:
+        if self.states.ndim != 3:
+            raise ValueError(f"states of a Segment must have shape (B, N, E), not {tuple(self.states.shape)}")
+        columns = {"mask": (self.mask, torch.bool), "types": (self.types, torch.long)}
+        for name, (column, dtype) in {**columns, "positions": (self.positions, torch.long)}.items():
+            shape = tuple(self.states.shape[:2])
+            if column is not None and (column.shape != shape or column.dtype != dtype):
+                raise ValueError(
+                    f"{name} of a Segment must be {dtype} of shape {shape}, not {column.dtype} {tuple(column.shape)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -194,6 +207,12 @@ class Loss:
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if wrong := [name for name, total in self.sums.items() if not isinstance(total, Tensor) or total.ndim]:
+            raise ValueError(
+                f"the sum '{wrong[0]}' of a Loss must be a tensor of shape (): {self.sums[wrong[0]]!r:.60}"
+            )
+
     @property
     def mean(self) -> Tensor:
         """() the sum of all losses, each divided by its count; with a gradient."""
@@ -201,7 +220,9 @@ class Loss:
 
     def over(self, counts: Mapping[str, float]) -> Tensor:
         """() the sum of all losses, each divided by the count of its name. A loss with count 0, or without a sum, is
-        left out."""
+        left out. Raises PluginError for a sum without a count."""
+        if uncounted := [name for name in self.sums if name not in counts and name not in self.counts]:
+            raise PluginError(f"the sum '{uncounted[0]}' of a Loss has no count; the reader's collate must count it")
         means = [self.sums[name] * (self.weights.get(name, 1) / counts[name]) for name in self.sums if counts.get(name)]
         return torch.stack(means).sum() if means else torch.zeros(())
 
@@ -234,15 +255,3 @@ def _join_values(first: Any, second: Any) -> Any:
 def taken(values: Tensor, slots: Tensor) -> Tensor:
     """The `slots` (B, n) of each row of (B, L) or (B, L, ...), in that order."""
     return values.gather(1, slots.view(*slots.shape, *[1] * (values.dim() - 2)).expand(*slots.shape, *values.shape[2:]))
-
-
-def describe_value(value: object) -> str:
-    """A short description of a value for a message; for tensors, dtype and shape."""
-    if isinstance(value, Loss):
-        sums = value.sums
-        if not isinstance(sums, Mapping):
-            return f"a Loss of {describe_value(sums)}"
-        return f"a Loss of {', '.join(f'{name!r}: {describe_value(total)}' for name, total in sums.items())}"
-    if isinstance(value, Tensor):
-        return f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
-    return f"{' '.join(repr(value).split()):.60}"  # an array's has lines

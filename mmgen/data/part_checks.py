@@ -57,8 +57,8 @@ def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
 def answers_problem(
     answers: Sequence[Sequence[Generation | Prediction]], ids: Sequence[str], counts: Sequence[int]
 ) -> str:
-    """What is wrong with answers to the examples with these ids, in order: another number than `counts`, another id, or
-    a score that is not finite. Empty if nothing is."""
+    """What is wrong with answers to the examples with these ids, in order: another number than `counts`, or another
+    id. Empty if nothing is."""
     if len(answers) != len(ids):
         return f"answers to {len(answers)} examples, not to {len(ids)}"
     for id_, count, row in zip(ids, counts, answers, strict=True):
@@ -67,9 +67,6 @@ def answers_problem(
         for answer in row:
             if answer.id != id_:
                 return f"an answer with the id '{answer.id}' for '{id_}'"
-            if not math.isfinite(answer.score):
-                cause = "; the weights of the model may be damaged: far too large weights give nan"
-                return f"the score {answer.score} for '{id_}'{cause * math.isnan(answer.score)}"
     return ""
 
 

@@ -26,8 +26,6 @@ FITS = "fits"  # the label of a row: whether its second caption belongs to the s
 class TwoCaptions(TargetReader):
     """Draws a pair of captions for every row, in loader workers."""
 
-    makes_rows = True
-
     def __init__(self, config: SentenceImage) -> None:
         self.caption, self.second, self.other_share = config.caption, config.second, config.negative_ratio
 

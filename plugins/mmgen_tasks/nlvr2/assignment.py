@@ -29,8 +29,6 @@ CLASSES = 3
 class Assignments(TargetReader):
     """Draws a caption of every example and two pictures, in loader workers."""
 
-    makes_rows = True
-
     def __init__(self, config: TextAssignment) -> None:
         self.pictures, self.caption, self.by_row = config.pictures, config.caption, config.arrangement == "rows"
 

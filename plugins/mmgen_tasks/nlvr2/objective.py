@@ -42,8 +42,6 @@ class Truths(TargetReader):
 class TruthsOfRows(Truths):
     """The same for two rows per example, one for each of its two pictures."""
 
-    makes_rows = True
-
     def __init__(self, pictures: str) -> None:
         self.pictures = pictures
 

@@ -29,8 +29,6 @@ PRESENT = "present"  # (examples, choices): which choices each example has
 class Choices(TargetReader):
     """Makes one row per choice, in loader workers."""
 
-    makes_rows = True
-
     def __init__(self, config: MultipleChoice) -> None:
         self.field, self.by_row = config.choice, config.loss == "bce"
 
