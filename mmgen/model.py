@@ -87,6 +87,7 @@ class Model(nn.Module):
             raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
+        self.initialised: set[str] = set()  # objectives whose `init_from_model` `mmgen.fit` has called
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.over_batch: frozenset[str] = frozenset()  # objectives whose losses compare the rows of a batch
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
