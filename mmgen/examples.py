@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from .progress import html_table, number
-
 ScoreKind = Literal["log-probability", "confidence"]
 LOG_PROBABILITY: ScoreKind = "log-probability"
 """What the score of a text is by default; the other kind is "confidence" (0 to 1)."""
@@ -49,10 +47,6 @@ class Example:
     def __repr__(self) -> str:
         values = ", ".join(f"{name}: {value:.40}" for name, value in self.cells())
         return f"<{type(self).__name__} {self.id!r:.60}: {values:.200}>"
-
-    def _repr_html_(self) -> str:
-        """Inputs, texts and labels as a table for a notebook."""
-        return html_table([["field", "value"], *self.cells()], caption=self.id)
 
     def cells(self) -> list[list[str]]:
         """Rows of a table: the names and values of inputs, targets and labels. Facts are left out."""
@@ -111,9 +105,6 @@ class Generation:
     def __post_init__(self) -> None:
         _check_score(self.id, self.score)
 
-    def _repr_html_(self) -> str:
-        return html_table([["text", self.score_kind], [self.text, f"{self.score:.2f}"]], caption=self.id)
-
     @property
     def value(self) -> str:
         return self.text
@@ -140,9 +131,6 @@ class Prediction:
     def __post_init__(self) -> None:
         _check_score(self.id, self.score)
 
-    def _repr_html_(self) -> str:
-        return html_table([["prediction", "score"], [f"{self.value!s:.200}", f"{self.score:.1%}"]], caption=self.id)
-
 
 def _check_score(id_: str, score: float) -> None:
     if not math.isfinite(score):
@@ -163,9 +151,3 @@ class Scores:
     per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sums: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-
-    def _repr_html_(self) -> str:
-        """The values as a table for a notebook."""
-        return html_table(
-            [["score", "value"], *([name, number(value)] for name, value in self.values.items())], self.notes
-        )

@@ -21,7 +21,6 @@ from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
 from .objectives import EncodedInputs, Generator, Objective
 from .parts import Backbone, Embedder
-from .progress import html_table
 from .prompts import prompts_in
 from .sequence import Part, Prefix, lay_out, packed, types_of, unmet
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
@@ -93,16 +92,6 @@ class Model(nn.Module):
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
         self.fields: Mapping[str, tuple[str, ...]] = {}  # input -> the fields of an example that it reads
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
-
-    def _repr_html_(self) -> str:
-        """The parts with their numbers of weights, as a table for a notebook; `print(model)` lists all layers."""
-        parts: dict[str, nn.Module] = {"backbone": self.backbone}
-        parts |= {f"inputs.{name}": embedder for name, embedder in self.embedders.items()}
-        parts |= {"generator": self.generator} if self.has_generator else {}
-        parts |= {f"objectives.{name}": part for name, part in self.objectives.items()}
-        counts = [(name, part, sum(weights.numel() for weights in part.parameters())) for name, part in parts.items()]
-        rows = [[name, type(part).__name__, f"{count:,}"] for name, part, count in counts]
-        return html_table([["part", "class", "weights"], *rows], caption=f"model on {self.device}")
 
     @property
     def has_generator(self) -> bool:

@@ -12,9 +12,8 @@ from typing import TypeVar
 import torch
 from torch.utils.data import DataLoader, get_worker_info
 
-from ..errors import MmgenError, PluginError, RunError
+from ..errors import MmgenError, PluginError, RunError, blame
 from ..examples import Example
-from ..registry import blame
 from ..tensors import Batch
 from .collate import Collator
 from .plan import Plan

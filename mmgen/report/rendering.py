@@ -7,11 +7,11 @@ from typing import cast
 
 from ..cards import Card, as_json, checked_card
 from ..configs import RendererConfig
-from ..errors import PluginError
+from ..errors import PluginError, blame
 from ..examples import Generation, Prediction, ResolvedExample
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
-from ..registry import OURS, Part, Registry, blame, installed
+from ..registry import OURS, Part, Registry, installed
 
 Answer = Generation | Prediction
 
