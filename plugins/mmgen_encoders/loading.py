@@ -38,7 +38,7 @@ LIMITS = {  # above the values of any existing encoder, to refuse damaged config
 }
 ACTIVATIONS = ("hidden_act", "activation", "hidden_activation")  # names in different families
 META = torch.device("meta")
-MEASURED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # tokenizers of encoders on the meta device, by files
+MEASURED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # tokenizers of encoders on the meta device, by folder
 T = TypeVar("T")
 log = logging.getLogger("mmgen.learning")
 
@@ -96,7 +96,7 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
 def _load_tokenizer(folder: Path) -> Any:
     """The tokenizer of a saved encoder. An encoder that is only measured, on the meta device, leaves its tokenizer to
     the one that is built next."""
-    key = repr([(file.resolve(), file.stat().st_mtime_ns) for file in sorted(folder.glob("*.json"))])
+    key = str(folder.resolve())
     tokenizer = MEASURED.pop(key, None)
     if tokenizer is None:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
