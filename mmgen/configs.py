@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from . import objectives, parts
+    from .examples import Example
     from .reading.results import ResultFiles
-    from .tensors import Example
 
 
 class SequenceConfig(Config):

@@ -1,13 +1,17 @@
-"""Errors that a person can cause; how they show untrusted text; did-you-mean."""
+"""Errors that a person can cause; how they show untrusted text; did-you-mean; whose fault one is."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib.metadata
+import os
+import traceback
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 LONGEST_LINE = 800  # characters
 JOINERS = "\u200c\u200d"  # without a width of their own; Persian, Hindi and emoji are written with them
 
@@ -63,6 +67,31 @@ def placed(path: Path) -> Iterator[None]:
         if str(path.parent) in str(error):
             raise
         raise type(error)(f"{path}: {error}") from None
+
+
+def blame(error: BaseException) -> str:
+    """An exception out of a plugin in one line: the package, the function, file:line, and what was raised; "" if no
+    code of a plugin was running. With MMGEN_TRACEBACK=1 the traceback is printed."""
+    packages, place = _packages(), ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
+        if package := packages.get(module[0]):
+            path = "/".join([*(module if file == "__init__.py" else module[:-1]), file])
+            place = f"{package}, {frame.f_code.co_qualname} ({path}:{line})"
+    if not place:
+        return ""
+    if os.environ.get(SHOW_TRACEBACK):
+        traceback.print_exception(error)
+    text = " ".join(str(error).split())
+    return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
+
+
+def _packages() -> dict[str, str]:
+    """Packages of plugins -> their distribution and its version."""
+    entries = importlib.metadata.entry_points(group="mmgen")
+    return {
+        entry.module.partition(".")[0]: f"{entry.dist.name} {entry.dist.version}" for entry in entries if entry.dist
+    }
 
 
 class RecipeError(MmgenError):

@@ -17,9 +17,9 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .decoding import SAMPLING, Decoding
 from .errors import UnavailableError
+from .examples import Generation
 from .parts import Backbone
 from .prompts import Prompts
-from .tensors import Generation
 
 _CACHE = next(field.name for field in fields(CausalLMOutputWithPast) if field.name in ("cache", "past_key_values"))
 

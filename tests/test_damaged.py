@@ -40,6 +40,7 @@ import mmgen
 from mmgen import scoring
 from mmgen.errors import DataError, MmgenError
 from mmgen.evaluation import score
+from mmgen.examples import Example
 from mmgen.features.extract import extract
 from mmgen.features.images import SUFFIXES, open_image
 from mmgen.features.store import FeatureStore
@@ -57,7 +58,6 @@ from mmgen.storage.published_weights import read_published
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.scored_examples import SavedExamples
 from mmgen.storage.weights import read_tensors
-from mmgen.tensors import Example
 from mmgen.training.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.slow
@@ -507,24 +507,15 @@ def test_a_damaged_file_is_read_or_refused_in_a_line(name, file, tmp_path):
     read()
 
 
-TORCH = {  # damage of which torch says nothing: the archive, and a number's place in it -> the file; the reason
-    "a turned bit": (lambda data, at: turned(data, at), "checksum mismatch in 'a/data/0'"),
-    "bytes before it": (lambda data, at: turned(data, at) + data, "other bytes stand before the archive"),
-    "a folder": (lambda data, at: turned(data, data.rindex(b"a/data/0") - 8, 16), "'a/data/0' is marked as a folder"),
-}
-
-
 def turned(data: bytes, at: int, bit: int = 1) -> bytes:
     return data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("damage", TORCH)
-def test_silent_damage_of_a_torch_file_is_refused(damage, tmp_path):
-    values = torch.arange(5) / 7
-    torch.save({"a": values}, tmp_path / "a.bin")
-    data, (change, reason) = (tmp_path / "a.bin").read_bytes(), TORCH[damage]
-    (tmp_path / "a.bin").write_bytes(change(data, data.index(values.numpy().tobytes()) + 3))
-    with pytest.raises(MmgenError, match=f"a.bin: damaged: {reason}; download the file again"):
+def test_a_torch_file_behind_other_bytes_is_refused(tmp_path):
+    """torch would look for the entries in those bytes, whatever their sizes."""
+    torch.save({"a": torch.arange(5)}, tmp_path / "a.bin")
+    (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes() * 2)
+    with pytest.raises(MmgenError, match="a.bin: damaged: it claims"):
         read_published(str(tmp_path / "a.bin"))
 
 

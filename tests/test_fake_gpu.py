@@ -21,10 +21,10 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve, seeded
 from mmgen.data.sources import Source
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.tables import Step, Training
-from mmgen.tensors import Example
 from mmgen.training.train import Trainer, make_material
 
 pytestmark = pytest.mark.slow

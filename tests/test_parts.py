@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.parts import Dataset, Extractor, Picture
-from mmgen.tensors import Example
 from mmgen.testing import Tiny
 
 

@@ -114,10 +114,11 @@ import mmgen.training.distributed
 from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.features.writer import StoreWriter
 from mmgen.model import Model, compose
 from mmgen.parts import Backbone, Record
-from mmgen.tensors import Batch, Example
+from mmgen.tensors import Batch
 from mmgen.training.precision import precision
 
 Work = Callable[[], object]

@@ -41,8 +41,8 @@ import mmgen
 from mmgen.data.collate import Collator
 from mmgen.data.different_texts import distance, token_pairs
 from mmgen.evaluation.score import build_metric, merge_metrics
+from mmgen.examples import Example, Generation
 from mmgen.inference.predictor import Predictor
-from mmgen.tensors import Example, Generation
 
 Row = dict[str, float]  # column -> value of one run
 

@@ -120,7 +120,7 @@ def _write_result_file(
 
 
 def _print_prediction(line: Mapping[str, Any], kind: str) -> None:
-    """Print the line of an answer. `kind`: the kind of the prediction (`mmgen.tensors.Prediction`)."""
+    """Print the line of an answer. `kind`: the kind of the prediction (`mmgen.examples.Prediction`)."""
     tell(line["id"])
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)

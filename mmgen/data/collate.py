@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import DataError
+from ..examples import Example, ResolvedExample
 from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
-from ..tensors import Batch, Example, Hiding, ResolvedExample
+from ..tensors import Batch, Hiding
 from .seeds import RngKey, resolve, share_a_picture
 from .sizes import Sizes
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..configs import DatasetConfig
 from ..errors import DataError
+from ..examples import Example
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..tensors import Example
 from .seeds import hash_id
 from .sizes import CHUNK
 from .sources import Source

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from ..decoding import Decoding
 from ..errors import DataError
+from ..examples import Generation
 from ..parts import Backbone
 from ..prompts import AVOID, PROMPT_COUNTS
-from ..tensors import Batch, Generation
+from ..tensors import Batch
 
 
 def choose_different(

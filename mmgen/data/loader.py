@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch.utils.data import DataLoader, get_worker_info
 
-from ..errors import MmgenError, PluginError
-from ..registry import blame
-from ..tensors import Batch, Example
+from ..errors import MmgenError, PluginError, blame
+from ..examples import Example
+from ..tensors import Batch
 from .collate import Collator
 from .plan import Plan
 from .sources import DataStream

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ..tensors import Example, ResolvedExample
+from ..examples import Example, ResolvedExample
 
 Numbers = TypeVar("Numbers", int, np.ndarray)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tensors import All, Example
+from ..examples import All, Example
 from .seeds import RngKey, hash_id
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from ..data.part_checks import predict_with, write_texts
 from ..data.seeds import seeded
 from ..decoding import DecodingConfig
 from ..errors import DataError
+from ..examples import Example, Generation, Prediction
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
@@ -26,7 +27,6 @@ from ..progress import Progress
 from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations
-from ..tensors import Example, Generation, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
 

@@ -13,12 +13,12 @@ from ..data.datasets import ScoredOn
 from ..data.part_checks import references_of, score_with
 from ..data.seeds import share_a_picture
 from ..errors import MmgenError
+from ..examples import Example, Generation, Scores
 from ..files import write_json
 from ..parts import Metric
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation, Scores
 from .score import as_json, build_metric
 
 FILE = "references.json"  # in a run's folder: a metric and the data of steps -> scores

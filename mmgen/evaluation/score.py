@@ -14,12 +14,12 @@ from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import score_with
 from ..errors import DataError, RunError
+from ..examples import Example, Generation, Prediction, Scores
 from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
-from ..tensors import Example, Generation, Prediction, Scores
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)

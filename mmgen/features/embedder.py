@@ -18,8 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
 from ..errors import DataError, MissingInput
+from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Embedder, Reader, Record
-from ..tensors import Example, Hiding, ResolvedExample, Segment
+from ..tensors import Hiding, Segment
 from .fingerprints import difference, in_words
 from .regions import Regions, hide_regions
 from .statistics import measure, word_scale

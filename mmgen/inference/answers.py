@@ -14,10 +14,10 @@ from typing import Any
 
 from ..errors import DataError, RunError
 from ..evaluation.collapse import collapsed
+from ..examples import LOG_PROBABILITY, Generation, Prediction
 from ..parts import Picture
 from ..progress import html_table
 from ..reading.text import json_lines
-from ..tensors import LOG_PROBABILITY, Generation, Prediction
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """The best text, or the predicted value (`mmgen.tensors.Prediction`). Raises DataError with `error`."""
+        """The best text, or the predicted value (`mmgen.examples.Prediction`). Raises DataError with `error`."""
         return self.best.value
 
     @property

@@ -13,13 +13,13 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets, pictures_of
 from ..errors import DataError, RunError
 from ..evaluation.answers import predict
+from ..examples import Example
 from ..features.extract import extract
 from ..progress import Progress
 from ..recipe.load import load as load_recipe
 from ..recipe.tables import NoData, Recipe
 from ..registry import installed
 from ..storage.model_files import prepare_inputs
-from ..tensors import Example
 from .load import load
 from .predictor import Predictor
 

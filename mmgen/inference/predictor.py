@@ -25,13 +25,13 @@ from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
+from ..examples import All, Example, Generation, ResolvedExample
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Picture
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
-from ..tensors import All, Example, Generation, ResolvedExample
 from .answers import Answer
 from .draws import choose_seed, draws_of
 from .query import Query, from_json, queries_of, values_in

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..examples import All, Example
 from ..features.images import SUFFIXES, image_files
 from ..files import json_problem
 from ..reading.tables import is_table
 from ..reading.text import json_lines
-from ..tensors import All, Example
 
 PICTURE = "picture"  # the name of a value for the only input that takes pictures
 LINE = '{"image": "photo.jpg"}'

@@ -11,11 +11,11 @@ from typing import Any
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
+from ..examples import All
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
 from ..model import Model
 from ..parts import Extractor, Picture, Record
-from ..tensors import All
 from .query import Query, values_in
 from .query_pictures import as_picture, check_record
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..configs import MetricConfig
 from ..data.datasets import build_split
 from ..errors import DataError, RunError
+from ..examples import Example
 from ..progress import Progress
 from ..reading.results import ResultFiles
 from ..recipe.layers import setting_table
@@ -18,7 +19,6 @@ from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
 from ..registry import Registry, find_format, installed
 from ..storage.run_folder import RunFolder
-from ..tensors import Example
 from .best_step import ChosenStep, best_step
 from .export_with_data import DataSource, predictions_of, with_data
 from .load import load

@@ -15,6 +15,7 @@ from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..evaluation.references import reference_scores
+from ..examples import LOG_PROBABILITY, Scores
 from ..files import write_text
 from ..parts import Dataset
 from ..progress import number
@@ -23,7 +24,6 @@ from ..scoring.intervals import Interval, groups_of, intervals
 from ..scoring.table import Cell, Row, ScoreTable
 from ..storage import generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import LOG_PROBABILITY, Scores
 
 PLURAL = {
     "text": "texts",

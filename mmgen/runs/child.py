@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from ..commands import quiet
 from ..data.datasets import Datasets
-from ..errors import MmgenError, PluginError, RunError
+from ..errors import MmgenError, PluginError, RunError, blame
 from ..progress import Advance, Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
-from ..registry import blame, installed
+from ..registry import installed
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of

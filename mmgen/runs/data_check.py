@@ -17,6 +17,7 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..data.unread_text import texts_read
 from ..errors import DataError, MmgenError
+from ..examples import All, Example
 from ..features.picture_sources import folder_pictures
 from ..features.random_features import random_features
 from ..features.store import FeatureStore
@@ -24,7 +25,6 @@ from ..model import EMBEDDERS, Model
 from ..parts import Backbone
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
-from ..tensors import All, Example
 from ..training.optimizer import check_patterns
 
 COUNTED = 1000  # examples of a source whose texts are split into tokens

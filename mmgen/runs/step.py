@@ -15,6 +15,7 @@ from ..data.seeds import resolve, seeded
 from ..errors import DataError, PluginError
 from ..evaluation import score
 from ..evaluation.answers import answers_file, best_answers, read_answers, write_answers
+from ..examples import Example
 from ..model import Model
 from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
@@ -22,7 +23,6 @@ from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import load_state, read_tensors, save_weights, state
-from ..tensors import Example
 from ..training import train
 from ..training.callbacks import Events
 from ..training.context import StepContext

@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..errors import RunError
+from ..examples import LOG_PROBABILITY, Generation, Prediction
 from ..recipe.messages import mistake_text
-from ..tensors import LOG_PROBABILITY, Generation, Prediction
 
 Value = TypeVar("Value")
 GENERATIONS, PREDICTIONS = "generations.jsonl", "predictions.jsonl"

@@ -17,10 +17,10 @@ from typing import Any
 from ..configs import DatasetConfig
 from ..data.datasets import ScoredOn
 from ..errors import DataError, RunError
+from ..examples import All, Example
 from ..files import read_table, write_text
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..tensors import All, Example
 
 FILE = "examples.jsonl"
 

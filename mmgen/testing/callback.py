@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from ..configs import CallbackConfig
+from ..examples import Generation, Prediction, ResolvedExample
 from ..parts import Callback, RunInfo, ShownExample
-from ..tensors import Generation, Prediction, ResolvedExample
 from .suite import Suite
 
 RECORD = {"update": 1, "epoch": 0.5, "loss": 2.5, "losses": {"a.loss": 2.0}, "lr": 1e-4, "grad_norm": 0.7}

@@ -14,8 +14,9 @@ from ..data.collate import Collator
 from ..data.part_checks import write_texts
 from ..decoding import Decoding, DecodingConfig
 from ..errors import UnavailableError
+from ..examples import Example, Generation
 from ..model import compose
-from ..tensors import Batch, Example, Generation
+from ..tensors import Batch
 from .objective import LearningSuite
 from .suite import explained
 from .toy import TEXTS, Toy
@@ -58,7 +59,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         with torch.no_grad():
             texts = write_texts(model, batch, options, examples)
         wrong = next((text for row in texts for text in row if not isinstance(text, Generation)), None)
-        assert wrong is None, f"generate returns {wrong!r:.60}; expected a mmgen.tensors.Generation"
+        assert wrong is None, f"generate returns {wrong!r:.60}; expected a mmgen.examples.Generation"
         return texts
 
     def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:

@@ -12,9 +12,10 @@ from accelerate.utils import broadcast_object_list
 from ..data.collate import by_length
 from ..data.sources import DataStream
 from ..errors import RunError, did_you_mean
+from ..examples import Example
 from ..model import Model
 from ..oom import ADVICE_SMALLER
-from ..tensors import Batch, Example, Loss
+from ..tensors import Batch, Loss
 from .accumulate import Material
 from .context import StepContext
 from .distributed import all_reduce_sum

@@ -12,8 +12,8 @@ import torch
 
 import mmgen
 from mmgen.errors import DataError, MmgenError
+from mmgen.examples import LOG_PROBABILITY
 from mmgen.parts import FailedImage, Picture
-from mmgen.tensors import LOG_PROBABILITY
 
 DIGITS = 8  # of the hash that names the answerer's weights
 PICTURES = 256  # whose features are held at a time

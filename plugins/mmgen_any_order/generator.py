@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Generation, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from . import AnyOrder, AnyOrderDecoding
 from .targets import AnyOrderTargets

@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from mmgen import Decoding
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
 from mmgen.sequence import Prefix
-from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets, apply, taken
+from mmgen.tensors import PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets, apply, taken
 
 from . import Causal
 from .writing import CausalStepper

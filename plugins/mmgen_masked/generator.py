@@ -15,11 +15,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from mmgen import Decoding
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
-from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
+from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets
 
 from . import Masked
 from .writing import MaskedStepper

@@ -12,11 +12,12 @@ from mmgen_vl.cnn import CnnExtractor, feature_maps
 from torch import Tensor
 
 from mmgen.errors import DataError
+from mmgen.examples import ResolvedExample
 from mmgen.features.embedder import StoredEmbedder
 from mmgen.features.statistics import sample, statistics, word_scale
 from mmgen.features.uninitialised import is_loading
 from mmgen.parts import Backbone, Embedder, Picture
-from mmgen.tensors import ResolvedExample, Segment, Slots
+from mmgen.tensors import Segment, Slots
 
 from . import Pictures
 from .freezing import freeze, recompute

@@ -20,10 +20,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example, ResolvedExample
 from mmgen.features.embedder import StoreReader
 from mmgen.features.store import FeatureStore
 from mmgen.parts import Picture, Record
-from mmgen.tensors import All, Example, Hiding, ResolvedExample
+from mmgen.tensors import Hiding
 
 from . import Pictures
 from .source import PictureSource

@@ -19,13 +19,13 @@ from starlette.datastructures import FormData, UploadFile
 
 from mmgen.decoding import DecodingConfig
 from mmgen.errors import DataError, RecipeError
+from mmgen.examples import All
 from mmgen.features.images import image_size
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.parts import File
 from mmgen.recipe.messages import describe_mistake
 from mmgen.settings import Config
-from mmgen.tensors import All
 
 from .limits import Limits
 from .refusals import Refusal

@@ -56,19 +56,10 @@ class CnnConfig(ExtractorConfig):
 
     def missing_here(self) -> Mapping[str, str]:
         hub_name = self.base_model()
-        problem = hub_name and not_downloaded(hub_name, "model.safetensors", self._download_size)
+        problem = hub_name and not_downloaded(hub_name, "model.safetensors")
         if self.weights not in ("random", "empty", "pretrained") and not Path(self.weights).exists():
             problem = f"'{self.weights}': no such file"
         return {"weights": problem or ""}
-
-    def _download_size(self) -> str:
-        """The size of the network's weights as float32, such as " (47 MB)"."""
-        import timm
-        import torch
-
-        with torch.device("meta"):
-            tensors = timm.create_model(self.model).state_dict().values()
-        return f" ({sum(tensor.nbytes for tensor in tensors) / 1e6:.0f} MB)"
 
     def base_model(self) -> str | None:
         if self.weights != "pretrained":

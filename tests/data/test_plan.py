@@ -17,8 +17,8 @@ from mmgen.data.plan import ONE_MICRO_BATCH, Plan, cut
 from mmgen.data.seeds import RngKey, draw_from, resolve, seed_from
 from mmgen.data.sizes import Sizes
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.recipe.training import Training
-from mmgen.tensors import Example
 
 
 def plan(*sources, shares=None, seed=0, step="s", **changes):

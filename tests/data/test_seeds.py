@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mmgen.data.seeds import RngKey, draw_from, hash_id, resolve, scramble, seed_from, seeded, share_a_picture
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 EXAMPLE = Example("a", {"image": "7", "caption": ("a dog", "a cat", "a bird"), "empty": ()}, ("what ?",))
 

@@ -5,12 +5,12 @@ from kit import toys
 from mmgen_text import Text
 
 from mmgen.data.unread_text import remarks
+from mmgen.examples import ResolvedExample
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import ResolvedExample
 
 
 @pytest.fixture

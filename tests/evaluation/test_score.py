@@ -14,11 +14,11 @@ from mmgen.data.datasets import Datasets
 from mmgen.errors import RunError
 from mmgen.evaluation.references import FILE, reference_scores, references_of_others
 from mmgen.evaluation.score import build_metric, merge_metrics, write_scores
+from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Example, Generation, Scores
 
 METRICS = {"overlap": {"type": "captioneval", "tokenizer": "own", "meteor": False}, "variety": {"type": "diversity"}}
 ROWS = [

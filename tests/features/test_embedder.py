@@ -11,10 +11,11 @@ from kit.stored import MADE_BY, D, E, Words, embedder, example, features, fill, 
 from mmgen_regions import Regions
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.features.classes import Classes
 from mmgen.features.statistics import statistics
 from mmgen.parts import Record
-from mmgen.tensors import All, Example, Hiding
+from mmgen.tensors import Hiding
 
 
 @pytest.fixture

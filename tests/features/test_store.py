@@ -24,11 +24,11 @@ from kit.stores import FINGERPRINT, NAMES, SLOW_WRITER, assert_same_record, clas
 from mmgen_regions import Regions
 
 from mmgen.errors import DataError, RunError
+from mmgen.examples import Example
 from mmgen.features import writer as writing
 from mmgen.features.shards import Shard
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
-from mmgen.tensors import Example
 
 
 @pytest.mark.slow

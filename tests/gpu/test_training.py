@@ -23,11 +23,11 @@ from mmgen.cli import main
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.data.sources import Source
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.parts import Picture, Record
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
-from mmgen.tensors import Example
 from mmgen.training.distributed import Processes
 from mmgen.training.train import train
 

@@ -8,10 +8,10 @@ import pytest
 
 from mmgen.cli.answer_output import Output, answer_all
 from mmgen.errors import DataError, MmgenError, RunError
+from mmgen.examples import Generation, Prediction
 from mmgen.features.shards import Shard
 from mmgen.inference.answers import Answer, AnswersFile, merged, shard_path
 from mmgen.inference.query import Query
-from mmgen.tensors import Generation, Prediction
 
 QUERIES = [Query("1"), Query("2", place="q.jsonl:2")]
 GOOD = Answer("1", prediction=Prediction("1", {"label": "yes"}, 0.75), remarks=("cut",))

@@ -10,10 +10,10 @@ from PIL import Image
 
 import mmgen
 from mmgen.errors import DataError
+from mmgen.examples import All
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
-from mmgen.tensors import All
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from PIL import Image
 
 import mmgen
 from mmgen.errors import RunError
+from mmgen.examples import All
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
-from mmgen.tensors import All
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 

@@ -15,6 +15,7 @@ from mmgen.data.different_texts import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.evaluation.collapse import repeats_itself
+from mmgen.examples import All, Example, Generation
 from mmgen.inference.answers import Answer, remark_on_all
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
@@ -22,7 +23,6 @@ from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import All, Example, Generation
 
 RECIPE = toys.recipe(
     inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text", "max_tokens": 6}},

@@ -9,6 +9,7 @@ from kit import toys
 from mmgen_regions import Regions
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.inference import best_step as choosing
 from mmgen.inference import load as loading
 from mmgen.inference.predictor import Predictor
@@ -18,7 +19,6 @@ from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import Example
 
 RECIPE = toys.recipe(
     inputs={

@@ -10,11 +10,11 @@ from kit import stored
 from PIL import Image
 
 from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import All
 from mmgen.inference.query import Query
 from mmgen.inference.query_features import QueryFeatures
 from mmgen.inference.query_pictures import as_file, as_picture, check_record
 from mmgen.parts import Extractor, FailedImage, File, Picture, Record
-from mmgen.tensors import All
 
 ARRAYS = "the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, uint16 or bool"
 CONVERT = (

@@ -101,7 +101,7 @@ def test_ids_pictures_and_prompts(run, tmp_path):
         ("", "ask.csv:1: no column is an input: the columns are none; inputs are image, caption"),
         ("question\nwhy ?\n", "ask.csv:1: no column is an input: the columns are question; inputs are image, caption"),
         ("words,words\na,b\n", "ask.csv:1: the column 'words' occurs 2 times; keep one of them"),
-        ("picture,words\na\n", "ask.csv:2: 1 value under 2 columns; "),
+        ("picture,words\na\n", "ask.csv:2: values: 1, columns: 2; "),
     ],
 )
 def test_tables_that_are_refused_in_a_line(run, tmp_path, text, message):

@@ -14,13 +14,13 @@ from mmgen_tasks.vqa.config import VqaAccuracy
 import mmgen
 from mmgen.cli import main
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.inference.result_file import mismatch, result_file
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
 from mmgen.runs.run import run
 from mmgen.storage.generations import PREDICTIONS, read_predictions
-from mmgen.tensors import Example
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from pydantic import Field
 
 import mmgen
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, TextTargets
-from mmgen.tensors import PAD, WRITTEN, Generation, Layout, Loss, Tail, Targets
+from mmgen.tensors import PAD, WRITTEN, Layout, Loss, Tail, Targets
 
 
 class Denoising(mmgen.DecodingConfig):

@@ -5,9 +5,9 @@ import torch
 from mmgen_regions import Regions
 from torch import nn
 
+from mmgen.examples import Example
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
-from mmgen.tensors import Example
 
 E, D = 32, 6
 

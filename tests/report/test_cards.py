@@ -11,12 +11,12 @@ from mmgen_tasks.vqa.card import AnswerCard
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError
 from mmgen.evaluation.score import score_predictions, write_scores
+from mmgen.examples import Prediction
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.report import gather_tables, write_page
 from mmgen.storage.generations import PREDICTIONS
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Prediction
 
 
 def shift(box, by):

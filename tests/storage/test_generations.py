@@ -6,8 +6,8 @@ import pytest
 
 from mmgen import scoring
 from mmgen.errors import RunError
+from mmgen.examples import Generation, Prediction
 from mmgen.storage import generations
-from mmgen.tensors import Generation, Prediction
 
 TEXTS = [
     [Generation("1", "what ?\u2028 why ?", (5, 6), -1.0), Generation("1", "who ?", (7,), -2.0)],

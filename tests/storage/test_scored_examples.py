@@ -7,11 +7,11 @@ import pytest
 from kit import toys
 
 from mmgen.errors import DataError, RunError
+from mmgen.examples import All, Example
 from mmgen.files import write_json
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage.scored_examples import FILE, SavedExamples, ScoredExamples, dataset_of, keep
-from mmgen.tensors import All, Example
 
 EXAMPLE = Example("a", {"image": All(("p", "q")), "caption": ("one", "two")}, ("x",), {}, {"choices": ("x", "y")})
 

@@ -14,9 +14,9 @@ from mmgen_text import Text
 from mmgen.data.loader import updates
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
-from mmgen.tensors import Example
 from mmgen.training.accumulate import Accumulator
 from mmgen.training.train import Trainer, make_material, train
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.parts import File, Record
 from mmgen.recipe.tables import Recipe, Step
-from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, Tiny
 from mmgen_encoders import Bert
 from mmgen_masked import Masked

@@ -16,7 +16,7 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
 from mmgen.evaluation.answers import generate
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 EXAMPLES = [resolve(example) for example in toys.examples(8, seed=5)]
 LENGTHS = [{}, {"length": "end"}, {"length": "end", "block": 4}]

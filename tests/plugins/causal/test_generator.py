@@ -10,8 +10,9 @@ from torch import nn
 from mmgen import Decoding
 from mmgen.data.collate import Collator
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.tensors import Encoded, Example, Targets
+from mmgen.tensors import Encoded, Targets
 from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words
 
 

@@ -19,9 +19,10 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.data.sources import Source
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
-from mmgen.tensors import Example, Hiding
+from mmgen.tensors import Hiding
 from mmgen.training.accumulate import Accumulator
 from mmgen.training.train import make_material
 

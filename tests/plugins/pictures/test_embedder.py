@@ -18,12 +18,12 @@ from safetensors.torch import load_file
 
 import mmgen
 from mmgen.errors import DataError
+from mmgen.examples import All, ResolvedExample
 from mmgen.features.extract import extract
 from mmgen.model import seeded_part
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
-from mmgen.tensors import All, ResolvedExample
 from mmgen.testing import EmbedderSuite
 from mmgen.testing.tiny import Tiny
 

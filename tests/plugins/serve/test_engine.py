@@ -16,10 +16,10 @@ from mmgen_serve.refusals import Refusal, refusal_of
 
 from mmgen.decoding import Decoding
 from mmgen.errors import PluginError, UnavailableError
+from mmgen.examples import Generation
 from mmgen.inference.answers import Answer
 from mmgen.inference.predictor import Prepared
 from mmgen.inference.query import Query
-from mmgen.tensors import Generation
 
 SECONDS = 300.0  # until a test that hangs fails
 

@@ -13,13 +13,13 @@ from mmgen_vl.mentions_config import MentionsConfig
 from mmgen_vlbert import VlBertRegions
 
 from mmgen.errors import DataError
+from mmgen.examples import All, ResolvedExample
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query, named_values
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import All, ResolvedExample
 
 MENTIONS = ("question", "choice")
 RECIPE = toys.recipe(
