@@ -8,7 +8,8 @@ from statistics import fmean
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Scores
 
-from .grammar import discovers, is_relevant, is_well_formed
+from .grammar import discovers, is_relevant
+from .questions import is_well_formed
 
 NAMES = ("relevance", "discovery", "well_formed", "distinct")
 SHIFTS = 40  # other scenes that the chance of every scene is measured on

@@ -6,9 +6,10 @@ Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from mmgen_vl.boxes import Box
 
@@ -57,6 +58,11 @@ class Thing:
     facing: str  # "left" or "right"
     box: Box
 
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Thing:
+        """A thing from the facts of an example, which may have more keys."""
+        return cls(**{name: facts[name] for name in cls.__dataclass_fields__})
+
 
 @dataclass(frozen=True)
 class Look:
@@ -94,6 +100,10 @@ class Scene:
     look: int
     things: tuple[Thing, ...]
     groups: tuple[Group, ...]
+
+    def members(self, group: Group) -> list[Thing]:
+        """The things of a group."""
+        return [self.things[i] for i in group.members]
 
 
 KINDS = {
@@ -137,12 +147,6 @@ SORTS = {  # sorts of kinds, as in Flickr30K Entities' types of phrases
     "other": ("kite", "balloon", "tent", "ball", "umbrella", "chair", "drum", "cup", "robot"),
 }
 SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
-
-
-def find_look(name: str) -> tuple[str, str] | None:
-    """The colour and the kind of "red car"; None if no kind of this name has the colour."""
-    color, _, kind = name.partition(" ")
-    return (color, kind) if kind in KINDS and color in KINDS[kind].colors else None
 
 
 def sample(

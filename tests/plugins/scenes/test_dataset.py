@@ -12,7 +12,7 @@ import pytest
 from kit.scenes import SMALL
 from mmgen_scenes import Discovery, Scenes
 from mmgen_scenes.drawn import WHOLE_SCENE, plain_scene, things
-from mmgen_tasks import SceneChoices, SceneExpressions, ScenePairs
+from mmgen_tasks import SceneExpressions
 from pydantic import ValidationError
 
 import mmgen
@@ -121,45 +121,8 @@ def test_captions_about_other_groups():
         ]
 
 
-def test_captions_about_any_groups():
-    examples = Scenes(train_size=60, captions=4, captions_about="any").build().split("train")
-    same = [things == first for first, *rest in map(named_groups, examples) for things in rest]
-    assert 0.02 < sum(same) / len(same) < 0.4  # one of 3, 6, 10 or 15 pairs of groups
-
-
 CONFIG = Scenes(train_size=3, val_size=1, test_size=1, image_size=64)
-UNSEEN = ("red ball", "white dog", "blue car", "green tree")
 SIZES = {"train_size": 60, "val_size": 30, "test_size": 60}
-
-
-def looks(examples):
-    """The colours and kinds of all things in the examples' scenes."""
-    known = [example.facts["things"] for example in examples]
-    scenes = [scene for things in known for scene in (things if isinstance(things[0], list) else [things])]
-    return {f"{thing['color']} {thing['kind']}" for scene in scenes for thing in scene}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("config", [Scenes, SceneExpressions, SceneChoices, ScenePairs])
-def test_unseen_combinations_are_in_the_test_split_only(config):
-    data = config(**SIZES, unseen=UNSEEN).build()
-    for split in ("train", "val"):
-        assert not looks(data.split(split)) & {*UNSEEN} and len(data.scene_sets(split)) == SIZES[f"{split}_size"]
-        assert {example.facts["combination"] for example in data.split(split)} == {"seen"}
-    plain = config(**SIZES).build()
-    assert looks(data.split("test")) & {*UNSEEN} and looks(plain.split("train")) & {*UNSEEN}
-    assert [example.id for example in data.split("test")] == [example.id for example in plain.split("test")]
-    assert "combination" not in plain.split("test")[0].facts
-
-
-@pytest.mark.slow
-def test_examples_that_name_an_unseen_combination():
-    """In the singular or the plural, in any text of the example."""
-    unseen = ("orange butterfly", *UNSEEN)
-    words = (*unseen, "red balls", "white dogs", "blue cars", "green trees", "orange butterflies")
-    examples = SceneExpressions(train_size=1, val_size=1, test_size=400, unseen=unseen).build().split("test")
-    named = [any(f"{word} " in f"{e.inputs['expression']} " for word in words) for e in examples]
-    assert [example.facts["combination"] == "unseen" for example in examples] == named and any(named)
 
 
 @pytest.mark.slow
@@ -167,14 +130,6 @@ def test_more_things_in_tests():
     data = SceneExpressions(**SIZES, min_things=4, max_things=5, test_things=7).build()
     counts = {split: {len(e.facts["things"]) for e in data.split(split)} for split in data.splits()}
     assert counts == {"train": {4, 5}, "val": {4, 5}, "test": {7}}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["red unicorn", "pink ball", "ball", "brown sun"])
-def test_impossible_combinations(name):
-    message = f"unseen: '{name}' is not a colour and a kind that has it, such as \"red car\""
-    with pytest.raises(ValidationError, match=message):
-        Scenes(unseen=[name])
 
 
 def test_splits_are_made_on_first_use_and_sizes_change_no_scene():

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from mmgen_scenes import Scenes
-from mmgen_scenes.answering import find_answers
+from mmgen_scenes.questions import find_answers
 from mmgen_scenes.world import COLORS, GROUNDS, KINDS
 from mmgen_tasks import SceneAnswers
 from mmgen_tasks.vqa.drawn import WRONG_ANSWERS
