@@ -147,7 +147,7 @@ def expected_answer(question, things):
         (ax, ay), (bx, by) = middle(a), middle(b)
         if relation in ("near", "next to"):
             distance = math.hypot(ax - bx, ay - by)
-            return distance < 0.36 if distance < 0.34 or distance > 0.44 else None
+            return True if distance < 0.36 else False if distance > 0.44 else None
         gap = bx - ax if relation == "to the left of" else ax - bx
         return gap > 0 if gap > 0.14 or gap < -0.04 else None
 
