@@ -11,12 +11,11 @@ import numpy as np
 
 from mmgen.features.classes import TOP, Classes
 
-from .world import KINDS, SORT, Kind, Scene
+from .world import KINDS, PLURAL, SORT, Kind, Scene
 
 SURE = (0.55, 0.95)  # probability of the right kind
 NEAR = 0.5  # distance of two kinds at which one is predicted for the other 1/e times as often
 SHAKEN = 0.5  # standard deviation of a kind's log probability from one box to another
-SINGULAR = {kind.plural: kind.name for kind in KINDS.values()}
 
 
 def detector_classes(scene: Scene, region_names: Sequence[str]) -> Classes:
@@ -27,7 +26,7 @@ def detector_classes(scene: Scene, region_names: Sequence[str]) -> Classes:
     chances = np.zeros((len(region_names), len(names)))
     for row, region_name in zip(chances, region_names, strict=True):
         noun = region_name.rpartition(" ")[2]
-        if (kind := SINGULAR.get(noun, noun)) in KINDS:
+        if (kind := PLURAL.get(noun, noun)) in KINDS:
             share = rng.uniform(*SURE)
             similarities = [near * math.exp(rng.gauss(0, SHAKEN)) for near in _likeness_to_kinds(kind)]
             row[:] = [(1 - share) * similarity / sum(similarities) for similarity in similarities]

@@ -14,10 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from .phrases import COUNTS, at_place
-from .world import COLORS, GROUNDS, KINDS, SIDES, SIZES
+from .world import COLORS, GROUNDS, KINDS, PLURAL, SIDES, SIZES
 
 NUMBERS = {word: number for number, word in COUNTS.items()}
-PLURAL = {kind.plural: kind.name for kind in KINDS.values()}
 PLACES = {at_place(place): place for place in (*SIDES, "sky", "water", *GROUNDS)}
 NOT_THINGS = ("left", "right", "sky", "water", "picture", "scene", "color", "way", "same", "middle", *GROUNDS)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .world import Group, Thing, center
+from .world import Group, Thing
 
 NEAR, FAR = 0.36, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
 APART, BACK = 0.15, 0.05  # farther left is to the left beyond doubt; farther right is not to the left beyond doubt
@@ -30,7 +30,7 @@ def related(a: Thing, b: Thing, relation: str) -> bool | None:
     if relation == "near":
         gap = distance(a, b)
         return True if gap < NEAR else False if gap > FAR else None
-    right = center(b)[0] - center(a)[0] if relation == "to the left of" else center(a)[0] - center(b)[0]
+    right = b.center[0] - a.center[0] if relation == "to the left of" else a.center[0] - b.center[0]
     return True if right > APART else False if right < -BACK else None
 
 
@@ -77,7 +77,7 @@ def ahead(things: Things, thing: int) -> int | None:
 
 def on_the_way(a: Thing, b: Thing) -> bool | None:
     """Whether `b` is where `a` looks or goes; None where people may differ."""
-    across, rise = center(b)[0] - center(a)[0], abs(center(b)[1] - center(a)[1])
+    across, rise = b.center[0] - a.center[0], abs(b.center[1] - a.center[1])
     run = across if a.facing == "right" else -across
     if run > AHEAD and rise < CONE * run:
         return True
@@ -86,7 +86,7 @@ def on_the_way(a: Thing, b: Thing) -> bool | None:
 
 def distance(a: Thing, b: Thing) -> float:
     """The distance of the centres of two things."""
-    return math.dist(center(a), center(b))
+    return math.dist(a.center, b.center)
 
 
 def area(thing: Thing) -> float:
