@@ -201,10 +201,12 @@ def _fill(rng: Random, scene: Scene, thing_count: int, looks: Sequence[Look], ne
         count = look.count if look else min(rng.choices((1, 2, 3), (80, 15, 5))[0], thing_count - len(scene.things))
         if kind.name == "sun":
             count = min(count, 1)
-        if count > room[kind.zone] and not look:
+        if count <= 0:  # all things are there
+            return scene if len(scene.groups) >= FEWEST_GROUPS else None
+        if count > room[kind.zone]:
+            if look:
+                return None
             continue
-        if count > room[kind.zone] or count <= 0:  # something does not fit, or all is there
-            return scene if count <= 0 and len(scene.groups) >= FEWEST_GROUPS else None
         color, size = (look.color, look.size) if look else (rng.choice(kind.colors), rng.choice(SIZES))
         grown = _with_group(rng, scene, kind, color, size, count)
         if grown is None:
