@@ -62,7 +62,7 @@ class DrawnDataset(Dataset, abc.ABC):
 
     def pictures(self) -> Iterator[Picture]:
         """One picture per scene, with the class probabilities that a detector might give to its boxes."""
-        from .detector_classes import detector_classes
+        from .detector import detector_classes
         from .draw import draw
 
         for scene in (scene for name in SPLITS for scene_set in self.scene_sets(name) for scene in scene_set.scenes):

@@ -62,12 +62,16 @@ class Form:
         return "{a_topic}" in self.words
 
 
+def _is(topic: Group, phrase: str) -> str:
+    return f"{is_or_are(topic)} {phrase}"
+
+
 def _fill_color(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"is_topic": f"{is_or_are(topic)} {uncolored_phrase(rng, scene, topic)}"}
+    return {"is_topic": _is(topic, uncolored_phrase(rng, scene, topic))}
 
 
 def _fill_where(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"is_topic": f"{is_or_are(topic)} {varied_phrase(rng, topic, 'color', 'size')}"}
+    return {"is_topic": _is(topic, varied_phrase(rng, topic, "color", "size"))}
 
 
 def _fill_number(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
@@ -77,17 +81,13 @@ def _fill_number(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slo
 
 def _fill_size(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
     size = rng.choice(("bigger", "smaller"))
-    return {
-        "is_topic": f"{is_or_are(topic)} {definite_phrase(topic)}",
-        "size": size,
-        "partner": definite_phrase(partner),
-    }
+    return {"is_topic": _is(topic, definite_phrase(topic)), "size": size, "partner": definite_phrase(partner)}
 
 
 def _fill_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots | None:
     if partner.plural:
         return None
-    is_topic = f"{is_or_are(topic)} {varied_phrase(rng, topic, '', 'color')}"
+    is_topic = _is(topic, varied_phrase(rng, topic, "", "color"))
     return {"is_topic": is_topic, "relation": rng.choice(RELATIONS), "partner": definite_phrase(partner)}
 
 
@@ -106,7 +106,7 @@ def _fill_what_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -
 
 
 def _fill_movement(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"is_topic": f"{is_or_are(topic)} {varied_phrase(rng, topic, '', 'color')}"}
+    return {"is_topic": _is(topic, varied_phrase(rng, topic, "", "color"))}
 
 
 FORMS = {
@@ -122,27 +122,12 @@ FORMS = {
     "what is it looking at": Form("what {is_topic} looking at", answers.looking_at, _fill_movement),
     "which way": Form("which way {is_topic} going", answers.going, _fill_movement),
 }
-RELATIONAL = {
-    "what color": 1,
-    "where": 1,
-    "is it bigger": 1,
-    "is it beside": 1,
-    "is there near": 1,
-    "what is beside": 2,
-}
-OFTEN: dict[str, dict[str, int]] = {  # how often each form is tried: for several things, for single ones by Kind.moves
+COMPARING = {"is it bigger": 1, "is it beside": 1, "is there near": 1}
+WEIGHTS: dict[str, dict[str, int]] = {  # how often forms are tried: for several things, for single ones by Kind.moves
     "many": {"how many": 8, "what color": 2, "where": 1, "is it bigger": 1},
-    "looking": {"what is it looking at": 8, **RELATIONAL},
-    "going": {"which way": 6, **RELATIONAL, "what color": 2},
-    "": {
-        "what color": 5,
-        "where": 2,
-        "is it bigger": 2,
-        "is it beside": 2,
-        "is there near": 2,
-        "what is beside": 3,
-        "how many": 1,
-    },
+    "looking": {"what is it looking at": 8, "what color": 1, "where": 1, **COMPARING, "what is beside": 2},
+    "going": {"which way": 6, "what color": 2, "where": 1, **COMPARING, "what is beside": 2},
+    "": {"what color": 5, "where": 2, **dict.fromkeys(COMPARING, 2), "what is beside": 3, "how many": 1},
 }
 MOST_OF_A_FORM = 2  # questions per scene that are filled in the same way
 
@@ -161,7 +146,7 @@ def write(rng: Random, scene: Scene, captioned: tuple[Group, Group], count: int)
         topic = rng.choices(scene.groups, areas)[0]
         partners = captioned if topic in captioned else scene.groups
         partner = rng.choice([group for group in partners if group != topic])
-        weights = OFTEN["many" if topic.plural else topic.kind.moves]
+        weights = WEIGHTS["many" if topic.plural else topic.kind.moves]
         form = FORMS[rng.choices(tuple(weights), tuple(weights.values()))[0]]
         slots = form.fill(rng, scene, topic, partner) if form.fill and used[form.fill] < MOST_OF_A_FORM else None
         if slots and (text := f"{form.words.format_map(slots)}?") not in written:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mmgen_scenes import captions
+from mmgen_scenes.detector import propose
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
-from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import SORT, Scene
 from mmgen_vl.boxes import Box, union
 

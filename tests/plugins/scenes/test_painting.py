@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mmgen_scenes import draw
 from mmgen_scenes.brush import INK, MARGIN, PAINT, Brush, mix, sprite
-from mmgen_scenes.detector_classes import detector_classes
+from mmgen_scenes.detector import detector_classes
 from mmgen_scenes.world import COLORS, KINDS
 from mmgen_tasks import SceneExpressions
 from mmgen_vl.boxes import iou

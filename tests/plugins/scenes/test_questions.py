@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from kit.scenes import SMALL
 from mmgen_scenes import Scenes, dependencies, questions
+from mmgen_scenes.drawn import things
 from mmgen_scenes.grammar import mentions
 from mmgen_scenes.questions import FORMS, Verdict, find_answers
 from mmgen_scenes.world import sample
@@ -22,6 +23,16 @@ def test_questions_are_different_and_of_several_forms(seed):
     captioned = {group.kind.name for group in scene.groups[:2]}
     for named in ([mention.kind for mention in mentions(text)] for text in texts):
         assert len({*named}) == len(named) and (named[0] not in captioned or captioned.issuperset(named))
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.fill])
+def test_a_question_is_read_as_the_form_it_was_written_in(name):
+    for seed in range(60):
+        rng = Random(seed)
+        scene = sample(rng, "s", 4, 6)
+        slots = FORMS[name].fill(rng, scene, *rng.sample(scene.groups, 2))
+        if slots is not None:
+            assert find_answers(f"{FORMS[name].words.format_map(slots)}?", things(scene)).form == name
 
 
 def test_a_caption_is_never_in_doubt(examples):
