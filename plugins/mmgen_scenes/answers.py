@@ -7,7 +7,7 @@ may differ about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
 from .phrases import at_place
@@ -16,6 +16,7 @@ from .world import KINDS
 
 Named = Sequence[Sequence[int]]
 Found = Iterable[str | None]
+Answer = Callable[[Things, Named, str], Found]
 
 
 def color(things: Things, named: Named, word: str) -> Found:

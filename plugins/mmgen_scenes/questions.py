@@ -33,7 +33,6 @@ SLOTS = {  # slots of forms -> the symbols (`grammar.parse`) that may fill them
 
 Slots = dict[str, str]
 Fill = Callable[[Random, Scene, Group, Group], Slots | None]
-Answer = Callable[[Sequence[Thing], answers.Named, str], answers.Found]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Form:
     """
 
     words: str
-    answer: Answer
+    answer: answers.Answer
     fill: Fill | None = None
     several: bool = False
 
