@@ -8,10 +8,10 @@ from itertools import chain
 from random import Random
 from typing import Any
 
-from mmgen_scenes.answering import find_answers
 from mmgen_scenes.dataset import DrawnScenes
 from mmgen_scenes.drawn import SceneSet
 from mmgen_scenes.grammar import mentions
+from mmgen_scenes.questions import find_answers
 from mmgen_vl.box_words import box_in_words
 
 from mmgen.prompts import one_per_prompt
@@ -59,11 +59,6 @@ class PromptedScenes(DrawnScenes):
             "thing": box_in_words(things[asked_about(question, things)]["box"]),
         }
         return f"{kind}: {values[kind]}"
-
-    def scenes(self, name: str):
-        """The scenes of a split, each with its first example."""
-        sets = self.scene_sets(name)
-        return tuple((scene_set.scenes[0], scene_set.examples[0]) for scene_set in sets if scene_set.examples)
 
     def describe(self) -> dict[str, Any]:
         kinds = [kind.partition(":")[0] for kind in chain(*(e.labels.get("prompt", ()) for e in self.split("train")))]

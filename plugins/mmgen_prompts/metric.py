@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from mmgen_scenes.answering import find_answers
 from mmgen_scenes.grammar import is_relevant
+from mmgen_scenes.questions import find_answers
 from mmgen_vl.box_words import box_in_words
 
 from mmgen.examples import Example, Generation, Scores

@@ -9,8 +9,8 @@ import mmgen
 SPLITS = ("train", "val", "test")
 
 
-class Sampled(mmgen.DatasetConfig):
-    """Keys of all data sets that are sampled from the world of the scenes."""
+class Drawn(mmgen.DatasetConfig):
+    """Keys of all data sets about scenes that are sampled from the world."""
 
     only_about = "drawn scenes"
 
@@ -18,28 +18,11 @@ class Sampled(mmgen.DatasetConfig):
     val_size: int = Field(100, ge=1, le=1_000_000, description="validation scenes")
     test_size: int = Field(200, ge=1, le=1_000_000, description="test scenes")
     seed: int = Field(0, ge=0, description="the seed of the data set; sizes do not change earlier scenes")
-
-    def model_post_init(self, context: Any) -> None:
-        for key in ("train_split", "test_split"):
-            if getattr(self, key) not in SPLITS:
-                raise ValueError(
-                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; choose from: {', '.join(SPLITS)}"
-                )
-
-
-class Drawn(Sampled):
-    """Keys of the data sets with pictures."""
-
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
     max_things: int = Field(6, ge=4, le=7, description="most things in a scene")
     test_things: int = Field(
         0, ge=0, le=7, description="number of things in every scene of the split test; with 0, as many as in the others"
-    )
-    unseen: tuple[str, ...] = Field(
-        (),
-        description='combinations of a colour and a kind, such as "red dog", that no scene of train and val has. An '
-        'example whose texts name one has the fact "combination" "unseen", others "seen"',
     )
 
     def things(self, split: str) -> tuple[int, int]:
@@ -48,14 +31,13 @@ class Drawn(Sampled):
         return (fixed, fixed) if fixed else (self.min_things, self.max_things)
 
     def model_post_init(self, context: Any) -> None:
-        from .world import find_look
-
-        for name in self.unseen:
-            if find_look(name) is None:
-                raise ValueError(f"unseen: '{name}' is not a colour and a kind that has it, such as \"red car\"")
         if self.min_things > self.max_things:
             raise ValueError(f"min_things: must be at most max_things ({self.max_things}), not {self.min_things}")
-        super().model_post_init(context)
+        for key in ("train_split", "test_split"):
+            if getattr(self, key) not in SPLITS:
+                raise ValueError(
+                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; choose from: {', '.join(SPLITS)}"
+                )
 
 
 class Scenes(Drawn):
@@ -67,11 +49,10 @@ class Scenes(Drawn):
 
     type: Literal["scenes"] = "scenes"
     captions: int = Field(5, ge=1, le=10, description="captions per scene; evaluation uses the first")
-    captions_about: Literal["same", "any", "others"] = Field(
+    captions_about: Literal["same", "others"] = Field(
         "same",
-        description="same: all captions are about the same two groups of things; any: each is about any two; others: "
-        "those after the first are about groups that the first does not name, so that only the picture says whether a "
-        "second caption fits",
+        description="same: all captions are about the same two groups of things; others: those after the first are "
+        "about groups that the first does not name, so that only the picture says whether a second caption fits",
     )
     questions: int = Field(4, ge=3, le=6, description="questions per scene")
 
@@ -93,21 +74,6 @@ class Proposals(Drawn):
     )
 
 
-class SceneStories(Sampled):
-    """Stories about scenes without pictures, in the words of captions and questions: texts to train on."""
-
-    type: Literal["scene_stories"] = "scene_stories"
-    train_size: int = Field(1200, ge=1, le=1_000_000, description="training stories")
-    val_size: int = Field(100, ge=1, le=1_000_000, description="validation stories")
-    test_size: int = Field(200, ge=1, le=1_000_000, description="test stories")
-    sentences: int = Field(6, ge=1, le=12, description="sentences per story, of about eight words each")
-
-    def build(self):
-        from .stories import Stories
-
-        return Stories(self)
-
-
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -125,7 +91,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes, SceneStories]
+    return [Scenes]
 
 
 @mmgen.hookimpl

@@ -1,17 +1,20 @@
-"""A brush for one thing: flat shapes in unit coordinates on a transparent sheet, outlined, shaded and cut out.
+"""Paints one thing: the rows of `sprites.txt` on a transparent sheet, outlined, shaded and cut out.
 
 Everything is painted several times too large and scaled down, which is what smooths its edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
 
-from PIL import Image, ImageChops, ImageDraw, ImageFilter
+from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageFilter
 
-Color = tuple[int, int, int]
-Point = tuple[float, float]
+Color = tuple[int, ...]  # red, green, blue
+Point = tuple[float, ...]  # x, y
+Row = tuple[Any, ...]  # a method of `Brush`, the name of a colour, and the rest of the method's arguments
 
 PAINT: dict[str, tuple[Color, Color]] = {  # in the light, and in the shade: a shade leans to a neighbouring hue
     "red": ((228, 56, 54), (172, 30, 52)),
@@ -24,107 +27,129 @@ PAINT: dict[str, tuple[Color, Color]] = {  # in the light, and in the shade: a s
     "black": ((62, 62, 72), (36, 35, 45)),
     "brown": ((158, 104, 62), (112, 70, 40)),
 }
-INK, WHITE, CREAM, WOOD, GOLD = (44, 40, 56), (255, 255, 255), (250, 236, 206), (134, 88, 52), (250, 200, 70)
-STEEL, GLASS, PINK, LEAF, ROOF = (120, 126, 140), (190, 228, 246), (246, 170, 180), (74, 168, 80), (92, 76, 92)
+INK, WHITE, STRAW = (44, 40, 56), (255, 255, 255), (250, 222, 150)
 
 OVERSIZE = 3  # how many times as large a sprite is painted as it is cached
 MARGIN = 0.08  # of the sheet, for the outline
 OUTLINE = 0.011  # of the sheet
+SPLINE_STEPS = 10  # straight pieces between two points of a smooth line
 
 
 def mix(a: Color, b: Color, share: float) -> Color:
     """A mix of two colours, with `share` of `b`."""
-    red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
-    return red, green, blue
+    return tuple(round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+
+
+@cache
+def read_sprites() -> tuple[dict[str, Color], dict[str, list[Row]]]:
+    """The colours that `sprites.txt` names, and the rows of every kind of thing."""
+    palette: dict[str, Color] = {"ink": INK, "white": WHITE}
+    sprites: dict[str, list[Row]] = {}
+    for line in Path(__file__).with_name("sprites.txt").read_text(encoding="utf-8").splitlines():
+        words = line.partition("# ")[0].split()
+        if "=" in line:
+            palette |= {name: ImageColor.getrgb(value) for name, _, value in (word.partition("=") for word in words)}
+        elif len(words) == 1:
+            rows = sprites[words[0]] = []
+        elif words:
+            shape, color, *numbers = words
+            rows.append((shape, color, *(_point(word) if "," in word else float(word) for word in numbers)))
+    return palette, sprites
+
+
+def _point(word: str) -> Point:
+    return tuple(map(float, word.split(",")))
 
 
 class Brush:
-    """Paints on a sheet whose inner square is (0, 0) to (1, 1), y downwards. A painting fills that square; the
-    aspect of the kind stretches the painting when it is pasted into a box.
+    """Paints shapes on a sheet whose inner square is (0, 0) to (1, 1), y downwards.
 
-    main           the thing's colour, which most of the thing should have
-    light, dark    the same in light and in shade
-    trim           a second colour that is visible on the first: white, or grey on white
+    Colours have names: those of `sprites.txt`; `main`, the thing's colour, which most of the thing should have;
+    `light`, `shine` and `dark`, the same in light and in shade; `trim`, which is visible on `main`; `hair`, for a mane.
     """
 
     def __init__(self, color: str, side: int):
+        main, dark = PAINT[color]
+        self.colors: dict[str, Color] = {
+            **read_sprites()[0],
+            "main": main,
+            "dark": dark,
+            "light": mix(main, WHITE, 0.38),
+            "shine": mix(main, WHITE, 0.65),
+            "trim": (176, 190, 212) if color == "white" else mix(main, WHITE, 0.88),
+            "hair": (110, 84, 70) if color == "white" else mix(main, STRAW, 0.85),
+        }
         self.side = side
-        self.main, self.dark = PAINT[color]
-        self.light = mix(self.main, WHITE, 0.38)
-        self.trim = (176, 190, 212) if color == "white" else mix(self.main, WHITE, 0.88)
         self.sheet = Image.new("RGBA", (side, side), (0, 0, 0, 0))
         self._draw = ImageDraw.Draw(self.sheet)
 
-    def oval(self, fill: Color, x: float, y: float, rx: float, ry: float | None = None) -> None:
-        """An ellipse around (x, y)."""
-        ry = rx if ry is None else ry
-        self._draw.ellipse([*self._to_pixels(x - rx, y - ry), *self._to_pixels(x + rx, y + ry)], fill)
+    def oval(self, color: str, center: Point, rx: float, ry: float = 0.0) -> None:
+        """An ellipse; a circle without `ry`."""
+        self._draw.ellipse(self._frame(center, rx, ry or rx), self.colors[color])
 
-    def box(self, fill: Color, x0: float, y0: float, x1: float, y1: float, round: float = 0.0) -> None:
-        """A rectangle, its corners rounded by the radius `round`."""
-        self._draw.rounded_rectangle(
-            [*self._to_pixels(x0, y0), *self._to_pixels(x1, y1)], self._length_in_pixels(round), fill
-        )
-
-    def shape(self, fill: Color, *points: Point) -> None:
-        """A polygon."""
-        self._draw.polygon([self._to_pixels(*point) for point in points], fill)
-
-    def blob(self, fill: Color, *points: Point) -> None:
-        """A closed smooth curve through the points (Catmull-Rom)."""
-        n = len(points)
-        curve = [
-            _spline_point(points[i - 1], points[i], points[(i + 1) % n], points[(i + 2) % n], step / 10)
-            for i in range(n)
-            for step in range(10)
-        ]
-        self.shape(fill, *curve)
-
-    def line(self, fill: Color, width: float, *points: Point) -> None:
-        """A line with round joints and ends."""
-        self._draw.line([self._to_pixels(*point) for point in points], fill, self._length_in_pixels(width), "curve")
-        for x, y in points:
-            self.oval(fill, x, y, width / 2)
-
-    def curve(self, fill: Color, width: float, *points: Point) -> None:
-        """A smooth open line through the points."""
-        ends = (points[0], *points, points[-1])
-        spans = zip(ends, ends[1:], ends[2:], ends[3:], strict=False)
-        path = [_spline_point(a, b, c, d, step / 10) for a, b, c, d in spans for step in range(10)]
-        self.line(fill, width, *path, points[-1])
-
-    def slice(self, fill: Color, x: float, y: float, rx: float, ry: float, start: float, end: float) -> None:
+    def slice(self, color: str, center: Point, rx: float, ry: float, start: float, end: float) -> None:
         """A slice of an ellipse, in degrees clockwise from three o'clock."""
-        self._draw.pieslice([*self._to_pixels(x - rx, y - ry), *self._to_pixels(x + rx, y + ry)], start, end, fill)
+        self._draw.pieslice(self._frame(center, rx, ry), start, end, self.colors[color])
 
-    def eye(self, x: float, y: float, r: float = 0.03) -> None:
-        """An eye with a white ring, visible also on black."""
-        self.oval(WHITE, x, y, r * 1.55)
-        self.oval(INK, x + r * 0.3, y, r)
-        self.oval(WHITE, x + r * 0.6, y - r * 0.4, r * 0.35)
+    def box(self, color: str, corner: Point, opposite: Point, radius: float = 0.0) -> None:
+        """A rectangle, its corners rounded."""
+        frame = [*self._pixel(corner), *self._pixel(opposite)]
+        self._draw.rounded_rectangle(frame, self._pixels(radius), self.colors[color])
 
-    def _to_pixels(self, x: float, y: float) -> tuple[float, float]:
-        inner = 1 - 2 * MARGIN
-        return self._length_in_pixels(MARGIN + x * inner), self._length_in_pixels(MARGIN + y * inner)
+    def shape(self, color: str, *points: Point) -> None:
+        """A polygon."""
+        self._draw.polygon([self._pixel(point) for point in points], self.colors[color])
 
-    def _length_in_pixels(self, share: float) -> int:
+    def blob(self, color: str, *points: Point) -> None:
+        """A closed smooth line through the points, filled."""
+        self.shape(color, *_smooth([points[-1], *points, *points[:2]]))
+
+    def line(self, color: str, width: float, *points: Point) -> None:
+        """A line with round joints and ends."""
+        self._draw.line([self._pixel(point) for point in points], self.colors[color], self._pixels(width), "curve")
+        for point in points:
+            self.oval(color, point, width / 2)
+
+    def curve(self, color: str, width: float, *points: Point) -> None:
+        """A smooth open line through the points."""
+        self.line(color, width, *_smooth([points[0], *points, points[-1]]), points[-1])
+
+    def eye(self, color: str, center: Point, r: float) -> None:
+        """An eye with a white ring, visible also on black, and a glint."""
+        x, y = center
+        self.oval("white", center, r * 1.55)
+        self.oval(color, (x + r * 0.3, y), r)
+        self.oval("white", (x + r * 0.6, y - r * 0.4), r * 0.35)
+
+    def _frame(self, center: Point, rx: float, ry: float) -> list[int]:
+        x, y = center
+        return [*self._pixel((x - rx, y - ry)), *self._pixel((x + rx, y + ry))]
+
+    def _pixel(self, point: Point) -> tuple[int, ...]:
+        return tuple(self._pixels(MARGIN + share * (1 - 2 * MARGIN)) for share in point)
+
+    def _pixels(self, share: float) -> int:
         return round(share * self.side)
 
 
-def _spline_point(a: Point, b: Point, c: Point, d: Point, t: float) -> Point:
-    """The Catmull-Rom spline from b (t = 0) to c (t = 1)."""
-    x, y = (
-        0.5 * (2 * q + (r - p) * t + (2 * p - 5 * q + 4 * r - s) * t**2 + (3 * q - p - 3 * r + s) * t**3)
-        for p, q, r, s in zip(a, b, c, d, strict=True)
-    )
-    return x, y
+def _smooth(points: Sequence[Point]) -> list[Point]:
+    """A smooth line from the second point to the last but one, which it leaves out (a Catmull-Rom spline)."""
+    return [
+        tuple(
+            0.5 * (2 * q + (r - p) * t + (2 * p - 5 * q + 4 * r - s) * t**2 + (3 * q - p - 3 * r + s) * t**3)
+            for p, q, r, s in zip(a, b, c, d, strict=True)
+        )
+        for a, b, c, d in zip(points, points[1:], points[2:], points[3:], strict=False)
+        for t in (step / SPLINE_STEPS for step in range(SPLINE_STEPS))
+    ]
 
 
 @lru_cache(maxsize=512)
-def sprite(paint: Callable[[Brush], None], color: str, side: int) -> Image.Image:
-    """The painting of `paint` in a colour, cropped to its edges; about `side` pixels large. Cached: change a copy."""
+def sprite(kind: str, color: str, side: int) -> Image.Image:
+    """The painting of a kind in a colour, cropped to its edges; about `side` pixels large. Cached: change a copy."""
     brush = Brush(color, side * OVERSIZE)
-    paint(brush)
+    for shape, *arguments in read_sprites()[1][kind]:
+        getattr(brush, shape)(*arguments)
     sheet = _draw_outline(_shade_from_above(brush.sheet)).reduce(OVERSIZE)
     return sheet.crop(sheet.getchannel("A").point(lambda a: 255 * (a > 40)).getbbox())
 

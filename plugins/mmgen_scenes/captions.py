@@ -2,57 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from .phrases import Text, indefinite_phrase, is_or_are, relations
-from .world import Scene
+from .phrases import indefinite_phrase, is_or_are
+from .relations import RELATIONS, related
+from .world import Group, Scene
 
 TRIES = 40  # tries per caption before a scene gets fewer captions
 
+Pair = tuple[Group, Group]
 
-def write(rng: Random, scene: Scene, captioned: tuple[int, int], count: int, about: str = "same") -> list[Text]:
-    """`count` different captions about two groups (positions in Scene.groups) and nothing else: the groups `captioned`;
-    those of the captions after the first are drawn again with `about` "any", and have none of `captioned` with "others"
-    where the scene has two others."""
-    written: dict[str, Text] = {}
+
+@dataclass(frozen=True)
+class Caption:
+    """A caption, its two noun phrases in order, and the groups that they name."""
+
+    text: str
+    phrases: tuple[str, ...]
+    groups: Pair
+
+    def spans(self) -> list[list[Any]]:
+        """Which characters name which things: [first, end, [positions in Scene.things]] of each phrase."""
+        spans, end = [], 0
+        for phrase, group in zip(self.phrases, self.groups, strict=True):
+            start = self.text.index(phrase, end)  # searched in order, as "a balloon" starts with "a ball"
+            end = start + len(phrase)
+            spans.append([start, end, list(group.members)])
+        return spans
+
+
+def write(rng: Random, scene: Scene, captioned: Pair, count: int, about: str = "same") -> list[Caption]:
+    """`count` different captions about the groups `captioned` and nothing else; with `about` "others", those after the
+    first are about two groups that it does not name, where the scene has them."""
+    written: dict[str, Caption] = {}
     for _ in range(TRIES * count):
-        pair = _other_pair(rng, scene, captioned, about) if about != "same" and written else captioned
-        text = _sample_caption(rng, scene, pair if rng.random() < 0.5 else pair[::-1])
-        written.setdefault(text.text, text)
+        first, second = _other_pair(rng, scene, captioned) if about == "others" and written else captioned
+        caption = _write_caption(rng, scene, (first, second) if rng.random() < 0.5 else (second, first))
+        written.setdefault(caption.text, caption)
         if len(written) == count:
             break
     return list(written.values())
 
 
-def _other_pair(rng: Random, scene: Scene, captioned: tuple[int, int], about: str) -> tuple[int, int]:
-    groups = [group for group in range(len(scene.groups)) if about == "any" or group not in captioned]
-    first, second = rng.sample(groups if len(groups) > 1 else range(len(scene.groups)), 2)
+def _other_pair(rng: Random, scene: Scene, captioned: Pair) -> Pair:
+    others = [group for group in scene.groups if group not in captioned]
+    first, second = rng.sample(others if len(others) > 1 else scene.groups, 2)
     return first, second
 
 
-def spans(scene: Scene, caption: Text) -> list[list[Any]]:
-    """Which characters of a caption name which things. The search is in order, as "a balloon" starts with "a ball"."""
-    positions, end = [], 0
-    for phrase, group in zip(caption.phrases, caption.groups, strict=True):
-        start = caption.text.index(phrase.text, end)
-        end = start + len(phrase.text)
-        positions.append([start, end, list(scene.groups[group].members)])
-    return positions
-
-
-def _sample_caption(rng: Random, scene: Scene, pair: tuple[int, int]) -> Text:
-    a, b = (scene.groups[i] for i in pair)
-    forms = [  # weight, words, whether phrases have places
+def _write_caption(rng: Random, scene: Scene, groups: Pair) -> Caption:
+    forms = [  # weight, words, whether phrases may have places
         (3, "{} and {}", False),
-        (2, f"there {is_or_are(a)} {{}} and {{}}", False),
+        (2, f"there {is_or_are(groups[0])} {{}} and {{}}", False),
         (2, "a picture of {} and {}", False),
         (3, "{} and {}", True),
         (2, "we see {} and {}", True),
     ]
-    if not a.plural and not b.plural:
-        true = relations(scene.things[a.members[0]], scene.things[b.members[0]])
-        forms += [(1, f"{{}} {relation} {{}}", False) for relation in true]
+    if not any(group.plural for group in groups):
+        a, b = (scene.things[group.members[0]] for group in groups)
+        forms += [(1, f"{{}} {relation} {{}}", False) for relation in RELATIONS if related(a, b, relation)]
     _, form, with_places = rng.choices(forms, [weight for weight, _, _ in forms])[0]
-    phrases = tuple(indefinite_phrase(rng, scene, group, with_places) for group in (a, b))
-    return Text(form.format(*(phrase.text for phrase in phrases)), phrases, pair)
+    phrases = tuple(indefinite_phrase(rng, scene, group, with_places) for group in groups)
+    return Caption(form.format(*phrases), phrases, groups)

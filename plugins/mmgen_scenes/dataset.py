@@ -28,24 +28,22 @@ class DrawnScenes(DrawnDataset):
 
     def make(self, split: str, i: int) -> SceneSet:
         rng, scene = plain_scene(self.config, split, i)
-        first, second = rng.sample(range(len(scene.groups)), 2)
-        captioned_groups = (first, second)
-        caption_texts = captions.write(rng, scene, captioned_groups, self.config.captions, self.config.captions_about)
-        question_texts = questions.write(rng, scene, captioned_groups, self.config.questions)
-        texts = tuple(caption.text for caption in caption_texts)
-        captioned = {member for group in caption_texts[0].groups for member in scene.groups[group].members}
+        first, second = rng.sample(scene.groups, 2)
+        written = captions.write(rng, scene, (first, second), self.config.captions, self.config.captions_about)
+        targets = questions.write(rng, scene, (first, second), self.config.questions)
+        texts = tuple(caption.text for caption in written)
+        captioned = {*first.members, *second.members}
         facts = {
             "things": [{**thing, "captioned": place in captioned} for place, thing in enumerate(things(scene))],
             "captions": list(texts),
-            "phrases": [captions.spans(scene, caption) for caption in caption_texts],
+            "phrases": [caption.spans() for caption in written],
             "parses": [[list(word) for word in dependencies.parse(text)] for text in texts],  # lists, as JSON has
         }
-        targets = tuple(question.text for question in question_texts)
-        return SceneSet((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))
+        return SceneSet((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, tuple(targets), facts),))
 
     def scenes(self, name: str) -> tuple[tuple[Scene, Example], ...]:
-        """The scenes of a split with their examples."""
-        return tuple((scene_set.scenes[0], scene_set.examples[0]) for scene_set in self.scene_sets(name))
+        """The scenes of a split, each with its first example."""
+        return tuple((made.scenes[0], made.examples[0]) for made in self.scene_sets(name) if made.examples)
 
     def describe(self) -> dict[str, Any]:
         examples = [example for name in SPLITS for example in self.split(name)]

@@ -5,6 +5,7 @@ The parser knows only the forms of `mmgen_scenes.captions`.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from .world import COLORS, GROUNDS, KINDS, SIZES
@@ -17,14 +18,12 @@ TAGS = {
     **dict.fromkeys(("two", "three"), "N"),
     **dict.fromkeys((*COLORS, *SIZES), "J"),
     **dict.fromkeys(("on", "in", "near", "to", "of"), "P"),
-    **dict.fromkeys(("left", "right", "sky", "water", *GROUNDS), "L"),  # nouns of places
     **{name: "T" for kind in KINDS.values() for name in (kind.name, kind.plural)},
+    **dict.fromkeys(("left", "right", "sky", "water", *GROUNDS, "picture"), "L"),  # nouns that are not things
     **dict.fromkeys(("is", "are", "see"), "V"),
-    "picture": "O",
-    "and": "C",
-    "there": "E",
-    "we": "W",
+    **{"and": "C", "there": "E", "we": "W"},
 }
+NOUN = re.compile("[TL]")
 
 
 def parse(caption: str) -> Parse:
@@ -34,37 +33,25 @@ def parse(caption: str) -> Parse:
 
 @lru_cache(maxsize=1024)  # captions have few forms, and captions of one form have equal tags
 def _parse_tags(tags: str) -> Parse:
-    arcs = [(0, "root")] * len(tags)
-    waiting: list[int] = []  # modifiers of the next noun
-    subject = preposition = verb = noun = (
-        thing
-    ) = -1  # positions of the last of each; of the first thing, to which other things are joined
+    return tuple((head + 1, relation) for head, relation in (_arc(tags, place) for place in range(len(tags))))
 
-    def bind(word: int, head: int, relation: str) -> None:
-        arcs[word] = (head + 1, relation)
 
-    for place, tag in enumerate(tags):
-        if tag in MODIFIERS:
-            waiting.append(place)
-        elif tag == "P":
-            bind(place, noun, "prep")
-            preposition = place
-        elif tag == "C":
-            bind(place, thing, "cc")
-        elif tag in "EW":
-            subject = place
-        elif tag == "V":
-            bind(subject, place, "expl" if tags[subject] == "E" else "nsubj")
-            verb = place
-        else:
-            for word in waiting:
-                bind(word, place, MODIFIERS[tags[word]])
-            if preposition >= 0:
-                bind(place, preposition, "pobj")
-            elif thing >= 0:
-                bind(place, thing, "conj")
-            elif verb >= 0:
-                bind(place, verb, "nsubj" if tags[subject] == "E" else "dobj")
-            waiting, preposition, noun = [], -1, place
-            thing = place if tag == "T" and thing < 0 else thing
-    return tuple(arcs)
+def _arc(tags: str, place: int) -> tuple[int, str]:
+    """The position of a word's head, -1 for the root, and the relation to it. A second thing is joined to the first."""
+    tag, thing, verb = tags[place], tags.find("T"), tags.find("V")
+    if tag in MODIFIERS and (noun := NOUN.search(tags, place)):
+        return noun.start(), MODIFIERS[tag]
+    if tag == "P":
+        return max(tags.rfind(noun, 0, place) for noun in "TL"), "prep"
+    if tag == "C":
+        return thing, "cc"
+    if tag in "EW":
+        return verb, "expl" if tag == "E" else "nsubj"
+    before = len(tags[:place].rstrip("DNJ")) - 1  # the word before a noun and its modifiers
+    if tag != "V" and before >= 0 and tags[before] == "P":
+        return before, "pobj"
+    if tag == "T" and thing < place:
+        return thing, "conj"
+    if tag == "T" and verb >= 0:
+        return verb, "nsubj" if "E" in tags else "dobj"
+    return -1, "root"

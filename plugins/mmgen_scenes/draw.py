@@ -8,14 +8,8 @@ from random import Random
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
-from . import animals, nature, objects, vehicles
 from .brush import Color, mix, sprite
-from .world import KINDS, WATER_HEIGHT, Scene, Thing
-
-PAINTERS = {
-    name: next(getattr(module, name) for module in (animals, nature, objects, vehicles) if hasattr(module, name))
-    for name in KINDS
-}
+from .world import WATER_HEIGHT, Scene, Thing
 
 SKIES: tuple[tuple[Color, Color], ...] = (
     ((150, 205, 240), (222, 241, 250)),
@@ -126,7 +120,7 @@ def _paste_thing(picture: Image.Image, thing: Thing, rng: Random, side: int) -> 
         _draw_shadow(picture, x0, x1, y1, mix(WATER[0], (255, 255, 255), 0.7), 190)
     elif thing.place != "sky":
         _draw_shadow(picture, x0, x1, y1, (50, 56, 70), 80)
-    image = sprite(PAINTERS[thing.kind], thing.color, min(round(2 * LARGEST * side), MOST_PIXELS))
+    image = sprite(thing.kind, thing.color, min(round(2 * LARGEST * side), MOST_PIXELS))
     image = image.resize((x1 - x0, y1 - y0), Image.Resampling.LANCZOS, reducing_gap=2.0)
     if thing.facing == "left":
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import abc
-import json
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice
 from random import Random
 from typing import Any
 
@@ -16,8 +13,8 @@ from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.parts import Dataset, Picture
 
-from . import SPLITS, Drawn, Sampled
-from .world import KINDS, Box, Scene, find_look, sample
+from . import SPLITS, Drawn
+from .world import KINDS, Box, Scene, sample
 
 WHOLE_SCENE = "the whole scene"
 
@@ -30,12 +27,12 @@ class SceneSet:
     examples: tuple[Example, ...]
 
 
-class SampledDataset(Dataset, abc.ABC):
-    """A data set whose examples are about scenes sampled from the world."""
+class DrawnDataset(Dataset, abc.ABC):
+    """A data set about scenes sampled from the world. Nothing is drawn before a picture is loaded."""
 
     name: str  # in plain words
 
-    def __init__(self, config: Sampled) -> None:
+    def __init__(self, config: Drawn) -> None:
         self.config = config
         self.sizes = dict(zip(SPLITS, (config.train_size, config.val_size, config.test_size), strict=True))
         self._scene_sets: dict[str, tuple[SceneSet, ...]] = {}
@@ -55,12 +52,23 @@ class SampledDataset(Dataset, abc.ABC):
         if name not in SPLITS:
             raise DataError(f"{self.name} have no split '{name}'; choose from: {', '.join(SPLITS)}")
         if name not in self._scene_sets:
-            self._scene_sets[name] = tuple(islice(self.usable_sets(name), self.sizes[name]))
+            self._scene_sets[name] = tuple(self.make(name, i) for i in range(self.sizes[name]))
         return self._scene_sets[name]
 
-    def usable_sets(self, name: str) -> Iterator[SceneSet]:
-        """The scene sets of a split, without end."""
-        return (self.make(name, i) for i in count())
+    def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
+        """The boxes of a scene's picture and their descriptions: those of the things and, last, the whole picture."""
+        descriptions = [f"{thing.color} {thing.kind}" for thing in scene.things]
+        return [*(thing.box for thing in scene.things), (0.0, 0.0, 1.0, 1.0)], [*descriptions, WHOLE_SCENE]
+
+    def pictures(self) -> Iterator[Picture]:
+        """One picture per scene, with the class probabilities that a detector might give to its boxes."""
+        from .detector import detector_classes
+        from .draw import draw
+
+        for scene in (scene for name in SPLITS for scene_set in self.scene_sets(name) for scene in scene_set.scenes):
+            boxes, region_names = self.boxes(scene)
+            loads = partial(draw, scene, self.config.image_size)
+            yield Picture(scene.id, loads, boxes, region_names, detector_classes(scene, region_names))
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -72,46 +80,6 @@ class SampledDataset(Dataset, abc.ABC):
         }
 
 
-class DrawnDataset(SampledDataset):
-    """A sampled data set with pictures. Nothing is drawn before a picture is loaded."""
-
-    config: Drawn
-
-    def usable_sets(self, name: str) -> Iterator[SceneSet]:
-        """Leaves out sets with unseen combinations, but in the split test, and marks the examples that name one."""
-        unseen = {find_look(combination) for combination in self.config.unseen}
-        for scene_set in super().usable_sets(name):
-            if not unseen:
-                yield scene_set
-            elif name == "test" or not any(
-                (thing.color, thing.kind) in unseen for scene in scene_set.scenes for thing in scene.things
-            ):
-                yield SceneSet(scene_set.scenes, tuple(self._with_combination(e) for e in scene_set.examples))
-
-    def _with_combination(self, example: Example) -> Example:
-        texts = json.dumps([example.inputs, example.labels, example.targets], default=vars)
-        looks = [find_look(combination) for combination in self.config.unseen]
-        names = [f"{color} ({kind}|{KINDS[kind].plural})" for color, kind in filter(None, looks)]
-        named = any(re.search(rf"\b{name}\b", texts) for name in names)
-        return replace(example, facts={**example.facts, "combination": "unseen" if named else "seen"})
-
-    def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
-        """The boxes of a scene's picture and their descriptions: those of the things and, last, the whole picture."""
-        descriptions = [f"{thing.color} {thing.kind}" for thing in scene.things]
-        return [*(thing.box for thing in scene.things), (0.0, 0.0, 1.0, 1.0)], [*descriptions, WHOLE_SCENE]
-
-    def pictures(self) -> Iterator[Picture]:
-        """One picture per scene, with the class probabilities that a detector might give to its boxes."""
-        from .detector_classes import detector_classes
-        from .draw import draw
-
-        for name in SPLITS:
-            for scene in (scene for scene_set in self.scene_sets(name) for scene in scene_set.scenes):
-                boxes, region_names = self.boxes(scene)
-                loads = partial(draw, scene, self.config.image_size)
-                yield Picture(scene.id, loads, boxes, region_names, detector_classes(scene, region_names))
-
-
 def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:
     """The random generator and the i-th scene of a split, as the data set `scenes` samples them. A data set that shows
     this scene unchanged may share the features of its picture."""
@@ -121,15 +89,4 @@ def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:
 
 def things(scene: Scene) -> list[dict[str, Any]]:
     """The things of a scene, as facts of an example."""
-    return [
-        {
-            "kind": thing.kind,
-            "color": thing.color,
-            "size": thing.size,
-            "place": thing.place,
-            "side": thing.side,
-            "facing": thing.facing,
-            "box": list(thing.box),
-        }
-        for thing in scene.things
-    ]
+    return [{**vars(thing), "box": list(thing.box)} for thing in scene.things]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from statistics import fmean
 
 from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 
-from .grammar import discovers, is_relevant, is_well_formed
+from .grammar import discovers, is_relevant
+from .questions import is_well_formed
 
-NAMES = ("relevance", "discovery", "well_formed", "distinct")
+JUDGES = {
+    "relevance": lambda text, facts: is_relevant(text, facts["things"]),
+    "discovery": lambda text, facts: discovers(text, facts["things"], facts["captions"][0]),
+    "well_formed": lambda text, facts: is_well_formed(text),
+}
 SHIFTS = 40  # other scenes that the chance of every scene is measured on
 UNKNOWN = "relevance and discovery need a data set that knows what is in its pictures, such as drawn scenes"
 
@@ -29,44 +35,34 @@ class DiscoveryMetric(Metric):
 
     def references(self, examples: Sequence[Example]) -> Scores:
         """The scores of the examples' questions; and, as `chance_*`, the scores of questions about other scenes."""
-        human = _score_texts([example.targets for example in examples], examples)
+        questions = [example.targets for example in examples]
+        human = _score_texts(questions, examples)
         if human.values["relevance"] is None:
             return human
-        values_of_shifts = []
-        for shift in range(1, min(SHIFTS, len(examples) - 1) + 1):
-            shifted = [*examples[shift:], *examples[:shift]]
-            values_of_shifts.append(_score_texts([example.targets for example in shifted], examples).values)
+        shifts = range(1, min(SHIFTS, len(examples) - 1) + 1)
+        others = [_score_texts([*questions[shift:], *questions[:shift]], examples).values for shift in shifts]
         chance = {
-            f"chance_{name}": fmean(values[name] or 0.0 for values in values_of_shifts) if values_of_shifts else None
+            f"chance_{name}": fmean(values[name] or 0.0 for values in others) if others else None
             for name in ("relevance", "discovery")
         }
-        note = f"chance: questions about other scenes ({len(values_of_shifts)} a scene)"
-        first = [example.targets[0] for example in examples if example.targets]  # one per example, as for predictions
-        distinct = 100 * len(set(first)) / len(first)
-        return Scores({**human.values, "distinct": distinct, **chance}, human.per_example, (note,))
+        first = [texts[0] for texts in questions if texts]  # one per example, as for predictions
+        values = {**human.values, "distinct": 100 * len({*first}) / len(first), **chance}
+        return Scores(values, human.per_example, (f"chance: questions about other scenes ({len(others)} a scene)",))
 
 
 def _score_texts(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scores:
     """Scores of any number of questions per example."""
-    if not examples or not all("things" in example.facts and "captions" in example.facts for example in examples):
-        return Scores(dict.fromkeys(NAMES), notes=(UNKNOWN,))
-    judgements_of_examples = [
-        [(is_relevant(text, things), discovers(text, things, caption), is_well_formed(text)) for text in questions]
-        for questions, things, caption in (
-            (questions, example.facts["things"], example.facts["captions"][0])
+    written = [*chain(*texts)]
+    known = examples and all("things" in example.facts and "captions" in example.facts for example in examples)
+    if not known or not written:
+        return Scores(dict.fromkeys((*JUDGES, "distinct")), notes=("no questions to judge" if known else UNKNOWN,))
+    values: dict[str, float | None] = {}
+    per_example = {}
+    for name, judge in JUDGES.items():
+        verdicts = [
+            [judge(text, example.facts) for text in questions]
             for questions, example in zip(texts, examples, strict=True)
-        )
-    ]
-    per_example = {
-        name: [
-            100 * fmean(judgement[i] for judgement in judgements) if judgements else 0.0
-            for judgements in judgements_of_examples
         ]
-        for i, name in enumerate(NAMES[:3])
-    }
-    everything = [judgement for judgements in judgements_of_examples for judgement in judgements]
-    if not everything:
-        return Scores(dict.fromkeys(NAMES), notes=("no questions to judge",))
-    written = [text for questions in texts for text in questions]
-    values = {name: 100 * fmean(judgement[i] for judgement in everything) for i, name in enumerate(NAMES[:3])}
-    return Scores({**values, "distinct": 100 * len(set(written)) / len(written)}, per_example)
+        values[name] = 100 * fmean(chain(*verdicts))
+        per_example[name] = [100 * fmean(row) if row else 0.0 for row in verdicts]
+    return Scores({**values, "distinct": 100 * len({*written}) / len(written)}, per_example)

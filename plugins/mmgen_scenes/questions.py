@@ -1,142 +1,207 @@
-"""Writes questions about the things of a scene, captioned or not; every property that a question gives a thing is true.
+"""Questions about scenes, in one table of forms: how each is worded, what fills its words, and what answers it.
 
-A form asks about the group at `topic` (a position in Scene.groups); some forms also name the group at `partner`. A form
-returns None where it does not apply.
+Any text can be read and answered, whoever wrote it. Where people may differ (`mmgen_scenes.relations`), a question is
+in doubt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from random import Random
+from typing import Any, Literal
 
-from .grammar import Mention
-from .phrases import (
-    Phrase,
-    Text,
-    at_place,
-    definite_phrase,
-    is_or_are,
-    relations,
-    single_phrase,
-    uncolored_phrase,
-    varied_phrase,
-)
-from .relations import area
-from .world import Scene
+from . import answers
+from .grammar import Mention, parse
+from .phrases import at_place, definite_phrase, is_or_are, single_phrase, uncolored_phrase, varied_phrase
+from .relations import RELATIONS, area, related
+from .world import KINDS, Group, Scene, Thing
+
+SLOTS = {  # slots of forms -> the symbols (`grammar.parse`) that may fill them
+    "is_topic": "(?:is ONE|are MANY)",
+    "topic": "(?:ONE|MANY)",
+    "a_topic": "SOME",
+    "topics": "KINDS",
+    "partner": "(?:ONE|MANY)",
+    "there": "(?:there|PLACE)",
+    "relation": "(near|next to|above|below|to the left of|to the right of)",
+    "size": "(bigger|smaller)",
+}
+
+Slots = dict[str, str]
+Fill = Callable[[Random, Scene, Group, Group], Slots | None]
 
 
-def write(rng: Random, scene: Scene, captioned: tuple[int, int], count: int) -> list[Text]:
-    """`count` different questions.
+@dataclass(frozen=True)
+class Form:
+    """A form of question.
+
+    words    its words and SLOTS
+    answer   gives the right answers, see `mmgen_scenes.answers`
+    fill     fills the slots of a question about a group, its topic, which may also name another group, its partner;
+             gives None where the form does not apply. Every property that a question gives a thing is true
+    several  whether a question may have several right answers
+    """
+
+    words: str
+    answer: answers.Answer
+    fill: Fill | None = None
+    several: bool = False
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(rf"{self.words.format_map(SLOTS)} \?")
+
+    @property
+    def asks_existence(self) -> bool:
+        """Whether the first thing that a question names need not be there."""
+        return "{a_topic}" in self.words
+
+
+def _is(topic: Group, phrase: str) -> str:
+    return f"{is_or_are(topic)} {phrase}"
+
+
+def _fill_color(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
+    return {"is_topic": _is(topic, uncolored_phrase(rng, scene, topic))}
+
+
+def _fill_where(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
+    return {"is_topic": _is(topic, varied_phrase(rng, topic, "color", "size"))}
+
+
+def _fill_number(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
+    color, place = rng.choice((("", ""), (topic.color, ""), ("", topic.place)))
+    return {"topics": f"{color} {topic.kind.plural}".strip(), "there": at_place(place) or "there"}
+
+
+def _fill_size(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
+    size = rng.choice(("bigger", "smaller"))
+    return {"is_topic": _is(topic, definite_phrase(topic)), "size": size, "partner": definite_phrase(partner)}
+
+
+def _fill_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots | None:
+    if partner.plural:
+        return None
+    is_topic = _is(topic, varied_phrase(rng, topic, "", "color"))
+    return {"is_topic": is_topic, "relation": rng.choice(RELATIONS), "partner": definite_phrase(partner)}
+
+
+def _fill_existence(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
+    return {"a_topic": single_phrase(topic, topic.color), "relation": "near", "partner": definite_phrase(partner)}
+
+
+def _fill_what_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots | None:
+    """Asks only where there is an answer."""
+    thing = scene.things[topic.members[0]]
+    others = [other for other in scene.things if other is not thing]
+    relations = [relation for relation in RELATIONS if any(related(other, thing, relation) for other in others)]
+    if not relations:
+        return None
+    return {"relation": rng.choice(relations).replace("near", "next to"), "topic": definite_phrase(topic)}
+
+
+def _fill_movement(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
+    return {"is_topic": _is(topic, varied_phrase(rng, topic, "", "color"))}
+
+
+FORMS = {
+    "what color": Form("what color {is_topic}", answers.color, _fill_color),
+    "how many": Form("how many {topics} are {there}", answers.number, _fill_number),
+    "where": Form("where {is_topic}", answers.where, _fill_where),
+    "which side": Form("on which side {is_topic}", answers.side),
+    "is it bigger": Form("{is_topic} {size} than {partner}", answers.is_larger, _fill_size),
+    "is it beside": Form("{is_topic} {relation} {partner}", answers.is_beside, _fill_beside),
+    "is there": Form("is there {a_topic}", answers.is_there),
+    "is there near": Form("is there {a_topic} {relation} {partner}", answers.is_there_beside, _fill_existence),
+    "what is beside": Form("what is {relation} {topic}", answers.what_beside, _fill_what_beside, several=True),
+    "what is it looking at": Form("what {is_topic} looking at", answers.looking_at, _fill_movement),
+    "which way": Form("which way {is_topic} going", answers.going, _fill_movement),
+}
+COMPARING = {"is it bigger": 1, "is it beside": 1, "is there near": 1}
+WEIGHTS: dict[str, dict[str, int]] = {  # how often forms are tried: for several things, for single ones by Kind.moves
+    "many": {"how many": 8, "what color": 2, "where": 1, "is it bigger": 1},
+    "looking": {"what is it looking at": 8, "what color": 1, "where": 1, **COMPARING, "what is beside": 2},
+    "going": {"which way": 6, "what color": 2, "where": 1, **COMPARING, "what is beside": 2},
+    "": {"what color": 5, "where": 2, **dict.fromkeys(COMPARING, 2), "what is beside": 3, "how many": 1},
+}
+MOST_OF_A_FORM = 2  # questions per scene that are filled in the same way
+
+
+def write(rng: Random, scene: Scene, captioned: tuple[Group, Group], count: int) -> list[str]:
+    """`count` different questions about a scene.
 
     Groups are chosen in proportion to their area, captioned or not; a captioned group is named together with the other
     captioned group only, so that about half of the questions name something that no caption mentions. The form depends
     on the group: several things are counted, animals look somewhere.
     """
-    written: dict[str, Text] = {}
-    used: list[Callable] = []
-    everything = range(len(scene.groups))
-    areas = [sum(area(scene.things[i]) for i in group.members) for group in scene.groups]
+    written: list[str] = []
+    used: Counter[Fill | None] = Counter()
+    areas = [sum(map(area, scene.members(group))) for group in scene.groups]
     while len(written) < count:
-        topic = rng.choices(everything, areas)[0]
-        partner = rng.choice([i for i in (captioned if topic in captioned else everything) if i != topic])
-        forms = FORMS["many" if scene.groups[topic].plural else scene.groups[topic].kind.moves]
-        form = rng.choices(tuple(forms), tuple(forms.values()))[0]
-        text = form(rng, scene, topic, partner) if used.count(form) < MOST_OF_A_FORM else None
-        if text is not None and text.text not in written:
-            written[text.text] = text
-            used.append(form)
-    return list(written.values())
+        topic = rng.choices(scene.groups, areas)[0]
+        partners = captioned if topic in captioned else scene.groups
+        partner = rng.choice([group for group in partners if group != topic])
+        weights = WEIGHTS["many" if topic.plural else topic.kind.moves]
+        form = FORMS[rng.choices(tuple(weights), tuple(weights.values()))[0]]
+        slots = form.fill(rng, scene, topic, partner) if form.fill and used[form.fill] < MOST_OF_A_FORM else None
+        if slots and (text := f"{form.words.format_map(slots)}?") not in written:
+            written.append(text)
+            used[form.fill] += 1
+    return written
 
 
-def _ask_color(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
-    group = scene.groups[topic]
-    phrase = uncolored_phrase(rng, scene, group)
-    return Text(f"what color {is_or_are(group)} {phrase.text}?", (phrase,), (topic,))
+@dataclass(frozen=True)
+class Verdict:
+    """What is true of a text that asks about a scene.
+
+    form     the form of question, one of FORMS; empty if the text is not a question of the scenes' language
+    answers  the right answers: one, or several where any of several things may be named
+    reason   why there is none: "no question"; "not there", if the text names or presupposes what the scene does not
+             have; "in doubt", if people may differ
+    """
+
+    form: str
+    answers: frozenset[str] = frozenset()
+    reason: Literal["", "no question", "not there", "in doubt"] = ""
+
+    @property
+    def answerable(self) -> bool | None:
+        """None in doubt."""
+        return None if self.reason == "in doubt" else not self.reason
 
 
-def _ask_where(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
-    group = scene.groups[topic]
-    phrase = varied_phrase(rng, group, "color", "size")
-    return Text(f"where {is_or_are(group)} {phrase.text}?", (phrase,), (topic,))
+def find_answers(question: str, things: Sequence[Mapping[str, Any]]) -> Verdict:
+    """The right answers to a text about a scene. `things`: the fact of this name of an example of drawn scenes."""
+    name, word, mentions = _read(question)
+    if not name:
+        return Verdict("", reason="no question")
+    form = FORMS[name]
+    presupposed = mentions[1:] if form.asks_existence else mentions
+    if any(mention.kind not in KINDS for mention in mentions) or not all(m.holds(things) for m in presupposed):
+        return Verdict(name, reason="not there")
+    named = [[place for place, thing in enumerate(things) if mention.fits(thing)] for mention in mentions]
+    found = {*form.answer([Thing.of_facts(thing) for thing in things], named, word)}
+    if not found:
+        return Verdict(name, reason="not there")
+    certain = frozenset(answer for answer in found if answer is not None)
+    if not certain or (len(found) > 1 and not form.several):
+        return Verdict(name, reason="in doubt")
+    return Verdict(name, certain)
 
 
-def _ask_how_many(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
-    group = scene.groups[topic]
-    color, place = rng.choice((("", ""), (group.color, ""), ("", group.place)))
-    mention = Mention(group.kind.name, plural=True, colors=(color,) if color else (), places=(place,) if place else ())
-    phrase = Phrase(f"{color} {group.kind.plural}".strip(), mention)
-    return Text(f"how many {phrase.text} are {at_place(place) or 'there'}?", (phrase,), (topic,))
+def is_well_formed(question: str) -> bool:
+    """Whether a text is a question of one of the forms, with nouns that agree in number."""
+    return _read(question)[0] != ""
 
 
-def _ask_bigger(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
-    a, b = definite_phrase(scene.groups[topic]), definite_phrase(scene.groups[partner])
-    comparison = rng.choice(("bigger", "smaller"))
-    return Text(f"{is_or_are(scene.groups[topic])} {a.text} {comparison} than {b.text}?", (a, b), (topic, partner))
-
-
-def _ask_is_beside(rng: Random, scene: Scene, topic: int, partner: int) -> Text | None:
-    group, partner_group = scene.groups[topic], scene.groups[partner]
-    if partner_group.plural:
-        return None
-    a, b = varied_phrase(rng, group, "", "color"), definite_phrase(partner_group)
-    relation = rng.choice(("near", "to the left of", "to the right of"))
-    return Text(f"is {a.text} {relation} {b.text}?", (a, b), (topic, partner))
-
-
-def _ask_is_there(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
-    a, b = single_phrase(scene.groups[topic], scene.groups[topic].color), definite_phrase(scene.groups[partner])
-    return Text(f"is there {a.text} near {b.text}?", (a, b), (topic, partner))
-
-
-def _ask_what_beside(rng: Random, scene: Scene, topic: int, partner: int) -> Text | None:
-    """Asks only where there is an answer."""
-    group = scene.groups[topic]
-    thing = scene.things[group.members[0]]
-    true_relations = sorted(
-        {relation for candidate in scene.things if candidate is not thing for relation in relations(candidate, thing)}
-    )
-    if not true_relations:
-        return None
-    phrase = definite_phrase(group)
-    return Text(f"what is {rng.choice(true_relations).replace('near', 'next to')} {phrase.text}?", (phrase,), (topic,))
-
-
-def _ask_movement(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
-    group = scene.groups[topic]
-    phrase = varied_phrase(rng, group, "", "color")
-    form = {"looking": "what is {} looking at?", "going": "which way is {} going?"}[group.kind.moves]
-    return Text(form.format(phrase.text), (phrase,), (topic,))
-
-
-MOST_OF_A_FORM = 2  # questions of one form per scene
-# How often each form is tried, for groups of several things and for single things by Kind.moves.
-FORMS: dict[str, dict[Callable, int]] = {
-    "many": {_ask_how_many: 8, _ask_color: 2, _ask_where: 1, _ask_bigger: 1},
-    "looking": {
-        _ask_movement: 8,
-        _ask_color: 1,
-        _ask_where: 1,
-        _ask_bigger: 1,
-        _ask_is_beside: 1,
-        _ask_is_there: 1,
-        _ask_what_beside: 2,
-    },
-    "going": {
-        _ask_movement: 6,
-        _ask_color: 2,
-        _ask_where: 1,
-        _ask_bigger: 1,
-        _ask_is_beside: 1,
-        _ask_is_there: 1,
-        _ask_what_beside: 2,
-    },
-    "": {
-        _ask_color: 5,
-        _ask_where: 2,
-        _ask_bigger: 2,
-        _ask_is_beside: 2,
-        _ask_is_there: 2,
-        _ask_what_beside: 3,
-        _ask_how_many: 1,
-    },
-}
+def _read(question: str) -> tuple[str, str, tuple[Mention, ...]]:
+    """The form of a question, the word that its form leaves open, and what it names; "" for another text."""
+    symbols, mentions = parse(question)
+    for name, form in FORMS.items():
+        if match := form.pattern.fullmatch(symbols):
+            return name, "".join(match.groups()), mentions
+    return "", "", mentions

@@ -1,19 +1,18 @@
-"""Relations of things that are beyond doubt: near, left or right, larger, closest, ahead; distances and areas.
+"""Relations of things that are beyond doubt: near, left or right, larger, closest, ahead.
 
-Answers, statements and choices use no others.
-
-Each function leaves out cases where people might differ, such as two things that are neither near nor far.
+Captions, answers, statements and choices use no others. Each function leaves out cases where people might differ, such
+as two things that are neither near nor far. Things are named by their position in `things`, those of a scene.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from .phrases import APART
-from .world import Group, Scene, Thing, center
+from .world import Group, Thing
 
-NEAR, FAR = 0.33, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
-BACK = 0.05  # a thing that is farther right than this is not to the left beyond doubt
+NEAR, FAR = 0.36, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
+APART, BACK = 0.15, 0.05  # farther left is to the left beyond doubt; farther right is not to the left beyond doubt
 CLOSER = 1.35  # a thing this many times as far away is clearly not the closest
 LARGER = 1.25  # a thing with this many times the area is clearly larger
 AHEAD = 0.06  # least horizontal distance to a thing ahead
@@ -23,14 +22,15 @@ FRONTAL = ("boat", "cat", "rabbit")  # drawn so that people may differ about the
 
 RELATIONS = ("near", "to the left of", "to the right of")
 
+Things = Sequence[Thing]
+
 
 def related(a: Thing, b: Thing, relation: str) -> bool | None:
-    """Whether `a` is near, to the left of or to the right of `b`; None where people may differ."""
+    """Whether `a` has one of RELATIONS to `b`; None where people may differ."""
     if relation == "near":
         gap = distance(a, b)
         return True if gap < NEAR else False if gap > FAR else None
-    (ax, _), (bx, _) = center(a), center(b)
-    right = bx - ax if relation == "to the left of" else ax - bx
+    right = b.center[0] - a.center[0] if relation == "to the left of" else a.center[0] - b.center[0]
     return True if right > APART else False if right < -BACK else None
 
 
@@ -39,68 +39,54 @@ def moves(group: Group) -> str:
     return "" if group.plural or group.kind.name in FRONTAL else group.kind.moves
 
 
-def larger(scene: Scene, a: Group, b: Group) -> bool | None:
-    """Whether the first group is larger, by the sizes in words; None where the boxes do not confirm the words, or both
-    groups have the same size."""
-    if a.size == b.size:
+def larger(a: Things, b: Things) -> bool | None:
+    """Whether things are larger than others, by the sizes in words; None where sizes are mixed or equal, or the boxes
+    do not confirm the words."""
+    sizes = [{thing.size for thing in things} for things in (a, b)]
+    if sizes not in ([{"big"}, {"small"}], [{"small"}, {"big"}]):
         return None
-    big, small = (a, b) if a.size == "big" else (b, a)
-    least = min(area(scene.things[i]) for i in big.members)
-    clear = least > LARGER * max(area(scene.things[i]) for i in small.members)
-    return a is big if clear else None
+    big, small = (a, b) if sizes[0] == {"big"} else (b, a)
+    return big is a if min(map(area, big)) > LARGER * max(map(area, small)) else None
 
 
-def closest(scene: Scene, thing: int) -> int | None:
-    """The thing next to a thing: the position in `Scene.things` of a near thing that is by far the nearest."""
-    origin = scene.things[thing]
-    distances = sorted((distance(origin, candidate), i) for i, candidate in enumerate(scene.things) if i != thing)
-    (nearest, position), (second, _) = distances[:2]
+def closest(things: Things, thing: int) -> int | None:
+    """The thing next to a thing: a near thing that is by far the nearest."""
+    gaps = sorted((distance(things[thing], candidate), i) for i, candidate in enumerate(things) if i != thing)
+    (nearest, position), (second, _) = gaps[:2]
     return position if nearest < NEAR and second > CLOSER * nearest else None
 
 
-def only_related(scene: Scene, thing: int, relation: str) -> int | None:
+def only_related(things: Things, thing: int, relation: str) -> int | None:
     """The only thing that has a relation to a thing; None where another thing might have the relation too."""
-    origin = scene.things[thing]
-    relations_to_origin = [
-        (i, related(candidate, origin, relation)) for i, candidate in enumerate(scene.things) if i != thing
-    ]
-    possible = [(i, does) for i, does in relations_to_origin if does is not False]
-    return possible[0][0] if len(possible) == 1 and possible[0][1] else None
+    holds = {i: related(candidate, things[thing], relation) for i, candidate in enumerate(things) if i != thing}
+    possible = [i for i, does in holds.items() if does is not False]
+    return possible[0] if len(possible) == 1 and holds[possible[0]] else None
 
 
-def ahead(scene: Scene, thing: int) -> int | None:
+def ahead(things: Things, thing: int) -> int | None:
     """The thing that a thing looks at, or goes towards: the first on its way; None in doubt."""
-    origin = scene.things[thing]
-    ways = [
-        (on_the_way(origin, candidate), distance(origin, candidate), i)
-        for i, candidate in enumerate(scene.things)
-        if i != thing
-    ]
-    certain = [(apart, i) for is_there, apart, i in ways if is_there]
+    origin = things[thing]
+    ways = [(on_the_way(origin, other), distance(origin, other), i) for i, other in enumerate(things) if i != thing]
+    certain = [(gap, i) for is_there, gap, i in ways if is_there]
     if not certain:
         return None
     nearest, position = min(certain)
-    rest = [apart for is_there, apart, i in ways if is_there is not False and i != position]
-    return position if all(apart > CLOSER * nearest for apart in rest) else None
+    rest = [gap for is_there, gap, i in ways if is_there is not False and i != position]
+    return position if all(gap > CLOSER * nearest for gap in rest) else None
 
 
 def on_the_way(a: Thing, b: Thing) -> bool | None:
     """Whether `b` is where `a` looks or goes; None where people may differ."""
-    run, rise = toward(a, b), abs(center(b)[1] - center(a)[1])
+    across, rise = b.center[0] - a.center[0], abs(b.center[1] - a.center[1])
+    run = across if a.facing == "right" else -across
     if run > AHEAD and rise < CONE * run:
         return True
     return False if run < 0 or rise >= 2 * CONE * (run + AHEAD) else None
 
 
-def toward(a: Thing, b: Thing) -> float:
-    """The distance of `b` in the direction that `a` faces; negative behind `a`."""
-    across = center(b)[0] - center(a)[0]
-    return across if a.facing == "right" else -across
-
-
 def distance(a: Thing, b: Thing) -> float:
     """The distance of the centres of two things."""
-    return math.dist(center(a), center(b))
+    return math.dist(a.center, b.center)
 
 
 def area(thing: Thing) -> float:

@@ -6,9 +6,10 @@ Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from mmgen_vl.boxes import Box
 
@@ -57,6 +58,17 @@ class Thing:
     facing: str  # "left" or "right"
     box: Box
 
+    @property
+    def center(self) -> tuple[float, float]:
+        """x and y of the centre of the box."""
+        x0, y0, x1, y1 = self.box
+        return (x0 + x1) / 2, (y0 + y1) / 2
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Thing:
+        """A thing from the facts of an example, which may have more keys."""
+        return cls(**{name: facts[name] for name in cls.__dataclass_fields__})
+
 
 @dataclass(frozen=True)
 class Look:
@@ -92,8 +104,12 @@ class Scene:
     horizon: float
     water: bool
     look: int
-    things: tuple[Thing, ...]
-    groups: tuple[Group, ...]
+    things: tuple[Thing, ...] = ()
+    groups: tuple[Group, ...] = ()
+
+    def members(self, group: Group) -> list[Thing]:
+        """The things of a group."""
+        return [self.things[i] for i in group.members]
 
 
 KINDS = {
@@ -129,6 +145,7 @@ KINDS = {
         Kind("robot", "robots", "ground", ANY, 0.75),
     )
 }
+PLURAL = {kind.plural: kind.name for kind in KINDS.values()}
 
 SORTS = {  # sorts of kinds, as in Flickr30K Entities' types of phrases
     "animals": ("bird", "butterfly", "duck", "whale", "dog", "cat", "horse", "rabbit", "snail"),
@@ -139,30 +156,22 @@ SORTS = {  # sorts of kinds, as in Flickr30K Entities' types of phrases
 SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
 
 
-def find_look(name: str) -> tuple[str, str] | None:
-    """The colour and the kind of "red car"; None if no kind of this name has the colour."""
-    color, _, kind = name.partition(" ")
-    return (color, kind) if kind in KINDS and color in KINDS[kind].colors else None
-
-
 def sample(
     rng: Random, name: str, fewest: int, most: int, looks: Sequence[Look] = (), never: Collection[str] = ()
 ) -> Scene:
     """A scene with the id `name` and `fewest` to `most` things, all drawn from `rng`. The scene has the things of
     `looks`, nothing else of their kinds, and nothing of the kinds `never`."""
     while True:
-        scene = Scene(
+        empty = Scene(
             id=name,
             ground=rng.choice(GROUNDS),
             horizon=round(rng.uniform(*HORIZON), 3),
             water=rng.random() < 0.6,
             look=rng.randrange(2**31),
-            things=(),
-            groups=(),
         )
-        complete_scene = _put_things(rng, scene, rng.randint(fewest, most), looks, never)
-        if complete_scene is not None:
-            return complete_scene
+        scene = _fill(rng, empty, rng.randint(fewest, most), looks, never)
+        if scene is not None:
+            return scene
 
 
 def sample_unlike_looks(rng: Random, count: int) -> list[Look]:
@@ -180,44 +189,44 @@ def sample_unlike_looks(rng: Random, count: int) -> list[Look]:
     return [replace(look, count=1 + (twins and place == 0)) for place, look in enumerate(looks)]
 
 
-def _put_things(
-    rng: Random, scene: Scene, thing_count: int, looks: Sequence[Look], never: Collection[str]
-) -> Scene | None:
+def _fill(rng: Random, scene: Scene, thing_count: int, looks: Sequence[Look], never: Collection[str]) -> Scene | None:
     """The scene with `thing_count` things in it, `looks` first, no other kind in two groups; None if things do not
     fit."""
     room = dict(MOST, water=MOST["water"] if scene.water else 0)
     kinds = list(KINDS.values())
     rng.shuffle(kinds)
-    excluded_kinds = {*never, *(look.kind for look in looks)}
-    things: list[Thing] = []
-    groups: list[Group] = []
-    for look, kind in [
-        *((required_look, KINDS[required_look.kind]) for required_look in looks),
-        *((None, kind) for kind in kinds),
-    ]:
-        if look is None and kind.name in excluded_kinds:
-            continue
-        count = look.count if look else min(rng.choices((1, 2, 3), (80, 15, 5))[0], thing_count - len(things))
+    taken = {*never, *(look.kind for look in looks)}
+    required = [(KINDS[look.kind], look) for look in looks]
+    for kind, look in [*required, *((kind, None) for kind in kinds if kind.name not in taken)]:
+        count = look.count if look else min(rng.choices((1, 2, 3), (80, 15, 5))[0], thing_count - len(scene.things))
         if kind.name == "sun":
             count = min(count, 1)
+        if count <= 0:  # all things are there
+            return scene if len(scene.groups) >= FEWEST_GROUPS else None
         if count > room[kind.zone]:
             if look:
                 return None
             continue
-        if count <= 0:
-            enough = len(groups) >= FEWEST_GROUPS
-            return replace(scene, things=tuple(things), groups=tuple(groups)) if enough else None
-        place = scene.ground if kind.zone == "ground" else kind.zone
         color, size = (look.color, look.size) if look else (rng.choice(kind.colors), rng.choice(SIZES))
-        members = range(len(things), len(things) + count)
-        for _ in members:
-            box = _find_free_box(rng, scene, kind, size, things)
-            if box is None:
-                return None
-            things.append(Thing(kind.name, color, size, place, _side_of_box(box), rng.choice(SIDES), box))
-        groups.append(Group(kind, color, size, place, tuple(members)))
+        grown = _with_group(rng, scene, kind, color, size, count)
+        if grown is None:
+            return None
+        scene = grown
         room[kind.zone] -= count
     return None
+
+
+def _with_group(rng: Random, scene: Scene, kind: Kind, color: str, size: str, count: int) -> Scene | None:
+    """The scene with `count` more things, all alike; None if they do not fit."""
+    place = scene.ground if kind.zone == "ground" else kind.zone
+    things = [*scene.things]
+    for _ in range(count):
+        box = _find_free_box(rng, scene, kind, size, things)
+        if box is None:
+            return None
+        things.append(Thing(kind.name, color, size, place, _side_of_box(box), rng.choice(SIDES), box))
+    group = Group(kind, color, size, place, tuple(range(len(scene.things), len(things))))
+    return replace(scene, things=tuple(things), groups=(*scene.groups, group))
 
 
 def _find_free_box(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]) -> Box | None:
@@ -234,14 +243,9 @@ def _find_free_box(rng: Random, scene: Scene, kind: Kind, size: str, things: lis
         x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
         if (top := round(y1 - height, 4)) >= 0.01:
             box = (round(x0, 4), top, round(x0 + width, 4), round(y1, 4))
-            if all(_are_disjoint(box, thing.box) or overlap_share(box, thing.box) <= MOST_HIDDEN for thing in things):
+            if all(overlap_share(box, thing.box) <= MOST_HIDDEN for thing in things):
                 return box
     return None
-
-
-def _are_disjoint(a: Box, b: Box) -> bool:
-    """Whether two boxes do not overlap, as most do not."""
-    return a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
 
 
 def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
@@ -255,9 +259,3 @@ def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 def _side_of_box(box: tuple[float, ...]) -> str:
     x = (box[0] + box[2]) / 2
     return "left" if x < 0.4 else "right" if x > 0.6 else ""
-
-
-def center(thing: Thing) -> tuple[float, float]:
-    """x and y of the centre of a thing's box."""
-    x0, y0, x1, y1 = thing.box
-    return (x0 + x1) / 2, (y0 + y1) / 2

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mmgen_scenes import captions
+from mmgen_scenes.detector import propose
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
-from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import SORT, Scene
 from mmgen_vl.boxes import Box, union
 
@@ -34,13 +34,13 @@ class DrawnPhrases(DrawnDataset):
         config = self.config
         rng, scene = plain_scene(config, split, i)
         scene = replace(scene, id=f"phrases{config.proposals or ''}-{scene.id}")
-        first, second = rng.sample(range(len(scene.groups)), 2)
+        first, second = rng.sample(scene.groups, 2)
         shared = {"image": scene.id, "things": things(scene)}
         examples = []
         for number, caption in enumerate(captions.write(rng, scene, (first, second), config.captions)):
             phrases = [
                 (start, _noun_end(caption.text, start, end), union([scene.things[i].box for i in members]))
-                for start, end, members in captions.spans(scene, caption)
+                for start, end, members in caption.spans()
             ]
             inputs = {"image": scene.id, "caption": caption.text}
             example_id = f"{scene.id}-{number}"
@@ -48,7 +48,7 @@ class DrawnPhrases(DrawnDataset):
                 examples.append(Example(example_id, inputs, (), shared, {"phrases": tuple(phrases)}))
                 continue
             for place, (phrase, group) in enumerate(zip(phrases, caption.groups, strict=True)):
-                facts = {**shared, "type": SORT[scene.groups[group].kind.name]}
+                facts = {**shared, "type": SORT[group.kind.name]}
                 examples.append(Example(f"{example_id}-{place}", inputs, (), facts, {"phrases": (phrase,)}))
         return SceneSet((scene,), tuple(examples))
 

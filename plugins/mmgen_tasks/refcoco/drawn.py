@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from mmgen_scenes.detector import propose
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
-from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import Scene, sample, sample_unlike_looks
 from mmgen_vl.boxes import Box
 

@@ -161,7 +161,7 @@ def _ahead_functions(movement: str) -> dict[str, Any]:
 
     def right(scene: Scene, x: int) -> Sequence[int]:
         (group,) = (group for group in scene.groups if x in group.members)
-        thing = ahead(scene, x) if moves(group) == movement else None
+        thing = ahead(scene.things, x) if moves(group) == movement else None
         return () if thing is None else (thing,)
 
     return {
@@ -175,7 +175,7 @@ def _ahead_functions(movement: str) -> dict[str, Any]:
 
 
 def _next_to(scene: Scene, x: int) -> Sequence[int]:
-    thing = closest(scene, x)
+    thing = closest(scene.things, x)
     return () if thing is None else (thing,)
 
 

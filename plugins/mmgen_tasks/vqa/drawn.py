@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from mmgen_scenes.answering import find_answers
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
+from mmgen_scenes.questions import find_answers
 from mmgen_scenes.world import KINDS, SORT, SORTS, sample
 from mmgen_vl.answers import PEOPLE, weights
 

@@ -94,7 +94,7 @@ def _write_question(rng: Random, scene: Scene, form: str) -> Question | None:
 
 
 def _ask_color(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...]:
-    return f"what color {is_or_are(group)} {uncolored_phrase(rng, scene, group).text}?", group.color
+    return f"what color {is_or_are(group)} {uncolored_phrase(rng, scene, group)}?", group.color
 
 
 def _ask_number(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
@@ -109,23 +109,23 @@ def _ask_where(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple
     """Asks about things on the ground only; the place of birds and boats is obvious."""
     if group.place not in ON:
         return None
-    return f"where {is_or_are(group)} {varied_phrase(rng, group, 'color', 'size').text}?", ON[group.place]
+    return f"where {is_or_are(group)} {varied_phrase(rng, group, 'color', 'size')}?", ON[group.place]
 
 
 def _ask_side(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     sides = {scene.things[i].side for i in group.members}
     if len(sides) > 1 or sides == {""}:
         return None
-    return f"on which side {is_or_are(group)} {varied_phrase(rng, group, '', 'color').text}?", *sides
+    return f"on which side {is_or_are(group)} {varied_phrase(rng, group, '', 'color')}?", *sides
 
 
 def _ask_larger(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
-    is_larger = larger(scene, group, partner)
+    is_larger = larger(scene.members(group), scene.members(partner))
     if is_larger is None:
         return None
     word = rng.choice(("bigger", "smaller"))
     answer = _yes_or_no(is_larger is (word == "bigger"))
-    return f"{is_or_are(group)} {definite_phrase(group).text} {word} than {definite_phrase(partner).text}?", answer
+    return f"{is_or_are(group)} {definite_phrase(group)} {word} than {definite_phrase(partner)}?", answer
 
 
 def _ask_is_beside(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
@@ -137,7 +137,7 @@ def _ask_is_beside(rng: Random, scene: Scene, group: Group, partner: Group) -> t
         return None
     a, b = varied_phrase(rng, group, "", "color"), definite_phrase(partner)
     return (
-        f"is {a.text} {relation} {b.text}?",
+        f"is {a} {relation} {b}?",
         _yes_or_no(holds),
         _near_or_far(group, partner) if relation == "near" else "aside",
     )
@@ -150,7 +150,7 @@ def _ask_is_there(rng: Random, scene: Scene, group: Group, partner: Group) -> tu
         if group.plural:
             return None
         return (
-            f"is there {single_phrase(group, group.color if named else '').text}?",
+            f"is there {single_phrase(group, group.color if named else '')}?",
             "yes",
             "of a color" if named else "",
         )
@@ -158,25 +158,25 @@ def _ask_is_there(rng: Random, scene: Scene, group: Group, partner: Group) -> tu
     if not named or luck < 0.7:
         kind, color = _pick_absent(rng, scene)
     thing = Group(kind, color, "", "", (0,))
-    return f"is there {single_phrase(thing, color if named else '').text}?", "no", "of a color" if named else ""
+    return f"is there {single_phrase(thing, color if named else '')}?", "no", "of a color" if named else ""
 
 
 def _ask_is_there_near(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     """Asks about things that the scene has, has in another colour, or does not have."""
-    b = definite_phrase(partner).text
+    b = definite_phrase(partner)
     if (luck := rng.random()) < 0.15:
         group = Group(*_pick_absent(rng, scene), "", "", ())
-        return f"is there {single_phrase(group, group.color).text} near {b}?", "no", _near_or_far(group, partner)
+        return f"is there {single_phrase(group, group.color)} near {b}?", "no", _near_or_far(group, partner)
     if group.plural or partner.plural:
         return None
     if luck < 0.4:
         color = rng.choice([color for color in group.kind.colors if color != group.color])
-        return f"is there {single_phrase(group, color).text} near {b}?", "no", _near_or_far(group, partner)
+        return f"is there {single_phrase(group, color)} near {b}?", "no", _near_or_far(group, partner)
     near = related(_first_thing(scene, group), _first_thing(scene, partner), "near")
     if near is None:
         return None
     return (
-        f"is there {single_phrase(group, group.color).text} near {b}?",
+        f"is there {single_phrase(group, group.color)} near {b}?",
         _yes_or_no(near),
         _near_or_far(group, partner),
     )
@@ -187,22 +187,22 @@ def _ask_what_beside(rng: Random, scene: Scene, group: Group, partner: Group) ->
     thing = None
     if not group.plural:
         single = group.members[0]
-        thing = closest(scene, single) if relation == "near" else only_related(scene, single, relation)
+        thing = closest(scene.things, single) if relation == "near" else only_related(scene.things, single, relation)
     words = relation.replace("near", "next to")
-    return _ask_kind(scene, f"what is {words} {definite_phrase(group).text}?", thing)
+    return _ask_kind(scene, f"what is {words} {definite_phrase(group)}?", thing)
 
 
 def _ask_looking(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
-    thing = ahead(scene, group.members[0]) if moves(group) == "looking" else None
+    thing = ahead(scene.things, group.members[0]) if moves(group) == "looking" else None
     phrase = varied_phrase(rng, group, "", "color")
-    return _ask_kind(scene, f"what is {phrase.text} looking at?", thing)
+    return _ask_kind(scene, f"what is {phrase} looking at?", thing)
 
 
 def _ask_going(rng: Random, scene: Scene, group: Group, partner: Group) -> tuple[str, ...] | None:
     if moves(group) != "going":
         return None
     phrase = varied_phrase(rng, group, "", "color")
-    return f"which way is {phrase.text} going?", _first_thing(scene, group).facing
+    return f"which way is {phrase} going?", _first_thing(scene, group).facing
 
 
 def _ask_kind(scene: Scene, text: str, position: int | None) -> tuple[str, ...] | None:

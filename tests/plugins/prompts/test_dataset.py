@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from mmgen_prompts import ScenePrompts
 from mmgen_prompts.dataset import asked_about
-from mmgen_scenes.answering import find_answers
+from mmgen_scenes.questions import find_answers
 from mmgen_vl.box_words import box_in_words
 
 from mmgen.prompts import prompts_of
