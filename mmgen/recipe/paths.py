@@ -6,14 +6,15 @@ all paths on the command line are."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..configs import Config, PathOrName, RelativeTo, classes_in
+from .toml_lines import Key
 
-Some = TypeVar("Some", bound=Config)
+Some = TypeVar("Some")
+Change = Callable[[str, bool, Key], str]  # of a path, whether it may also be a name, and its place
 WEIGHT_FILES = (
     ".safetensors",
     ".bin",
@@ -28,22 +29,42 @@ def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:
     """Keys of a config that are paths, with the mark of those that may also be names."""
     marks_by_key = {}
     for name, info in cls.model_fields.items():
-        marks = info.metadata
-        either = next((mark for mark in marks if isinstance(mark, PathOrName)), None)
-        if either or (Path in classes_in(info.annotation) and not any(isinstance(mark, RelativeTo) for mark in marks)):
+        either = next((mark for mark in info.metadata if isinstance(mark, PathOrName)), None)
+        relative = any(isinstance(mark, RelativeTo) for mark in info.metadata)
+        if either or (Path in classes_in(info.annotation) and not relative):
             marks_by_key[name] = either
     return marks_by_key
 
 
-def resolve_paths(cls: type[Config], table: Mapping[str, Any], folder: Callable[[str], Path]) -> dict[str, Any]:
-    """A table of a recipe with its paths resolved against `folder(key)`, the folder of the file that has the key."""
-    resolved = dict(table)
-    for name, either in path_keys(cls).items():
-        if name in resolved:
-            resolved[name] = _map_paths(
-                resolved[name], either, partial(from_folder, folder=folder(name), either=bool(either))
-            )
-    return resolved
+def map_paths(value: Some, change: Change, at: Key = ()) -> Some:
+    """A config, or a table or tuple of configs, with `change(path, either, place)` instead of every path in it."""
+    if isinstance(value, dict):
+        return type(value)((name, map_paths(inner, change, (*at, str(name)))) for name, inner in value.items())
+    if isinstance(value, tuple):
+        return type(value)(map_paths(inner, change, (*at, str(number))) for number, inner in enumerate(value))
+    if not isinstance(value, Config):
+        return value
+    keys = path_keys(type(value))
+    changed: dict[str, Any] = {
+        name: _map(inner, keys[name], change, (*at, name)) if name in keys else map_paths(inner, change, (*at, name))
+        for name, inner in value
+    }
+    return value.model_copy(update=changed)
+
+
+def _map(value: Any, mark: PathOrName | None, change: Change, at: Key) -> Any:
+    """A path, or each path of a list or table, changed; a prefix that the mark names stays."""
+    if isinstance(value, dict):
+        return {name: _map(inner, mark, change, at) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_map(inner, mark, change, at) for inner in value)
+    if not isinstance(value, str | Path):
+        return value
+    prefixes = mark.behind if mark else ()
+    prefix = next((prefix for prefix in prefixes if str(value).startswith(prefix)), "")
+    if prefixes and not prefix:
+        return value
+    return type(value)(prefix + change(str(value).removeprefix(prefix), mark is not None, at))
 
 
 def from_folder(text: str, folder: Path, either: bool = False) -> str:
@@ -62,30 +83,12 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
 
 def with_real_paths(config: Some) -> Some:
     """The config with every path as its real path on this machine, so that two spellings of a path are equal."""
-    return _with_paths(config, _real_path_or_name)
 
+    def real(text: str, either: bool, at: Key) -> str:
+        is_name = either and not _exists(Path(text)) and not text.endswith(WEIGHT_FILES)
+        return text if is_name else _real_path(text)
 
-def _with_paths(config: Some, change: Callable[..., Any]) -> Some:
-    """The config with `change(path, either=...)` in place of every path; `either`: whether it may also be a name."""
-    keys = path_keys(type(config))
-    changed: dict[str, Any] = {}
-    for name, value in config:
-        if name in keys:
-            changed[name] = _map_paths(value, keys[name], partial(change, either=bool(keys[name])))
-        elif isinstance(value, Config):
-            changed[name] = _with_paths(value, change)
-        elif isinstance(value, dict):
-            changed[name] = {
-                key: _with_paths(entry, change) if isinstance(entry, Config) else entry for key, entry in value.items()
-            }
-        elif isinstance(value, tuple):
-            changed[name] = tuple(_with_paths(entry, change) if isinstance(entry, Config) else entry for entry in value)
-    return config.model_copy(update=changed)
-
-
-def _real_path_or_name(path: Any, either: bool) -> Any:
-    name = either and not _exists(Path(path)) and not str(path).endswith(WEIGHT_FILES)
-    return path if name else type(path)(_real_path(path))
+    return map_paths(config, real)
 
 
 def _real_path(path: str | Path) -> str:
@@ -100,17 +103,3 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
-
-
-def _map_paths(value: Any, mark: PathOrName | None, change: Callable[[Any], Any]) -> Any:
-    """Apply `change` to a path, or to each path of a list or table; a prefix that the mark names is kept."""
-    if isinstance(value, str) and mark and mark.behind:
-        prefix = next((prefix for prefix in mark.behind if value.startswith(prefix)), None)
-        return value if prefix is None else prefix + change(value.removeprefix(prefix))
-    if isinstance(value, str | Path):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_map_paths(entry, mark, change) for entry in value)
-    if isinstance(value, dict):
-        return {key: _map_paths(entry, mark, change) for key, entry in value.items()}
-    return value

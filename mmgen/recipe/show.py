@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import printable
 from .layers import Layered
 from .toml_lines import Key
-from .training import INSTEAD_OF
 
 
 def toml(values: dict[str, Any], layers: Layered) -> str:
@@ -37,8 +36,6 @@ def _origin(layers: Layered, path: Key) -> str:
     if path in layers.origins:
         return layers.origins[path]
     inherited = path[2:] if len(path) == 4 and path[0] == "steps" and path[2] in ("training", "decoding") else ()
-    if (*path[:-1], INSTEAD_OF.get(path[-1])) in layers.origins:
-        return "default"
     return layers.origins.get(inherited, "default")
 
 
