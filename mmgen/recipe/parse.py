@@ -74,7 +74,7 @@ class Parts:
                 continue  # without the entries that are wrong
             holder, inner = self._class_at(cls, table, around), self._class_at(cls, table, place)
             about_key = mistake["type"] in ("missing", "extra_forbidden")
-            more = SOURCE_KEYS if around[:1] == ["steps"] and around[4:] == ["data"] else ()
+            more = SOURCE_KEYS if around[:1] == ["steps"] and around[4:] == ["data"] and last not in SOURCE_KEYS else ()
             path, text = describe_mistake(holder if about_key else inner, mistake, more)
             known = about_key or last in holder.model_fields or Layered(table).written(path) == path
             if holder is SourceConfig and path[-1:] == ("data",) or not known and path[-1:] == (str(last),):
@@ -87,8 +87,8 @@ class Parts:
             field = cls.model_fields.get(str(name))
             inner = classes_in(field.annotation) if field else []
             cls = next((c for c in inner if isinstance(c, type) and issubclass(c, Config)), cls)
-            known = name in table if isinstance(table, dict) else isinstance(table, list)
-            table = table[name] if known else None
+            inside = dict(enumerate(table)) if isinstance(table, list) else table if isinstance(table, dict) else {}
+            table = inside.get(name)
             if issubclass(cls, PartConfig):
                 cls = self.class_of(cls, table)
             elif cls is DecodingConfig:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from ..configs import Config
+from ..configs import Config, nested_kinds
 from ..decoding import Decoding
-from ..registry import KINDS, Part, Registry
-from .json_schema import decoding_classes, optional_schema
+from ..registry import KINDS, Registry
+from .json_schema import decoding_classes, keys_of
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, SourceConfig, Step
 from .training import Training
 
@@ -32,39 +32,28 @@ WORDS = {
 
 def reference(registry: Registry) -> str:
     """Tables of keys: of the recipe, of its plain tables, and of every part by kind."""
+    tables = {*PARTS, *NAMED_PARTS, *TABLES, "decoding", "steps", "profile"}
     lines = [
         "# Recipes: every key",
         "",
         "Defaults are those of the code; `mmgen show RECIPE` prints a recipe with all of them.",
-        "",
+        *_section("## The recipe", Recipe, tables, described=False),
     ]
-    tables = {*PARTS, *NAMED_PARTS, *TABLES, "decoding", "steps", "profile"}
-    lines += ["## The recipe", "", *_key_table(Recipe, leave_out=tables)]
     for name, cls in TABLES.items():
-        lines += ["", f"## [{name}]", "", *_about_lines(cls), *_key_table(cls)]
+        lines += _section(f"## [{name}]", cls)
     for decoding, generators in decoding_classes(registry).items():
         of = "" if decoding is Decoding else f" of {', '.join(generators)}"
-        lines += ["", f"## [decoding]{of}", "", *_about_lines(decoding), *_key_table(decoding)]
-    lines += ["", "## [steps.NAME]", "", *_about_lines(Step), *_key_table(Step, leave_out={"training", "decoding"})]
-    lines += [
-        "",
-        f"`training` overrides any of {', '.join(f'`{key}`' for key in Training.model_fields)} for this step; "
-        "`decoding` overrides keys of [decoding] for its texts.",
-    ]
-    lines += [
-        "",
-        "## A data set among several",
-        "",
-        *_about_lines(SourceConfig),
-        *_key_table(SourceConfig, leave_out={"data"}),
-    ]
+        lines += _section(f"## [decoding]{of}", decoding)
+    overrides = "overrides keys of [training] for this step, and `decoding` those of [decoding] for its texts."
+    lines += [*_section("## [steps.NAME]", Step, {"training", "decoding"}), "", f"`training` {overrides}"]
+    lines += _section("## A data set among several", SourceConfig, {"data"})
     for kind, (_, config) in KINDS.items():
         if not config.in_recipes:
             continue
-        lines += ["", f"## {kind.capitalize()}s: {place(kind)}", ""]
+        lines += ["", f"## {kind.capitalize()}s: {place(kind)}"]
         for part in registry.of_kind(kind):
-            lines += _part_section(part)
-    return "\n".join(lines).rstrip() + "\n"
+            lines += [*_section(f'### type = "{part.name}"', part.config), "", f"From {part.source}."]
+    return "\n".join(lines) + "\n"
 
 
 def place(kind: str) -> str:
@@ -74,75 +63,43 @@ def place(kind: str) -> str:
     return places.get(kind) or KINDS[kind][1].place or f"a table `{kind}` inside an input"
 
 
-def _part_section(part: Part) -> list[str]:
-    return [
-        f'### type = "{part.name}"',
-        "",
-        *_about_lines(part.config),
-        *_key_table(part.config, leave_out={"type"}),
-        "",
-        f"From {part.source}.",
-        "",
-    ]
-
-
 def about(cls: type[Config]) -> str:
     """A config's docstring, in one line."""
-    return " ".join(line.strip() for line in (cls.__doc__ or "").strip().splitlines() if line.strip())
+    return " ".join((cls.__doc__ or "").split())
 
 
-def keys(cls: type[Config]) -> list[tuple[str, str, str, str]]:
+def keys(cls: type[Config]) -> Iterator[tuple[str, str, str, str]]:
     """The keys of a part's table: name, allowed values, default as TOML writes it (empty without one), description."""
-    rows = [(name, schema) for name, schema in optional_schema(cls)["properties"].items() if name != "type"]
-    return [
-        (
-            name,
-            "required: " * cls.model_fields[name].is_required() + _describe_values(schema),
-            _default_as_toml(cls, name, schema),
-            _description(schema),
-        )
-        for name, schema in rows
-    ]
-
-
-def _about_lines(cls: type[Config]) -> list[str]:
-    return [about(cls), ""] if about(cls) else []
-
-
-def _key_table(cls: type[Config], leave_out: frozenset[str] | set[str] = frozenset()) -> list[str]:
-    rows = [(name, schema) for name, schema in optional_schema(cls)["properties"].items() if name not in leave_out]
-    if not rows:
-        return ["No keys."]
-    return ["| key | value | default | |", "|---|---|---|---|", *_key_rows(cls, rows)]
-
-
-def _key_rows(cls: type[Config], rows: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    for name, schema in rows:
+    kinds = nested_kinds(cls)
+    for name, schema in keys_of(cls).items():
         required = cls.model_fields[name].is_required()
-        default = "required" if required else _as_code(_default_as_toml(cls, name, schema))
-        description = re.sub(r"([|*])", r"\\\1", _description(schema))
-        yield f"| `{name}` | {_describe_values(schema)} | {default} | {description} |"
+        values = f"a table: {kinds[name]}" if name in kinds else _describe_values(schema)
+        default = None if required else schema.get("default")
+        written = "" if default in (None, [], {}) else _as_toml(default)
+        if name != "type":
+            yield name, "required: " * required + values, written, str(schema.get("description", ""))
 
 
-def _default_as_toml(cls: type[Config], name: str, schema: dict[str, Any]) -> str:
-    default = None if cls.model_fields[name].is_required() else schema.get("default")
-    return "" if default in (None, [], {}) else _as_toml(default)
-
-
-def _description(schema: dict[str, Any]) -> str:
-    return str(schema.get("description", ""))
+def _section(title: str, cls: type[Config], leave_out: Collection[str] = (), described: bool = True) -> list[str]:
+    """A heading, what a table is for, and its keys."""
+    rows = []
+    for name, values, default, description in keys(cls):
+        if name not in leave_out:
+            shown = "required" if values.startswith("required: ") else f"`{default}`" * bool(default)
+            text = re.sub(r"([|*])", r"\\\1", description)
+            rows.append(f"| `{name}` | {values.removeprefix('required: ')} | {shown} | {text} |")
+    table = ["| key | value | default | |", "|---|---|---|---|", *rows] if rows else ["No keys."]
+    return ["", title, "", *([about(cls), ""] if described and about(cls) else []), *table]
 
 
 def _describe_values(schema: dict[str, Any]) -> str:
     """The allowed values, in words."""
-    if "$ref" in schema:
-        return f"a table: {schema['$ref'].rpartition('/')[2]}"
     if "anyOf" in schema:
         return " or ".join(_describe_values(choice) for choice in schema["anyOf"])
     if "enum" in schema or "const" in schema:
-        return ", ".join(_as_code(_as_toml(choice)) for choice in schema.get("enum", [schema.get("const")]))
+        return ", ".join(f"`{_as_toml(choice)}`" for choice in schema.get("enum", [schema.get("const")]))
     bounds = [f"{word} {_format_bound(schema[key])}" for key, word in BOUNDS.items() if key in schema]
-    return ", ".join([WORDS.get(schema.get("type", ""), "anything"), *bounds])
+    return ", ".join([WORDS.get(schema.get("type", "object"), "anything"), *bounds])
 
 
 def _format_bound(value: float) -> float:
@@ -152,7 +109,3 @@ def _format_bound(value: float) -> float:
 
 def _as_toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
-
-
-def _as_code(text: str) -> str:
-    return f"`{text}`" if text else ""

@@ -4,7 +4,6 @@ import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 from mmgen_masked import Masked
 
-from mmgen.recipe.layers import DATE, LARGE_NUMBER
 from mmgen.recipe.load import load
 
 
@@ -58,15 +57,8 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             "my.toml:5: backbone.vocab_size: must be at most 10000000, not 1000000000000",
         ),
         (("epochs = 3", "epochs = 10000000"), "my.toml:10: training.epochs: must be at most 1000000, not 10000000"),
-        *(
-            (("epochs = 3", f"epochs = {number}"), f"my.toml:10: training.epochs: {LARGE_NUMBER}")
-            for number in (2**63, -(2**63) - 1, "9" * 400)
-        ),
-        (("epochs = 3", f"epochs = {'9' * 5000}"), f"my.toml:10: {LARGE_NUMBER}"),
-        *(
-            (('name = "toy"', f"name = {value}"), f"my.toml:1: name: {DATE}")
-            for value in ("2026-11-26", "07:32:00", "2026-11-26T07:32:00Z", '["a", [{b = 07:32:00}]]')
-        ),
+        (("epochs = 3", f"epochs = {'9' * 5000}"), "my.toml: not valid TOML: a number has too many digits"),
+        (("epochs = 3", "epochs = 2026-11-26"), 'my.toml:10: training.epochs: must be a whole number, not "2026-11-26"'),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (
@@ -109,7 +101,7 @@ def test_one_mistake(recipe, change, expected):
         (("[steps.first]", "[steps.pretrained]"), "my.toml:11: steps.pretrained: 'pretrained' is reserved"),
         (
             ('inputs = ["caption"]', 'inputs = ["caption", "caption"]'),
-            "my.toml:12: steps.first.inputs: an input is listed twice; list each input once",
+            "my.toml:12: steps.first.inputs: 'caption' is listed twice; list it once",
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'),
@@ -143,9 +135,16 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
     load(recipe(text.replace("extractor =", 'features = "f.h5"\nextractor =')), REGISTRY)
 
 
-def test_values_beside_a_part_inside_are_checked_as_strictly(recipe):
-    text = GOOD.replace("[generator]", f'{IMAGE}max_regions = "5"\nextractor = {{ type = "roi" }}\n[generator]')
-    assert mistakes(recipe(text)) == ['my.toml:9: inputs.image.max_regions: must be a whole number, not "5"']
+def test_a_part_and_the_part_inside_it_are_checked_at_once(recipe):
+    extractor = 'extractor = { type = "roi", batch_size = 0, detector = { type = "detecter" } }\n'
+    text = GOOD.replace("[generator]", f'{IMAGE}max_regions = "5"\nbogus = 1\n{extractor}[generator]')
+    assert mistakes(recipe(text)) == [
+        'my.toml:9: inputs.image.max_regions: must be a whole number, not "5"',
+        "my.toml:10: inputs.image.bogus: no such key; did you mean 'boxes'?",
+        "my.toml:11: inputs.image.extractor.batch_size: must be at least 1, not 0",
+        "my.toml:11: inputs.image.extractor.detector.type: no extractor is called 'detecter'; did you mean 'detector'?",
+        f"  installed extractors: {', '.join(REGISTRY.by_name('extractor'))}",
+    ]
 
 
 def test_inputs_without_any_and_a_value_too_long_to_show(recipe):
@@ -163,10 +162,8 @@ def test_a_generator_refuses_options_before_training(recipe, monkeypatch):
 
 def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
     messages = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
-    assert (
-        messages[0]
-        == "my.toml:26: steps.: a name may contain only letters, digits, '_' and '-'; the name of a step also '.'"
-    )
+    name = "a name must start with a letter, a digit or '_', and contain only letters, digits, '_', '-' and '.', not"
+    assert messages[0] == f'my.toml:26: steps.: {name} ""'
 
 
 def test_steps_that_start_from_one_another_go_in_a_circle(recipe):

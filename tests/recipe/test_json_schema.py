@@ -66,22 +66,26 @@ def test_a_profile_may_change_one_key_of_a_table():
     )
 
 
+def follow(table: dict) -> dict:
+    """The definition that a schema refers to."""
+    return SCHEMA["$defs"][table["$ref"].removeprefix("#/$defs/")]
+
+
 def test_every_part_and_every_key_is_there_with_its_description():
-    for part in (part for part in installed().parts if part.config.in_recipes):
-        properties = SCHEMA["$defs"][f"{part.kind}.{part.name}"]["properties"]
-        assert properties.keys() == part.config.model_fields.keys()
-        for name, info in part.config.model_fields.items():
-            assert name == "type" or properties[name]["description"] == info.description
-    assert {kind for kind in SCHEMA["$defs"] if "." not in kind} == {
-        "source",  # a data set among several
-        *(kind for kind, (_, config) in KINDS.items() if config.in_recipes),
-    }
+    for kind, (_, base) in KINDS.items():
+        if not base.in_recipes:
+            continue
+        handed = SCHEMA["$defs"][base.__name__]["allOf"]
+        parts = {case["if"]["properties"]["type"]["const"]: follow(case["then"])["properties"] for case in handed}
+        assert parts.keys() == installed().names(kind).keys()
+        for name, properties in parts.items():
+            fields = installed().get(kind, name).config.model_fields
+            assert properties.keys() == fields.keys()
+            assert all(name == "type" or properties[name]["description"] == fields[name].description for name in fields)
     assert SCHEMA["properties"].keys() - {"extends", "profiles"} == Recipe.model_fields.keys()
-    step = SCHEMA["properties"]["steps"]["additionalProperties"]["properties"]
-    assert (
-        step.keys() == Step.model_fields.keys()
-        and step["training"]["properties"].keys() == Training.model_fields.keys()
-    )
+    (step,) = SCHEMA["properties"]["steps"]["patternProperties"].values()
+    assert follow(step)["properties"].keys() == Step.model_fields.keys()
+    assert follow(follow(step)["properties"]["training"])["properties"].keys() == Training.model_fields.keys()
 
 
 def test_nothing_is_required_since_layers_are_laid_over_one_another():

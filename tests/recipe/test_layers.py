@@ -59,35 +59,31 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
         assert mistakes(Path("my.toml"))[0].startswith(expected)
 
 
-def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
-    """A ratio and a number of updates, in the file, a step, a profile and a setting; and the saved value of a run."""
-    text = GOOD.replace("epochs = 3", "warmup_ratio = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
-    text += "[profiles.large.training]\nwarmup_updates = 9\n"
+def test_updates_decide_over_epochs_in_whatever_layer(recipe):
+    """So do updates of warm-up over a share; 0 is off. What is decided is told."""
+    text = GOOD.replace("epochs = 3", "epochs = 3\nwarmup_ratio = 0.2").replace("learning_rate = 1e-4", "updates = 7")
+    path = recipe(text + "[profiles.large.training]\nwarmup_updates = 9\n")
 
-    def warmups(**options):
-        loaded, _ = load(recipe(text), REGISTRY, **options)
+    def lengths(*sets, profile="large"):
+        loaded, layers = load(path, REGISTRY, profile, sets=sets)
         assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
-        return [(step.training.warmup_ratio, step.training.warmup_updates) for step in loaded.steps.values()]
+        return [(step.training.updates, step.training.warmup_updates) for step in loaded.steps.values()], layers.remarks
 
-    assert warmups() == [(0.2, None), (0.0, 7)]
-    assert warmups(profile="large") == [(0.0, 9), (0.0, 7)]
-    assert warmups(profile="large", sets=("training.warmup_ratio=0.5",)) == [(0.5, None), (0.0, 7)]
-    assert warmups(sets=("steps.second.training.warmup_ratio=0.3",)) == [(0.2, None), (0.3, None)]
-
-
-def test_a_later_layers_length_replaces_the_other(recipe):
-    """Epochs and a number of updates, in the file, a step, a profile and a setting; and the saved value of a run."""
-    text = GOOD.replace("learning_rate = 1e-4", "updates = 7") + "[profiles.large.training]\nupdates = 9\n"
-
-    def lengths(**options):
-        loaded, _ = load(recipe(text), REGISTRY, **options)
-        assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
-        return [(step.training.epochs, step.training.updates) for step in loaded.steps.values()]
-
-    assert lengths() == [(3, None), (None, 7)]
-    assert lengths(profile="large") == [(None, 9), (None, 7)]
-    assert lengths(profile="large", sets=("training.epochs=2",)) == [(2, None), (None, 7)]
-    assert lengths(sets=("steps.second.training.epochs=4",)) == [(3, None), (4, None)]
+    assert lengths(profile=None) == ([(None, None), (7, None)], [])
+    assert lengths() == ([(None, 9), (7, 9)], [])  # the file's own share is a default
+    assert lengths("training.warmup_updates=0", "steps.second.training.updates=0") == ([(None, 0), (0, 0)], [])
+    assert lengths("steps.second.training.epochs=4")[1] == [
+        "--set steps.second.training.epochs=4: steps.second.training.epochs has no effect: my.toml:20, sets "
+        "steps.second.training.updates = 7"
+    ]
+    assert lengths("training.warmup_ratio=0.5")[1] == [
+        "--set training.warmup_ratio=0.5: training.warmup_ratio has no effect: profile large, my.toml:27, sets "
+        "training.warmup_updates = 9"
+    ]
+    text = GOOD.replace("epochs = 3", "updates = 7").replace("learning_rate = 1e-4", "epochs = 2")
+    assert load(recipe(text), REGISTRY)[1].remarks == [
+        "my.toml:19: steps.second.training.epochs has no effect: my.toml:10, sets training.updates = 7"
+    ]
 
 
 def test_a_profile_extends_another(recipe, tmp_path):

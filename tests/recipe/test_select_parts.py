@@ -8,7 +8,7 @@ from mmgen_captioneval import CaptionScores
 
 from mmgen.configs import MetricConfig
 from mmgen.errors import RecipeError
-from mmgen.recipe.select_parts import select_parts
+from mmgen.recipe.load import select_parts
 from mmgen.registry import Registry, Source, installed
 
 FROM_RECIPE = {"scores": CaptionScores(meteor=False)}

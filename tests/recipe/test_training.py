@@ -10,14 +10,6 @@ from mmgen.recipe.load import load
     ("keys", "expected"),
     [
         (
-            "warmup_ratio = 0.2\nwarmup_updates = 50",
-            "my.toml:10: training.warmup_ratio: warmup_updates is also set (50); set only one of the two",
-        ),
-        (
-            "updates = 50\nepochs = 3",
-            "my.toml:11: training.epochs: updates is also set (50); set only one of the two",
-        ),
-        (
             "momentum = 0.9",
             'my.toml:10: training.momentum: needs optimizer = "sgd", but optimizer is "adamw"',
         ),
