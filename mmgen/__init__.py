@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .inference.load import load as from_pretrained
 
 __version__ = "0.2.0.dev0"
-API_VERSION = 3  # of the plugin contract; docs/plugins.md says what may change within one
+API_VERSION = 4  # of the plugin contract; docs/plugins.md says what may change within one
 
 
 def __getattr__(name: str) -> Any:

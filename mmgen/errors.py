@@ -1,10 +1,9 @@
-"""Errors that a person can cause; how they show untrusted text; did-you-mean; the refusal to read pipes and devices."""
+"""Errors that a person can cause; how they show untrusted text; did-you-mean."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,36 +24,19 @@ class MmgenError(Exception):
 
 def shown(text: str) -> str:
     """A text from outside, safe for a terminal: printable lines of limited length."""
-    return "\n".join(map(_shorten, printable(text).split("\n")))
+    half = LONGEST_LINE // 2
+    lines = printable(text).split("\n")
+    return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[:half]} [...] {line[-half:]}" for line in lines)
 
 
 def printable(text: str) -> str:
     """The text with control characters escaped: escape sequences, colours, changes of direction, half characters. Line
     ends stay."""
-    return "\n".join(map(_printable, text.split("\n")))
-
-
-def _printable(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(letter if _is_harmless(letter) else ascii(letter)[1:-1] for letter in line)
+    return "".join(letter if _is_harmless(letter) else ascii(letter)[1:-1] for letter in text)
 
 
 def _is_harmless(letter: str) -> bool:
-    return letter.isprintable() or letter in JOINERS or unicodedata.category(letter) == "Zs"
-
-
-def regular(path: Path) -> Path:
-    """The path, if it is a file, a folder or missing. Raises OSError for pipes, sockets and devices, since reading them
-    may never end."""
-    if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder raises its own error
-        raise OSError(errno.EINVAL, "not a regular file, but a pipe, socket or device", str(path))
-    return path
-
-
-def _shorten(line: str) -> str:
-    half = LONGEST_LINE // 2
-    return line if len(line) <= LONGEST_LINE else f"{line[:half]} [...] {line[-half:]}"
+    return letter.isprintable() or letter in f"\n{JOINERS}" or unicodedata.category(letter) == "Zs"
 
 
 def install_extra(extra: str) -> str:

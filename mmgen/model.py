@@ -10,7 +10,6 @@ import zlib
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ from .objectives import (
 from .parts import Backbone, Embedder
 from .progress import html_table
 from .prompts import prompts_in
-from .registry import Qualified, built, part_calls
 from .sequence import Part, Prefix, lay_out, packed, segment_problem, sharing_problem, terms_problem, types_of, unmet
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
@@ -139,9 +137,8 @@ class Model(nn.Module):
         slots = None
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
         for name, targets in batch.targets.items():
-            objective, part = self.objective(name), self._qualified(name)
-            with part_calls(part, "forward"):
-                loss = objective(cached, batch, targets)
+            objective = self.objective(name)
+            loss, part = objective(cached, batch, targets), f"{name} ({type(objective).__name__})"
             if problem := loss_problem(loss, objective.reader.losses):
                 raise PluginError(f"{part}: {problem}")
             if uncounted := [repr(loss_name) for loss_name in loss.sums if loss_name not in targets.counts]:
@@ -171,9 +168,6 @@ class Model(nn.Module):
             if not total.isfinite():
                 return f"the objective '{name.rpartition('.')[0]}' gives {total.item()}, but its inputs are finite"
         return ""
-
-    def _qualified(self, name: str) -> Qualified:
-        return Qualified(name, "generator" if name == "generator" else "objective", self.objective(name))
 
     def objective(self, name: str) -> Objective:
         """The objective with this name; "generator" is the generator."""
@@ -225,10 +219,7 @@ class Model(nn.Module):
         states, behind = slots.states, None
         for name, embedder in self.embedders.items():
             collated = batch.inputs.get(name)
-            with part_calls(_qualify_input(name, embedder), "add"):
-                added = embedder.add(slots, collated, name)
-            with part_calls(_qualify_input(name, embedder), "tail_term"):
-                term = embedder.tail_term(slots, collated)
+            added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
             _raise_problem(name, embedder, terms_problem(added, term, slots))
             states = states if added is None else states + added.to(states.dtype)
             if term is not None:
@@ -241,8 +232,7 @@ class Model(nn.Module):
         in_dtype = {
             key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
         }
-        with part_calls(_qualify_input(name, embedder), "forward"):
-            segment = embedder(**in_dtype)
+        segment = embedder(**in_dtype)
         _raise_problem(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
         if unsupported := unmet(segment, self.backbone):
             _raise_problem(name, embedder, f"{unsupported}; give the backbone more, or use another input")
@@ -301,7 +291,7 @@ class Objectives:
         for name, config in self.configs.items():
             try:
                 with seeded_part(f"objectives.{name}"):
-                    objectives[name] = built(config, partial(config.build, backbone, vocabularies), name)
+                    objectives[name] = config.build(backbone, vocabularies)
             except DataError as error:
                 error.about = ("objectives", name)
                 raise
@@ -331,11 +321,11 @@ def compose(
     if generator is not None and (unfit := generator.backbone_problem(backbone)):
         raise PluginError(unfit)
     with seeded_part("backbone"):
-        encoder = built(backbone, lambda: backbone.build(texts=texts, folder=folder), "the backbone")
+        encoder = backbone.build(texts=texts, folder=folder)
     named, embedders = {name: config.named(name) for name, config in inputs.items()}, dict[str, Embedder]()
     for name, config in named.items():
         with seeded_part(f"inputs.{name}"):
-            embedders[name] = built(config, partial(config.build, encoder), f"input '{name}'")
+            embedders[name] = config.build(encoder)
     input_vocabularies = {
         f"{name}.{classes_name}": classes
         for name, embedder in embedders.items()
@@ -345,13 +335,13 @@ def compose(
     readers = {name: embedder.reader for name, embedder in embedders.items()}
     for name, head in heads.items():
         if objectives and (problem := declaration_problem(objectives.configs[name], head, named, readers)):
-            raise PluginError(f"{Qualified(name, 'objective', head)}: {problem}")
+            raise PluginError(f"{name} ({type(head).__name__}): {problem}")
     writer = None
     if generator is not None:
         with seeded_part("generator"):
-            writer = built(generator, partial(generator.build, encoder), "the generator")
+            writer = generator.build(encoder)
         if problem := declaration_problem(generator, writer, named, readers):
-            raise PluginError(f"{Qualified('generator', 'generator', writer)}: {problem}")
+            raise PluginError(f"generator ({type(writer).__name__}): {problem}")
     model = Model(encoder, embedders, writer, sequence, heads)
     if generator is not None:
         model.decoding = generator.decoding()
@@ -395,8 +385,4 @@ class _EncodeOnce:
 def _raise_problem(name: str, embedder: Embedder, problem: str) -> None:
     """Raises PluginError if there is a problem with an embedder's result."""
     if problem:
-        raise PluginError(f"{_qualify_input(name, embedder)}: {problem}")
-
-
-def _qualify_input(name: str, embedder: Embedder) -> Qualified:
-    return Qualified(f"input '{name}'", "embedder", embedder)
+        raise PluginError(f"input '{name}' ({type(embedder).__name__}): {problem}")

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from .cards import Card
-from .errors import DataError, UnavailableError, regular
+from .errors import DataError, UnavailableError
 from .progress import Progress
 from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
 from .tokens import TextEncoder
@@ -242,7 +242,7 @@ class File:
 
     def open(self) -> BinaryIO:
         """The opened file. Raises OSError."""
-        return BytesIO(self.content) if isinstance(self.content, bytes) else regular(self.content).open("rb")
+        return BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,33 @@
-"""The registry: parts collected from the hooks of plugins, failed plugins, lookup by name, calls that name the part.
+"""The registry: plugins found and imported, their parts, those that failed, lookup by name, whose fault an error is.
 
 Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests build theirs with
-`collect`. A plugin that fails is recorded with its reason and never stops another. `mmgen.discovery` finds and imports
-the plugins.
+`collect`. A plugin that fails is recorded with its reason and never stops another.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 import inspect
 import itertools
 import os
 import re
-import sys
 import traceback
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import Distribution, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
 import pluggy
 
-from . import API_VERSION, hookspecs
+from . import API_VERSION, __version__, hookspecs
 from .configs import PartConfig, classes_in
-from .discovery.loading import OURS, BrokenPlugin, Source, calling, load, reason
-from .discovery.version import version_problem
-from .errors import DataError, MmgenError, PluginError, did_you_mean
+from .errors import DataError, PluginError, did_you_mean
 
-Built = TypeVar("Built")
 Form = TypeVar("Form", bound="Format")
+OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
 SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
@@ -42,6 +37,29 @@ def _kinds_of_hooks() -> dict[str, tuple[str, type[PartConfig]]]:
     hooks = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("register_")}
     classes = {name: classes_in(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
     return {config.kind: (name, config) for name, config in classes.items()}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source of a plugin: the name of its entry point, its distribution, and the distribution's version."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    """A plugin, or one of its hooks, that failed."""
+
+    source: Source
+    reason: str
+
+    def __str__(self) -> str:
+        return f"plugin '{self.source.plugin}' ({self.source}) failed to load: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -97,16 +115,6 @@ class Registry:
         ]
         raise PluginError("\n".join(lines))
 
-    def owner(self, kind: str, part: object) -> str:
-        """The name and source of a part (or of its config class) for messages: "regions, mmgen-framework 0.1"; the
-        class without a plugin."""
-        cls = part if isinstance(part, type) else type(part)
-        package = cls.__module__.split(".")[0]
-        near = [candidate for candidate in self.of_kind(kind) if candidate.config.__module__.split(".")[0] == package]
-        matches = [candidate for candidate in near if candidate.config is cls] or near
-        name = matches[0].name if len(matches) == 1 else cls.__name__
-        return f"{name}, {matches[0].source}" if matches else name
-
     def names(self, kind: str) -> dict[str, Part]:
         """The parts of a kind that recipes can use, by name. Names of several parts are left out."""
         return {name: parts[0] for name, parts in self.by_name(kind).items() if len(parts) == 1}
@@ -114,84 +122,6 @@ class Registry:
     def conflicts(self) -> list[str]:
         """One line for every name that several parts have."""
         return [conflict(parts) for kind in KINDS for parts in self.by_name(kind).values() if len(parts) > 1]
-
-
-@dataclass(frozen=True)
-class Qualified:
-    """The name of a part in messages: `name` and the package that registered the part. The package is looked up only
-    when a message is written, since listing the installed parts takes longer than most calls into parts."""
-
-    name: str
-    kind: str
-    part: object  # or its config class
-
-    def __str__(self) -> str:
-        return f"{self.name} ({installed().owner(self.kind, self.part)})"
-
-
-@contextlib.contextmanager
-def part_calls(part: Qualified, method: str) -> Iterator[None]:
-    """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
-    the exception's type and text, or the package to install; a note has the place in the plugin. With
-    MMGEN_TRACEBACK=1 the traceback is printed. Out-of-memory errors pass through, since smaller batches are tried
-    then."""
-    try:
-        yield
-    except MmgenError:
-        raise
-    except Exception as error:
-        from .oom import out_of_memory  # imports torch
-
-        if out_of_memory(error):
-            raise
-        if os.environ.get(SHOW_TRACEBACK):
-            traceback.print_exception(error)
-        text = " ".join(str(error).split())
-        if "before Module.__init__() call" in text:
-            text = f"{_failing_module_class(error)}.__init__ must call super().__init__() first"
-        module = str(error.name or "mmgen").partition(".")[0] if isinstance(error, ModuleNotFoundError) else "mmgen"
-        if module not in sys.modules and not module.startswith("mmgen"):
-            advice = f"install the package that has it, for example: pip install {module}"
-            raise PluginError(f"{part}: needs the module '{module}', which is not installed; {advice}") from error
-        wrong = PluginError(f"{part}: {method} raises {type(error).__name__}{f': {text}' * bool(text)}")
-        if place := _place_in_plugin(error, part):
-            wrong.add_note(f"at {place} ({SHOW_TRACEBACK}=1 prints the traceback)")
-        raise wrong from error
-
-
-def built(config: PartConfig, build: Callable[[], Built], name: str = "") -> Built:
-    """What `build`, a call of the config's `build`, gives. An exception, or anything but a part of the config's kind,
-    becomes a PluginError that names the part. `name`: what the part is called in messages, by default its kind and
-    `type`."""
-    part = Qualified(name or f"{config.kind} '{config.type}'", config.kind, type(config))
-    with part_calls(part, "build"):
-        value = build()
-    module, _, contract = KINDS[config.kind][1].build.__annotations__["return"].rpartition(".")  # type: ignore[attr-defined]
-    expected = getattr(importlib.import_module(f"{__package__}.{module}"), contract)
-    shown = f"{' '.join(repr(value).split()):.60}"
-    if not isinstance(value, expected):
-        raise PluginError(f"{part}: build returns {shown}; expected a mmgen.{module}.{contract}")
-    if "reader" in expected.__annotations__ and not hasattr(value, "reader"):
-        raise PluginError(f"{part}: build returns {shown} without a reader; set self.reader in __init__")
-    return value
-
-
-def _failing_module_class(error: Exception) -> str:
-    """The class of the object that a method of torch's Module was called on last."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return type(frames[-1].f_locals.get("self")).__name__
-
-
-def _place_in_plugin(error: Exception, part: Qualified) -> str:
-    """file:line of the last frame in the part's package, or in any other plugin's; empty without such a frame."""
-    cls = part.part if isinstance(part.part, type) else type(part.part)
-    packages = {cls.__module__.split(".")[0], *(p.config.__module__.split(".")[0] for p in installed().parts)}
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
-        if module[0] in packages:
-            place = f"{'/'.join([*(module if file == '__init__.py' else module[:-1]), file])}:{line}"
-    return place
 
 
 def conflict(parts: list[Part]) -> str:
@@ -233,34 +163,66 @@ KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_h
 """Kind -> (hook that registers it, base class of its configs)."""
 
 
+@functools.cache
 def installed() -> Registry:
-    """The parts of every installed distribution with an entry point in the group `mmgen`."""
-    return collect(*load(hookspecs.GROUP))
+    """The parts of every installed distribution with an entry point in the group `mmgen`; read once."""
+    loaded, broken = list[tuple[Source, ModuleType]](), list[BrokenPlugin]()
+    for entry in sorted(entry_points(group=hookspecs.GROUP), key=lambda entry: entry.name):
+        assert entry.dist is not None  # only entry points built by hand have none
+        source = Source(entry.name, *_distribution(entry.dist))
+        try:
+            loaded.append((source, entry.load()))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the import of a third party does, the other plugins load
+            broken.append(BrokenPlugin(source, reason(error)))
+    return collect(loaded, broken)
+
+
+@functools.cache
+def _distribution(distribution: Distribution) -> tuple[str, str]:
+    """Name and version of a distribution. Its metadata are parsed once: ours has a dozen entry points."""
+    name = distribution.metadata["Name"]
+    is_ours = re.sub(r"[-_.]+", "-", name).lower() == OURS  # names may be spelled in several ways
+    return (OURS, __version__) if is_ours else (name, distribution.version)
 
 
 def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[BrokenPlugin] = ()) -> Registry:
     """A registry of these modules."""
-    parts: list[Part] = []
-    failures = list(broken)
-    for source, module in plugins:
-        known = isinstance(module, ModuleType)  # an entry point can name anything
-        for outcome in _cached_parts(source, module) if known else _plugin_parts(source, module):
-            if isinstance(outcome, Part):
-                parts.append(outcome)
-            else:
-                failures.append(outcome)
-    return Registry(tuple(parts), tuple(failures))
+    outcomes = [outcome for source, module in plugins for outcome in _plugin_parts(source, module)]
+    parts = tuple(outcome for outcome in outcomes if isinstance(outcome, Part))
+    return Registry(parts, (*broken, *(outcome for outcome in outcomes if isinstance(outcome, BrokenPlugin))))
 
 
-@functools.lru_cache(maxsize=64)
-def _cached_parts(source: Source, module: ModuleType) -> tuple[Part | BrokenPlugin, ...]:
-    """The parts of a module, cached: commands build several registries, and pluggy looks at every name."""
-    return tuple(_plugin_parts(source, module))
+def blame(error: BaseException) -> str:
+    """An exception out of a plugin in one line: the package, the function, file:line, and what was raised; "" if no
+    code of a plugin was running. With MMGEN_TRACEBACK=1 the traceback is printed."""
+    sources = {part.config.__module__.partition(".")[0]: part.source for part in installed().parts}
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
+        if source := sources.get(module[0]):
+            path = "/".join([*(module if file == "__init__.py" else module[:-1]), file])
+            place = f"{source}, {frame.f_code.co_qualname} ({path}:{line})"
+    if not place:
+        return ""
+    if os.environ.get(SHOW_TRACEBACK):
+        traceback.print_exception(error)
+    text = " ".join(str(error).split())
+    return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error, with its class unless it is an ImportError."""
+    text = str(error).strip().partition("\n")[0]
+    if isinstance(error, ImportError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. Each plugin gets a separate manager, so that a mistake affects only this plugin."""
-    if wrong := _not_a_plugin(source, module) or version_problem(getattr(module, "MMGEN_API", API_VERSION)):
+    if wrong := _not_a_plugin(source, module) or _version_problem(getattr(module, "MMGEN_API", API_VERSION)):
         yield BrokenPlugin(source, wrong)
         return
     manager = pluggy.PluginManager(hookspecs.GROUP)
@@ -281,8 +243,7 @@ def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenP
     for kind, (hook, base_class) in KINDS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
             try:
-                with calling(source.named):
-                    classes = list(implementation.function())
+                classes = list(implementation.function())
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -338,6 +299,16 @@ def _not_a_plugin(source: Source, module: object) -> str:
         hooks = ", ".join(hook for hook, _ in KINDS.values())
         return f"provides nothing: {module.__name__} has none of the hooks {hooks}"
     return ""
+
+
+def _version_problem(required: object) -> str:
+    """Why a plugin for this version of the contract (its `MMGEN_API`) cannot be used; empty if it can."""
+    if required == API_VERSION:
+        return ""
+    cure = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
+    if isinstance(required, int) and required > API_VERSION:
+        cure = "update mmgen (git pull in its checkout, then pip install .)"
+    return f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}; {cure}"
 
 
 def _unknown_hook(error: Exception) -> str:

@@ -132,6 +132,7 @@ def no_page():
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """A folder with fake distributions on the path of this process and of its children."""
+    from mmgen.registry import installed
 
     def install(name: str, module: str, code: str, version: str = "0.3") -> None:
         info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -139,6 +140,7 @@ def site(tmp_path, monkeypatch):
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         (info / "entry_points.txt").write_text(f"[mmgen]\n{module.removeprefix('mmgen_')} = {module}\n")
         (tmp_path / f"{module}.py").write_text(textwrap.dedent(code))
+        installed.cache_clear()
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))))
     monkeypatch.syspath_prepend(tmp_path)
@@ -146,6 +148,7 @@ def site(tmp_path, monkeypatch):
     for name, module in list(sys.modules.items()):
         if Path(getattr(module, "__file__", None) or "/").parent == tmp_path:
             del sys.modules[name]
+    installed.cache_clear()
 
 
 COMPARED = ("test_result", "test_is_deterministic")  # tests of the suite that check drawings

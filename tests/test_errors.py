@@ -1,10 +1,8 @@
 """Errors as people see them: printable, in lines of limited length."""
 
-import os
-
 import pytest
 
-from mmgen.errors import DataError, did_you_mean, printable, regular
+from mmgen.errors import DataError, did_you_mean, printable
 
 
 @pytest.mark.parametrize(
@@ -30,10 +28,3 @@ def test_long_lines_are_cut_in_the_middle():
 def test_a_close_name_is_suggested():
     assert did_you_mean("captoin", ["image", "caption"]) == "; did you mean 'caption'?"
     assert did_you_mean("x", ["image", "caption"]) == ""
-
-
-def test_a_pipe_is_not_opened(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="not a regular file, but a pipe, socket or device"):
-        regular(tmp_path / "pipe")
-    assert regular(tmp_path) == tmp_path and regular(tmp_path / "missing").name == "missing"

@@ -20,7 +20,7 @@ from mmgen.attention_maps import all_layers, collate, token_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve, seeded
 from mmgen.data.sources import Source
-from mmgen.errors import PluginError, RunError
+from mmgen.errors import RunError
 from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 from mmgen.parts import Record
@@ -127,7 +127,7 @@ def test_a_part_that_was_left_behind_is_found():
     model, examples = pictured()
     with FakeGpu():
         model.to("cuda").embedders.cpu()
-        with pytest.raises(PluginError, match="expected all tensors to be on the same device"):
+        with pytest.raises(MixedDevices, match="expected all tensors to be on the same device"):
             model(Collator(model, model.inputs)(examples).to("cuda"))
 
 

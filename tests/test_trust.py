@@ -8,7 +8,6 @@ import pickle
 import re
 import shutil
 import struct
-import threading
 import zipfile
 import zlib
 from pathlib import Path
@@ -25,9 +24,7 @@ from mmgen_clipscore import ClipScore
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
 from mmgen_frcnn import VisualGenome
-from mmgen_frcnn.extractor import read_vocabulary as frcnn_names
 from mmgen_pictures import ModernVBert
-from mmgen_probes import parses
 from mmgen_questions import Jsonl
 from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi
 from mmgen_tasks import Refcoco
@@ -35,18 +32,14 @@ from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
 
 import mmgen
-from mmgen import scoring
 from mmgen.errors import MmgenError, RecipeError
 from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.inference.load import load_run
-from mmgen.inference.query import read_sources
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.report import curves
-from mmgen.storage import generations
 from mmgen.storage.published_weights import read_published
 from mmgen.storage.weights import read_tensors
 
@@ -280,27 +273,6 @@ def test_a_claim_takes_no_memory(place, monkeypatch, claim):
     check_memory(error.value, place)
 
 
-PIPES = {
-    "recipe.toml": lambda path: load(path, installed()),
-    "photo.png": open_image,
-    "q.jsonl": lambda path: read_sources([path]),
-    "text.json": read_text,
-    "refs.p": read_vocabulary,
-    "texts.json": scoring.read_predictions,
-    "a.safetensors": read_tensors,
-    "a.bin": lambda path: read_published(str(path)),
-    "f.tsv": lambda path: imported(BottomUpTsv(), path),
-    "f.h5": lambda path: imported(LxmertH5(index=put(path.with_name("i.json"), b"{}")), path),
-    "classes.txt": lambda path: BottomUpTsv(class_names=path).build(),
-    "index.json": lambda path: LxmertH5(index=path).build(),
-    "arrays/a.npz": lambda path: imported(NpzFolder(), path.parent),
-    "log.jsonl": curves.read,
-    "generations.jsonl": lambda path: generations.read(path.parent),
-    "a.conllu": parses.read,
-    "objects_vocab.txt": frcnn_names,
-}
-
-
 def rows(file, name: str) -> None:
     file.create_dataset(name, (VAST, 2, 4)[:: 2 if name == "features" else 1], "f4", chunks=True)
 
@@ -349,17 +321,6 @@ def test_a_file_over_which_libhdf5_takes_memory_without_end_is_not_opened(tmp_pa
     with confined(SPARE):
         said = refusal(FeatureStore, path) if name == "features" else refusal(imported, LxmertH5(index=index), path)
     assert said.startswith(f"{path}: not opened: libhdf5 used too much memory while reading the file; ")
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    """Reading a pipe without a writer would never end."""
-    for name, read in PIPES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        os.mkfifo(tmp_path / name)
-        waiting = threading.Timer(10, lambda path=tmp_path / name: os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK)))
-        waiting.start()  # a reader that still waits then reads nothing, and has another message
-        assert "not a regular file" in refusal(read, tmp_path / name), name
-        waiting.cancel()
 
 
 def test_names_do_not_lead_out_of_a_folder(place):

@@ -18,9 +18,10 @@ from .. import __version__
 from ..commands import GOES_ON, LEARNING
 from ..errors import MmgenError, RecipeError, printable, shown
 from ..progress import tell
+from ..registry import blame
 from ..settings import Config
 from ..training.signals import stop_signals_as_ctrl_c
-from .lookup import Lookup, named_failures
+from .lookup import Lookup
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a disk that name no file
 
@@ -36,7 +37,7 @@ class Commands(Lookup):
             return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> Any:
-        with _errors_in_a_line(context), named_failures(context):
+        with _errors_in_a_line(context):
             return super().invoke(context)
 
 
@@ -49,34 +50,35 @@ def _errors_in_a_line(context: click.Context) -> Iterator[None]:
         how = context.meta.get(GOES_ON)
         _print_error(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
         context.exit(1)
-    except MmgenError as error:
-        _print_error(str(error), error)
-        context.exit(1)
     except click.UsageError as error:
         message = error.format_message()
         shown_message = printable(message) + (hint(error) if isinstance(error, click.NoSuchOption) else "")
         if shown_message == message:
             raise
         raise click.UsageError(shown_message, error.ctx) from None
-    except ImportError as error:
-        if "shared object" not in str(error):
-            raise
-        _print_error(
-            f"a compiled library cannot be loaded: {shown(str(error))}; check the limit of memory (ulimit -v) and the "
-            "installation",
-            error,
-        )
-        context.exit(1)
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
     except BrokenPipeError:
         context.exit(1)  # the reader of standard output has closed it
-    except OSError as error:
-        if error.filename is None and error.errno not in DISK_ERRORS:
+    except Exception as error:
+        if not (line := _in_a_line(error)):
             raise
-        what = error.filename or "standard output or an output file"
-        _print_error(shown(f"{what}: {error.strerror}"), error)
+        _print_error(line, error)
         context.exit(1)
     finally:
         _flush_output()
+
+
+def _in_a_line(error: Exception) -> str:
+    """An error that a person, their machine or a plugin has caused, in a line; "" for any other."""
+    if isinstance(error, MmgenError):
+        return str(error)
+    if isinstance(error, ImportError) and "shared object" in str(error):
+        advice = "check the limit of memory (ulimit -v) and the installation"
+        return f"a compiled library cannot be loaded: {shown(str(error))}; {advice}"
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_ERRORS):
+        return shown(f"{error.filename or 'standard output or an output file'}: {error.strerror}")
+    return shown(blame(error))
 
 
 def _flush_output() -> None:

@@ -124,7 +124,6 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     from ..features.extract import extract
     from ..progress import Bars
     from ..recipe.tables import placed_parts
-    from ..registry import built
 
     if missing := [
         f"{'.'.join((*path, key))}: {problem}"
@@ -134,9 +133,7 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     ]:
         raise DataError("\n".join(missing))
     progress = Bars()
-    summary = extract(
-        built(config, config.build), source, store, dtype="float32" if float32 else "float16", progress=progress
-    )
+    summary = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
     for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
     for key, place in summary.duplicates[:MOST_NAMED]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
-import sys
 from collections.abc import Iterator
 
 import click
 
 from ..commands import build_command
 from ..configs import CommandConfig
-from ..discovery.loading import reason
 from ..errors import MmgenError, PluginError
 from ..progress import tell
-from ..registry import Qualified, Registry, conflict, installed, part_calls
+from ..registry import Registry, conflict, installed, reason
 
 CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder, its summary
     "Start": {
@@ -124,31 +121,13 @@ def plugin_command(registry: Registry, name: str) -> click.Command | None:
     part = registry.get("command", name)  # raises if two plugins have it
     assert issubclass(part.config, CommandConfig)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            return build_command(part.config.model_validate({}))
+        return build_command(part.config.model_validate({}))
     except PluginError as error:
         raise PluginError(f"the command '{name}' ({part.source}) cannot be called: {error}") from error
     except (KeyboardInterrupt, MmgenError):
         raise
     except BaseException as error:  # a stranger's import may raise anything
         raise PluginError(f"the command '{name}' ({part.source}) failed to load: {reason(error)}") from error
-
-
-@contextlib.contextmanager
-def named_failures(context: click.Context) -> Iterator[None]:
-    """An exception out of a plugin's command becomes a PluginError that names the command and its package. Errors of
-    files and of click's arguments stay what they are."""
-    try:
-        yield
-    except (MmgenError, OSError, click.ClickException, click.exceptions.Exit, click.Abort):
-        raise
-    except Exception as error:
-        name = context.invoked_subcommand
-        if name is None or name in MODULES:
-            raise
-        config = installed().get("command", name).config
-        with part_calls(Qualified(f"the command '{name}'", "command", config), "its function"):
-            raise error
 
 
 def problems(registry: Registry) -> Iterator[str]:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 import click
 
 from ..decoding import Decoding
-from ..discovery.version import OURS
 from ..errors import PluginError, did_you_mean
 from ..progress import tell, width
-from ..registry import KINDS, Part, Registry, installed
+from ..registry import KINDS, OURS, Part, Registry, installed
 from .lookup import problems
 
 NAMES = 22  # columns for names

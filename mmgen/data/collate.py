@@ -15,7 +15,6 @@ from ..errors import DataError
 from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
-from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .seeds import RngKey, resolve, share_a_picture
 from .sizes import Sizes
@@ -91,7 +90,7 @@ class Collator:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
         rows = self._make_rows(example, epoch)  # of all alternatives, in training and outside of it
         resolved = [self._augment(self.place.resolve(row, epoch), epoch) for row in rows]
-        read = [{name: self._read_input(name, row) for name in self.readers} for row in resolved]
+        read = [{name: reader.read(row.seen_by(name)) for name, reader in self.readers.items()} for row in resolved]
         numbered = enumerate(zip(resolved, read, strict=True))
         return ReadExample(example.id, [ReadRow(row, items, epoch, number) for number, (row, items) in numbered])
 
@@ -100,20 +99,8 @@ class Collator:
         for name, reader in self.readers.items() if epoch is not None else ():
             if type(reader).augment is not Reader.augment:
                 draw = self.place.draw(example, epoch, "augment")
-                with part_calls(self._qualify_input(name), "augment"):
-                    example = reader.augment(example, name, draw)
+                example = reader.augment(example, name, draw)
         return example
-
-    def _read_input(self, name: str, row: ResolvedExample) -> Any:
-        """What the reader of an input reads of a row."""
-        with part_calls(self._qualify_input(name), "read"):
-            return self.readers[name].read(row.seen_by(name))
-
-    def _qualify_input(self, name: str) -> Qualified:
-        return Qualified(f"input '{name}'", "embedder", self.readers[name])
-
-    def _qualify_objective(self, name: str) -> Qualified:
-        return Qualified(name, "generator" if name == GENERATOR else "objective", self.targets[name])
 
     def batch(self, examples: Sequence[ReadExample]) -> Batch:
         """One batch of examples that `read` returned."""
@@ -125,17 +112,14 @@ class Collator:
             if name in self.hiding:
                 owner, how = self.hiding[name]
                 draws = [self._random_of(rows, owner, place, name) for place in range(len(rows))]
-                with part_calls(self._qualify_input(name), "hide"):
-                    items, hidden[owner][name] = _hide_and_label(reader, items, draws, how)
-            with part_calls(self._qualify_input(name), "collate"):
-                inputs[name] = reader.collate(items)
+                items, hidden[owner][name] = _hide_and_label(reader, items, draws, how)
+            inputs[name] = reader.collate(items)
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
             draw = partial(self._random_of, rows, name)
             objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, self.candidates)
-            with part_calls(self._qualify_objective(name), "ask" if self.predicting else "collate"):
-                targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
+            targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
         return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
@@ -151,8 +135,7 @@ class Collator:
         for name, reader in self.targets.items():
             if reader.makes_rows:
                 draw = self.place.draw(example, epoch, name, "rows")
-                with part_calls(self._qualify_objective(name), "rows"):
-                    return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
+                return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
         return [example]
 
     def _draw_other_picture(self, example: Example, draw: random.Random) -> Example:

@@ -15,7 +15,6 @@ from ..configs import DatasetConfig
 from ..errors import DataError, PluginError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..registry import Qualified, built, part_calls
 from ..tensors import Example
 from .seeds import hash_ids
 from .sizes import CHUNK
@@ -162,8 +161,8 @@ class Datasets:
             examples = {name: self._split(config, name) for name in splits}
             if _has_duplicate([hashes[key, name] for name in splits]) and (same := _first_duplicate(examples)):
                 raise PluginError(
-                    f"{_place(config)}: example '{same[0]}' of '{same[2]}': the id is also in '{same[1]}'; ids must be "
-                    "unique over all splits, because output files use them"
+                    f"data ({config.type}): example '{same[0]}' of '{same[2]}': the id is also in '{same[1]}'; ids "
+                    "must be unique over all splits, because output files use them"
                 )
         for step in self.recipe.steps:
             trained = [(_dataset_key(s.data), s.data.train_split) for s in self.recipe.sources(step).values()]
@@ -180,8 +179,7 @@ class Datasets:
         """A split of a data set, read on first use."""
         key = _dataset_key(config)
         if (key, name) not in self._splits:
-            with part_calls(_place(config), f"split('{name}')"):
-                self._splits[key, name] = self._built[key][1].split(name)
+            self._splits[key, name] = self._built[key][1].split(name)
         return self._splits[key, name]
 
 
@@ -208,10 +206,6 @@ def _first_duplicate(examples: Mapping[str, Sequence[Example]]) -> tuple[str, st
                 return example.id, owners[example.id], name
             owners[example.id] = name
     return None
-
-
-def _place(config: DatasetConfig) -> Qualified:
-    return Qualified("data", "dataset", type(config))
 
 
 class PicturesByKey(Mapping[str, Picture]):
@@ -250,7 +244,7 @@ def _build_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
     place = f"steps.{step}.data" if step else "data"
     try:
         config = config if scored else config.model_copy(update={"test_split": config.train_split})
-        return built(config, config.build, place)
+        return config.build()
     except DataError as error:
         raise DataError(f"{place}: {error}") if step else error from None
 
@@ -260,7 +254,7 @@ def build_split(config: DatasetConfig, split: str | None) -> Dataset:
     DataError."""
     name = split or config.test_split
     config = config.model_copy(update={"train_split": name, "validation_split": name, "test_split": name})
-    return built(config, config.build, "data")
+    return config.build()
 
 
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:

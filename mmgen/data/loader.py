@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, get_worker_info
 
-from ..errors import MmgenError, RunError
+from ..errors import MmgenError, PluginError, RunError
+from ..registry import blame
 from ..tensors import Batch, Example
 from .collate import Collator
 from .plan import Plan
@@ -38,8 +39,8 @@ class Task:
 
 
 class _Collators(torch.utils.data.Dataset):
-    """What a worker has: the collator of each source. A MmgenError is returned, not raised, since torch would wrap a
-    worker's error in pages of traceback."""
+    """What a worker has: the collator of each source. A MmgenError, or a plugin's error in a line, is returned, not
+    raised, since torch would wrap a worker's error in pages of traceback."""
 
     def __init__(self, collators: Sequence[Collator]) -> None:
         self.collators = collators
@@ -50,6 +51,10 @@ class _Collators(torch.utils.data.Dataset):
             return *place, self.collators[task.source](task.examples, task.epochs)
         except MmgenError as error:
             return *place, error
+        except Exception as error:
+            if get_worker_info() is None or not (line := blame(error)):
+                raise
+            return *place, PluginError(line)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..parts import Metric
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
-from ..registry import Qualified, part_calls
 from ..tensors import Batch, Example, Generation, Prediction, Scores
 from .different_texts import choose_different
 
@@ -27,23 +26,19 @@ def write_texts(
 ) -> list[list[Generation]]:
     """The generator's texts for a batch of these examples. Raises PluginError, and DataError if there are too few
     different texts."""
-    part = Qualified("generator", "generator", model.generator)
 
     def generate(searched: DecodingConfig) -> list[list[Generation]]:
-        with part_calls(part, "generate"):
-            texts: list[list[Generation]] = model.generator.generate(model, batch, searched)
-        return texts
+        return model.generator.generate(model, batch, searched)
 
     if isinstance(options, Decoding) and (options.candidates or batch.label(AVOID) is not None):
         texts = choose_different(generate, batch, options, model.backbone)
     else:
         texts = generate(options)
     prompts = [1] * len(batch.ids) if (counts := batch.label(PROMPT_COUNTS)) is None else counts.tolist()
-    with part_calls(part, "generate"):
-        if problem := answers_problem(texts, batch.ids, [options.texts * count for count in prompts]):
-            raise PluginError(f"{part}: generate returns {problem}")
-        kind = model.generator.score_kind
-        texts = [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
+    if problem := answers_problem(texts, batch.ids, [options.texts * count for count in prompts]):
+        raise PluginError(f"{type(model.generator).__name__}.generate returns {problem}")
+    kind = model.generator.score_kind
+    texts = [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
     if counts is None:
         return texts
     return [with_prompts(row, example) for row, example in zip(texts, examples, strict=True)]
@@ -52,11 +47,9 @@ def write_texts(
 def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
     """The predictions of an objective for a batch. Raises PluginError."""
     objective = model.objective(name)
-    part = Qualified(name, "objective", objective)
-    with part_calls(part, "predict"):
-        predictions = list(objective.predict(model, batch, batch.targets[name]))
-        if problem := answers_problem([[prediction] for prediction in predictions], batch.ids, [1] * len(batch.ids)):
-            raise PluginError(f"{part}: predict returns {problem}")
+    predictions = list(objective.predict(model, batch, batch.targets[name]))
+    if problem := answers_problem([[prediction] for prediction in predictions], batch.ids, [1] * len(batch.ids)):
+        raise PluginError(f"{name} ({type(objective).__name__}): predict returns {problem}")
     return predictions
 
 
@@ -83,21 +76,17 @@ def score_with(
     name: str, metric: Metric, predictions: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
 ) -> Scores:
     """The scores of a metric for the predictions of these examples, in the same order. Raises PluginError."""
-    part = Qualified(f"metrics.{name}", "metric", metric)
-    with part_calls(part, "score"):
-        return _checked(metric.score(predictions, examples), len(examples), part)
+    return _checked(metric.score(predictions, examples), len(examples), f"metrics.{name} ({type(metric).__name__})")
 
 
 def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
     """The scores of a metric for the references of these examples and for chance; None if the metric has neither.
     Raises PluginError."""
-    part = Qualified(f"metrics.{name}", "metric", metric)
-    with part_calls(part, "references"):
-        scores = metric.references(examples)
-        return None if scores is None else _checked(scores, len(examples), part)
+    scores = metric.references(examples)
+    return None if scores is None else _checked(scores, len(examples), f"metrics.{name} ({type(metric).__name__})")
 
 
-def _checked(scores: Scores, count: int, part: Qualified) -> Scores:
+def _checked(scores: Scores, count: int, part: str) -> Scores:
     """The scores of this number of examples. Raises PluginError for another number, or a value that is not finite."""
     if not isinstance(scores, Scores):
         raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.tensors.Scores")

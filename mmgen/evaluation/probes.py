@@ -13,7 +13,6 @@ from ..errors import MmgenError
 from ..files import clear_partials, read_table, write_folder, write_json, write_text
 from ..parts import ProbeInput, ProbeResult
 from ..progress import number, table
-from ..registry import built
 
 FINDINGS = "findings.json"
 
@@ -39,7 +38,7 @@ def probe(
 def _run_probe(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, folder: Path) -> ProbeResult:
     """Run a probe, and write its findings into the folder."""
     with seeded(seed, name, "probe"):
-        findings = built(config, config.build).run(subject, folder)
+        findings = config.build().run(subject, folder)
     about = {"type": config.type, "settings": config.model_dump(mode="json")}
     shown = {"tables": findings.tables, "plots": findings.plots, "notes": findings.notes}
     write_json(folder / FINDINGS, {**about, **shown})

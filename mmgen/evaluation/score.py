@@ -18,7 +18,6 @@ from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..registry import Qualified, built, part_calls
 from ..storage.generations import parse
 from ..tensors import Example, Generation, Prediction, Scores
 
@@ -32,14 +31,13 @@ def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), 
     datasets = list(data)
     if config.needs_pictures and not datasets:
         raise DataError(f"metrics.{name}: needs the pictures of a run; use `mmgen score RUN`")
-    metric = built(config, config.build, f"metrics.{name}")
+    metric = config.build()
 
     def pictures(examples: Sequence[Example]) -> dict[str, Picture]:
         return {key: picture for dataset in datasets for key, picture in pictures_of(dataset, examples).items()}
 
     if config.needs_pictures or config.needs_device:
-        with part_calls(Qualified(f"metrics.{name}", "metric", type(config)), "prepare"):
-            metric.prepare(pictures, device)
+        metric.prepare(pictures, device)
     return metric
 
 

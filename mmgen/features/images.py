@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from PIL import Image, UnidentifiedImageError
 
-from ..errors import DataError, regular
+from ..errors import DataError
 from ..files import foreign, image_key
 from .pixels import UnknownPixels, as_rgb
 
@@ -123,7 +123,7 @@ def _opened(source: Path | BinaryIO) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(regular(source) if isinstance(source, Path) else source, formats=FORMATS) as image:
+        with Image.open(source, formats=FORMATS) as image:
             yield image
 
 
@@ -137,7 +137,7 @@ def _not_an_image(source: Path | BinaryIO) -> str:
         return "not a readable image: the file is empty (0 bytes); get it again"
     if start.startswith((b"II*\0", b"MM\0*")):
         return "is a TIFF file with pixels of a kind that is not read, or damaged; convert it to 8 bits, such as PNG"
-    return foreign(start, "picture") or (
+    return foreign(start) or (
         f"not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these formats"
     )
 

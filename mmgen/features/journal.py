@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from ..errors import DataError, RunError, regular
+from ..errors import DataError, RunError
 
 if TYPE_CHECKING:
     from ..parts import Record
@@ -55,7 +55,7 @@ class Journal:
         self.path, self.entries = path, []
         self.classes: tuple[tuple[str, ...], int] | None = None
         with self._write_errors():
-            self._file: BinaryIO = regular(path).open("r+b" if path.exists() else "w+b")
+            self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
         self._synced = time.monotonic()
         line = self._file.readline(LONGEST_LINE)
         if line.startswith(MAGIC) and line.endswith(b"\n"):

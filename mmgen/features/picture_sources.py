@@ -12,7 +12,7 @@ from ..configs import DatasetConfig
 from ..errors import DataError
 from ..files import image_key
 from ..parts import Picture
-from ..registry import built, installed
+from ..registry import installed
 from .images import LISTED, SUFFIXES, duplicate_key, image_files, open_image
 from .shards import Shard
 
@@ -70,7 +70,7 @@ class SourcePictures:
     shard: Shard | None = None
 
     def __iter__(self) -> Iterator[Picture]:
-        pictures = built(self.config, self.config.build, self.config.type).pictures()
+        pictures = self.config.build().pictures()
         return (picture for picture in pictures if self.shard is None or self.shard.owns(picture.key))
 
 

@@ -215,7 +215,7 @@ class FeatureStore:
                 f"{self.path}: no such file; create features with `mmgen features extract` or `mmgen features import`"
             )
         try:
-            if what := foreign(self.path, "hdf5"):
+            if what := foreign(self.path):
                 raise DataError(f"{self.path}: {_import_advice(self.path) or what}")
             self._file = open_hdf5(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()

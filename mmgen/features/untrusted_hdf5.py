@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import DataError, RunError, regular
+from ..errors import DataError, RunError
 
 if TYPE_CHECKING:
     import h5py
@@ -36,7 +36,7 @@ def open_hdf5(path: Path, names: Sequence[str], seal: str = "") -> h5py.File:
     import h5py
 
     if not (seal and _has_checksums(path, seal.encode())):
-        status = regular(path).stat()
+        status = path.stat()
         if problem := _walk_in_process(path.absolute(), tuple(names), status.st_size, status.st_mtime_ns):
             raise DataError(
                 f"{path}: not opened: {problem}; the file is damaged or malicious; download or create it again"
@@ -47,7 +47,7 @@ def open_hdf5(path: Path, names: Sequence[str], seal: str = "") -> h5py.File:
 def _has_checksums(path: Path, seal: bytes) -> bool:
     """Whether the superblock has a checksum (from version 2 on), and a checksum covers the text: it is not in a heap
     (GCOL)."""
-    with regular(path).open("rb") as file:
+    with path.open("rb") as file:
         before, match, _ = file.read(4096).partition(seal)
     return bool(match) and before.startswith(SIGNATURE) and before[8] >= 2 and b"GCOL" not in before
 

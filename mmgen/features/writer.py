@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, RunError
-from ..files import locked, refuse_special, take_name
+from ..files import locked
 from .fingerprints import difference
 from .journal import Journal
 from .layout import SAMPLE, Layout
@@ -78,7 +78,6 @@ class StoreWriter:
         self._finished: FeatureStore | None = None
         if self.path.is_dir():
             raise DataError(f"{path}: is a folder; name a file in it, such as {self.path / 'features.h5'}")
-        refuse_special(self.path)
         self._open = contextlib.ExitStack()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +134,7 @@ class StoreWriter:
             try:
                 self._check_disk_space()
                 self._assemble_file(assembling, progress)
-                take_name(assembling, self.path)
+                assembling.replace(self.path)
             except (OSError, RuntimeError) as error:  # h5py raises both
                 reason = str(error).partition("\n")[0]
                 raise RunError(

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from ..errors import DataError, RunError
 from ..evaluation.collapse import collapsed
-from ..files import refuse_special, take_name
 from ..parts import Picture
 from ..progress import html_table
 from ..tensors import LOG_PROBABILITY, Generation, Prediction
@@ -133,7 +132,6 @@ def answers_file(
     """
     answers = AnswersFile(path)
     partial = answers.partial
-    refuse_special(path, option="--out")
     with _as_run_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab")
@@ -146,7 +144,7 @@ def answers_file(
         try:
             yield answers
             with _as_run_error(path):
-                take_name(partial, path)
+                partial.replace(path)
         except BaseException as error:
             if total := answers.lines + len(answers.earlier):
                 again = "continues" if resume else "starts over"

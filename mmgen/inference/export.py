@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import API_VERSION, __version__
 from ..configs import FeaturesConfig, PartConfig
 from ..errors import RunError, UnavailableError
-from ..files import clear_killed, write_folder, write_json
+from ..files import write_folder, write_json
 from ..model import EMBEDDERS, Model
 from ..parts import Embedder, Extractor
 from ..recipe.tables import GENERATOR, parts_in
@@ -58,7 +58,6 @@ def export(
     An existing export is replaced; its model card with its pictures is kept, as are files of others. Raises RunError
     for any other existing folder, and UnavailableError for an extractor that cannot be saved."""
     path = Path(folder)
-    clear_killed(path)  # an export that was being replaced comes back, with its card
     if path.exists() and not (path.is_dir() and (is_export(path) or not any(path.iterdir()))):
         raise RunError(f"{path}: already exists and is not an export; choose another folder or delete it")
     existing_card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else None

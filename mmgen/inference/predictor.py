@@ -22,7 +22,7 @@ from ..data.collate import Collator, ReadExample
 from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
-from ..errors import DataError, MissingInput, MissingLabel, PluginError, RunError
+from ..errors import DataError, MissingInput, MissingLabel, RunError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
 from ..model import Model
@@ -312,7 +312,7 @@ class Predictor:
             read = self._collate.read(example)
         except DataError as error:
             return Prepared(Answer(query.id, error=self._error_message(error, bound)))
-        except (PluginError, *UNREADABLE) as error:
+        except UNREADABLE as error:
             return Prepared(Answer(query.id, error=_unreadable_message(self.names.reads, error)))
         query_remarks = [
             remark
@@ -350,7 +350,7 @@ class Predictor:
         """Texts, a prediction or an error message for each example."""
         try:
             batch = self._collate.batch(examples)
-        except (DataError, PluginError, *UNREADABLE) as error:
+        except (DataError, *UNREADABLE) as error:
             if len(examples) > 1:  # one example cannot be read; answer each separately
                 return [outcome for example in examples for outcome in self._compute_outcomes([example], options)]
             labels = " and ".join(examples[0].rows[0].example.labels)
@@ -555,11 +555,8 @@ def _check_count(n: object) -> None:
 
 
 def _unreadable_message(names: str, error: Exception) -> str:
-    """The message for values that a reader could not read. Raises the PluginError of any other mistake."""
-    cause = error.__cause__ if isinstance(error, PluginError) else error
-    if not isinstance(cause, UNREADABLE):
-        raise error
-    return f"{names}: a value has a form that cannot be read ({type(cause).__name__}); see the examples of the data set"
+    """The message for values that a reader could not read."""
+    return f"{names}: a value has a form that cannot be read ({type(error).__name__}); see the examples of the data set"
 
 
 def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:

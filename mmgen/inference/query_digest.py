@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import FeaturesConfig
-from ..errors import DataError, regular
+from ..errors import DataError
 from ..features.multi_file import files_of
 from ..tensors import All
 from .predictor import Predictor
@@ -134,7 +134,7 @@ def _ends_of(path: Path) -> tuple[str, int, str] | None:
     if (state := _state_of(path)) is None:
         return None
     try:
-        with regular(path).open("rb") as file:
+        with path.open("rb") as file:
             first = file.read(ENDS)
             file.seek(max(0, state[0] - ENDS))
             return path.name, state[0], blake2b(first + file.read(ENDS), digest_size=16).hexdigest()

@@ -19,7 +19,6 @@ from ..features.fingerprints import difference, is_imported
 from ..features.statistics import FeatureRange
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
-from ..registry import built
 from ..tensors import All, ResolvedExample
 from .query import Query
 from .query_pictures import as_picture, as_record
@@ -166,7 +165,7 @@ class QueryFeatures:
                 * imported
             )
         saved, settings = self.extractors.get(name), config.extractor
-        extractor = built(settings, partial(settings.load, saved) if saved else settings.build)
+        extractor = settings.load(saved) if saved else settings.build()
         fingerprint = dict(extractor.fingerprint)
         if fingerprint not in (trained, config.compared) and not config.allow_other_features:
             same_extractor = fingerprint.get("extractor") == source

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..decoding import DecodingConfig
-from ..errors import DataError, RunError, regular
+from ..errors import DataError, RunError
 from ..features.shards import ShardOf, shard_files
 from ..reading.text import join_names
 from ..storage.weights import module_checksum
@@ -154,7 +154,7 @@ def _have_equal_values(first: Mapping[str, Any], second: Mapping[str, Any], name
 def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a shard. Raises DataError for a file that cannot be read, and a line that is no JSON object."""
     try:
-        file = regular(path).open("rb")  # json decodes it; other bytes are not JSON either
+        file = path.open("rb")  # json decodes it; other bytes are not JSON either
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     with file:

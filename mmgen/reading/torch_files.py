@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import DataError, regular
+from ..errors import DataError
 from ..files import foreign
 
 STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
@@ -21,18 +21,16 @@ IS_FOLDER = 0x10  # a bit of an entry of a zip archive
 
 def read_torch_file(path: Path) -> Any:
     """The content of a torch file, tensors in tables. Raises DataError for any error of torch on a damaged file."""
-    if what := foreign(path, "torch", "zip"):
+    if what := foreign(path):
         raise DataError(f"{path}: {what}")
     try:
-        _check_zip(regular(path))
+        _check_zip(path)
         with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
             return torch.load(path, map_location="cpu", weights_only=True)
     except DataError:
         raise
     except Exception as error:  # of any kind: from pickle, zip or torch
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        if what := foreign(path, "torch"):  # a zip archive of something else
-            raise DataError(f"{path}: {what}") from None
         if "hasRecord" in reason or "PytorchStreamReader" in reason:
             reason = "parts of the torch file are missing"
         if "eights only" in reason or "weights_only" in reason:  # torch's text advises to load the file anyway

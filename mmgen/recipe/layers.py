@@ -16,7 +16,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from ..errors import RecipeError, did_you_mean, regular
+from ..errors import RecipeError, did_you_mean
 from ..files import foreign
 from .toml_lines import Key, lines
 
@@ -172,7 +172,7 @@ def _read_with_parents(
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{named_at}{path}: extends itself through {' and '.join(map(str, seen))}")
-        text = _decode(path, regular(path).read_bytes())
+        text = _decode(path, path.read_bytes())
     except FileNotFoundError:
         raise RecipeError(
             f"{named_at}{path}: no such recipe; `mmgen init` copies the recipes that come with mmgen into a folder"

@@ -19,7 +19,6 @@ from .pictures import Shot
 from .rendering import Answer, StepRenderer
 
 MAX_REFERENCES = 6  # reference texts or answers on a card
-GAP = "[MASK]"  # an open place in `Generation.passes`
 
 Answers = Mapping[str, Answer]  # example id -> a step's answer
 
@@ -78,7 +77,6 @@ def card(
         "frame": frame,
         "outlines": outlines(step_boxes, shared.right_box) if single else [],
         "attended": bool(panel.weights),
-        "regions": sum(map(len, panel.boxes.values())) if panel.weights else 0,
         "objects": [numbered_outline(number, box) for number, box in enumerate(objects, 1) if box is not None]
         if single
         else [],
@@ -122,11 +120,10 @@ def _shared_card(cards: Mapping[str, Card]) -> Card:
 
 def _answer_of_step(step: str, answer: Answer, panel: AttentionPanel, card: Card) -> dict[str, Any]:
     if not isinstance(answer, Generation) or card.bars or card.line:
-        return {"step": step, "words": [], "seen": False, "passes": [], "card": card}
+        return {"step": step, "words": [], "seen": False, "card": card}
     words = panel.words.get(step) or [answer.text]
     has_attention = bool(panel.weights.get("last", {}).get(step))  # an empty text has none
-    passes = [text.split(GAP) for text in answer.passes] if len(answer.passes) > 1 else []
-    return {"step": step, "words": words, "seen": has_attention, "passes": passes, "card": None}
+    return {"step": step, "words": words, "seen": has_attention, "card": None}
 
 
 def _input_texts(

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 from .. import plotting
-from ..errors import RunError, regular
+from ..errors import RunError
 from ..plotting import INK, PLAIN_INK, colours
 
 POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
@@ -55,7 +55,7 @@ def read(log: Path) -> Curve:
 def _lines(log: Path) -> list[bytes]:
     """The lines of a log; none if it is missing. Raises RunError."""
     try:
-        return regular(log).read_bytes().removesuffix(b"\n").split(b"\n")
+        return log.read_bytes().removesuffix(b"\n").split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -9,8 +9,6 @@ from typing import Any
 from .pictures import Shot
 
 GAP = 0.02  # of a frame's width, between two pictures
-DASH = 11  # pixels per dash where several boxes share one line
-NEAR = 0.03  # of a picture's size; two lines whose four sides are nearer than this hide each other
 
 Box = Sequence[float]  # x0, y0, x1, y1, relative to the picture's size
 
@@ -42,26 +40,9 @@ class Frame:
 
 
 def outlines(step_boxes: Mapping[str, Box], right: Box | None) -> list[dict[str, Any]]:
-    """The boxes to draw on a card, the last on top: the correct box (step None) and the box of every step. Boxes whose
-    lines hide each other alternate as dashes along the line."""
+    """The boxes to draw on a card, the last on top: the correct box (step None) and the box of every step."""
     boxes: list[tuple[str | None, Box]] = [(None, right)] if right is not None else []
-    boxes += step_boxes.items()
-    shapes = []
-    for step, box in boxes:
-        overlapping_steps = [name for name, other_box in boxes if _hide_each_other(other_box, box)]
-        shapes.append(
-            {
-                "step": step,
-                **_sides_of_box(box),
-                "dashes": f"{DASH} {DASH * (len(overlapping_steps) - 1)}" if len(overlapping_steps) > 1 else "",
-                "offset": -DASH * overlapping_steps.index(step),
-            }
-        )
-    return shapes
-
-
-def _hide_each_other(first: Box, second: Box) -> bool:
-    return all(abs(side - other_side) < NEAR for side, other_side in zip(first, second, strict=True))
+    return [{"step": step, **_sides_of_box(box)} for step, box in [*boxes, *step_boxes.items()]]
 
 
 def numbered_outline(number: int, box: Box) -> dict[str, Any]:

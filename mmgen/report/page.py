@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from .page_table import page_table
 from .web_page import render
 
 SHOWN_EXAMPLES = 200  # test examples on a page
+AT_A_GLANCE = 3  # pictures at the top
 AT_ONCE = 20  # cards that are visible before a click on "Show more"
 ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device")} | {
     "versions": dict,
@@ -87,11 +87,11 @@ def write_page(
     }
     lower = {gallery.number: columns_of_metrics(recipe, gallery, "lower_is_better") for gallery in galleries}
     table_contexts = [page_table(run_table) for run_table in tables]
-    note_counts = Counter(note for context in table_contexts for note in context["notes"])
+    with_pictures = [examples[0] for examples in cards if examples[0]["frame"]]
     context = {
         "recipe": recipe,
         "tables": table_contexts,
-        "shared_notes": [note for note, count in note_counts.items() if count > 1],
+        "glance": with_pictures[:: -(-len(with_pictures) // AT_A_GLANCE) or 1],
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },

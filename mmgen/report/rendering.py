@@ -7,11 +7,10 @@ from typing import cast
 
 from ..cards import Card, as_json, checked_card
 from ..configs import RendererConfig
-from ..discovery.version import OURS
 from ..errors import PluginError
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
-from ..registry import Part, Qualified, Registry, installed
+from ..registry import OURS, Part, Registry, blame, installed
 from ..tensors import Generation, Prediction, ResolvedExample
 
 Answer = Generation | Prediction
@@ -58,10 +57,11 @@ class StepRenderer:
     def _note_failure(self, error: Exception, method: str, example: ResolvedExample) -> None:
         if not self.notes:
             text = " ".join(str(error).split())
-            reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
+            reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
+            name = self.config.model_fields["type"].default if self.config else ""
             self.notes.append(
-                f"{Qualified('renderer', 'renderer', self.config)}: {method} of '{example.id}': {reason}; "
-                "answers that the renderer cannot show are shown as JSON"
+                f"renderer '{name}': {method} of '{example.id}': {blame(error) or reason}; answers that the renderer "
+                "cannot show are shown as JSON"
             )
 
 

@@ -19,11 +19,11 @@ from threading import Thread
 
 from ..commands import quiet
 from ..data.datasets import Datasets
-from ..errors import MmgenError, RunError
+from ..errors import MmgenError, PluginError, RunError
 from ..progress import Advance, Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
-from ..registry import installed
+from ..registry import blame, installed
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
@@ -75,6 +75,11 @@ def main() -> None:
         sys.exit(1)
     except (MmgenError, OSError) as error:
         send(error if isinstance(error, MmgenError) else RunError(str(error)))
+        sys.exit(1)
+    except Exception as error:
+        if not (line := blame(error)):
+            raise
+        send(PluginError(line))
         sys.exit(1)
 
 

@@ -14,7 +14,6 @@ from ..data.unread_text import texts_read
 from ..parts import Backbone
 from ..progress import Progress, table
 from ..recipe.tables import Recipe
-from ..registry import built
 from ..tensors import All, Example
 
 COUNTED = 1000  # examples of a split whose texts are split into tokens
@@ -85,7 +84,7 @@ def _lengths(recipe: Recipe, datasets: Datasets, splits: Mapping[str, Sequence[E
     """The table of lengths in tokens of the first examples, with a row for the targets and each text input of each
     split."""
     encoder, texts = recipe.backbone, list(datasets.texts())
-    backbone = built(encoder, lambda: encoder.build(texts=texts), "the backbone")
+    backbone = encoder.build(texts=texts)
     limit = getattr(recipe.generator, "max_tokens", None)
     rows = [["tokens per text", "min", "median", "max", "truncated", "unknown"]]
     for name, examples in splits.items():

@@ -22,7 +22,6 @@ from ..features.store import FeatureStore
 from ..features.stores import open_store
 from ..parts import Extractor, Picture, Record
 from ..recipe.tables import Recipe
-from ..registry import built
 
 COMPARED = 3  # pictures of the data
 SAME_BOX = 0.02  # largest difference of a coordinate
@@ -73,7 +72,7 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
         if config.extractor is None or not _reads_pictures(config):
             continue
         with contextlib.closing(open_store(config.features)) as store:
-            extractor = built(config.extractor, config.extractor.build)
+            extractor = config.extractor.build()
             fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
             if fingerprint == store.fingerprint:
                 continue

@@ -20,7 +20,6 @@ from ..model import Model
 from ..parts import Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..registry import built
 from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -58,7 +57,7 @@ def fill_stores(
             remove_leftovers(path)
         elif accelerator.is_main_process:  # broken pictures may have been repaired
             summary = extract.extract(
-                built(config.extractor, config.extractor.build), pictures, path, progress=progress, wait=True
+                config.extractor.build(), pictures, path, progress=progress, wait=True
             )  # another seed may be extracting
             for key, reason in summary.broken:
                 progress.say(f"{name}: skipped picture '{key}': {reason}")

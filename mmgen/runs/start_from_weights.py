@@ -25,7 +25,6 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import EXPORT, GENERATOR, Recipe
 from ..recipe.weight_files import check_export
-from ..registry import Qualified, part_calls
 from ..storage.exports import BACKBONE, read_config, read_vocabularies, read_weights
 from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
@@ -37,11 +36,17 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # not qu
 
 
 @dataclass(frozen=True)
-class StepPart(Qualified):
-    """A part of a step that may take weights: its module, and the prefix of its parameter names in the model."""
+class StepPart:
+    """A part of a step that may take weights: its name in messages, its kind, the prefix of its parameter names in the
+    model, and its module."""
 
+    name: str
+    kind: str
     prefix: str
     module: Part
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def check_starts(
@@ -99,8 +104,7 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             known = []
         loaded = {key: weights[owner.prefix + key] for key in known}
         if not loaded and not isinstance(weights, ExportedWeights):
-            with part_calls(owner, "published"):
-                loaded = dict(owner.module.published(weights))
+            loaded = dict(owner.module.published(weights))
         for key, tensor in loaded.items():
             if key not in parameter_of_key:
                 raise PluginError(f"{owner}: published returns '{key}', which is not one of its parameters")
@@ -184,19 +188,16 @@ def _fits(owner: StepPart, recipe: Recipe, model: Model, weights: ExportedWeight
 def step_parts(recipe: Recipe, step: str, model: Model) -> list[StepPart]:
     """The parts of a step that may take published weights."""
     settings = recipe.steps[step]
-    parts: list[tuple[str, str, object, str, Part]]
-    parts = [("the backbone", "backbone", recipe.backbone, "backbone.", model.backbone)]
+    parts = [StepPart("the backbone", "backbone", "backbone.", model.backbone)]
     for name in settings.inputs:
         if name in model.inputs:
-            embedder = model.embedders[name]
-            parts.append((f"input '{name}'", "embedder", recipe.inputs[name], f"{EMBEDDERS}{name}.", embedder))
+            parts.append(StepPart(f"input '{name}'", "embedder", f"{EMBEDDERS}{name}.", model.embedders[name]))
     for name in settings.objectives:
         if name == GENERATOR:
-            parts.append(("the generator", GENERATOR, recipe.generator, "generator.", model.generator))
+            parts.append(StepPart("the generator", GENERATOR, "generator.", model.generator))
         else:
-            config, head = recipe.objectives[name], model.objective(name)
-            parts.append((f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
-    return [StepPart(name, kind, type(config), prefix, module) for name, kind, config, prefix, module in parts]
+            parts.append(StepPart(f"objective '{name}'", "objective", f"objectives.{name}.", model.objective(name)))
+    return parts
 
 
 def _check_tensor(owner: StepPart, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:

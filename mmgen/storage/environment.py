@@ -16,9 +16,8 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from .. import __version__
-from ..discovery.version import OURS
 from ..recipe.tables import Recipe
-from ..registry import installed
+from ..registry import OURS, installed
 
 CAN_CHANGE = (
     "Another device, processor, number of threads or of processes, or another version of torch or of a library above "

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..errors import RunError, regular
+from ..errors import RunError
 from ..recipe.messages import mistake_text
 from ..tensors import LOG_PROBABILITY, Generation
 
@@ -57,7 +57,7 @@ def parse(of: TypeAdapter[Value], path: Path) -> Value:
 def text_of(path: Path) -> str:
     """The content of a step's JSONL file. Raises RunError if the file is missing or cannot be read."""
     try:
-        return regular(path).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -15,7 +15,6 @@ from ..errors import RunError
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose, seeded_part
 from ..recipe.tables import SOURCE_KEYS, Recipe
-from ..registry import Qualified, part_calls
 from .run_folder import RunFolder, differences
 
 INPUTS = "inputs.json"  # in a run folder: the features that its inputs are trained on
@@ -46,8 +45,7 @@ def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[
     pictures = PicturesByKey(datasets if callable(datasets) else lambda: datasets)
     for name, embedder in model.embedders.items():
         if recipe.inputs[name].takes == "picture":
-            place = Qualified(f"input '{name}'", "embedder", embedder)
-            with seeded_part(f"inputs.{name}"), part_calls(place, "prepare"):
+            with seeded_part(f"inputs.{name}"):
                 embedder.prepare(pictures)
 
 

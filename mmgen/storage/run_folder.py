@@ -21,7 +21,7 @@ from typing import Any
 from ..data.datasets import Datasets
 from ..errors import PluginError, RecipeError, RunError
 from ..features.random_features import random_features
-from ..files import clear_partials, locked, read_json, read_table, sync, write_json
+from ..files import clear_partials, locked, read_json, read_table, write_json
 from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
@@ -214,8 +214,6 @@ class RunFolder:
         shown = [self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]
         for path in [*spent, *shown]:
             path.unlink(missing_ok=True)
-        for folder in {path.parent for path in spent}:
-            sync(folder)
         probes = "decoding" in tables and (self.path / "probes").exists()  # some probes read texts
         if probes:
             shutil.rmtree(self.path / "probes")

@@ -17,11 +17,10 @@ from typing import Any
 
 from ..configs import DatasetConfig
 from ..data.datasets import ScoredOn
-from ..errors import DataError, RunError, regular
+from ..errors import DataError, RunError
 from ..files import read_table, write_text
 from ..parts import Dataset
 from ..recipe.tables import Recipe
-from ..registry import built
 from ..tensors import All, Example
 
 FILE = "examples.jsonl"
@@ -81,7 +80,7 @@ def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
 
 def _load_or_copy(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
     try:
-        dataset = built(config, config.build, "data")
+        dataset = config.build()
         dataset.split(config.test_split)
         return dataset
     except DataError as error:
@@ -107,7 +106,7 @@ class SavedExamples(Dataset):
             raise DataError(f"{self._file}: has only the split '{self._name}'; {self._why}")
         if self._examples is None:
             try:
-                text = regular(self._file).read_text(encoding="utf-8")
+                text = self._file.read_text(encoding="utf-8")
                 self._examples = tuple(map(_parse_example, io.StringIO(text)))
             except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
                 reason = getattr(error, "strerror", None) or error

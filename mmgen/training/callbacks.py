@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..configs import CallbackConfig
-from ..errors import MmgenError
 from ..parts import Callback
-from ..registry import Qualified, built, part_calls
+from ..registry import blame
 
 
 @dataclass(frozen=True)
@@ -34,34 +33,32 @@ class Callbacks(Events):
 
     def __init__(self, configs: Mapping[str, CallbackConfig], say: Callable[[str], None]) -> None:
         self._configs, self._say = configs, say
-        self._callbacks: dict[Qualified, Callback] = {}
+        self._callbacks: dict[str, Callback] = {}
 
     def __enter__(self) -> Callbacks:
         for name, config in self._configs.items():
-            place = Qualified(f"callbacks.{name}", "callback", type(config))
-            with self._left_out(place):
-                self._callbacks[place] = built(config, config.build, place.name)
+            with self._left_out(name):
+                self._callbacks[name] = config.build()
         return self
 
     def send(self, method: str, *arguments: Any) -> None:
-        for place, callback in list(self._callbacks.items()):
+        for name, callback in list(self._callbacks.items()):
             copies = [copy.deepcopy(value) if isinstance(value, dict) else value for value in arguments]
-            with self._left_out(place), part_calls(place, method):
+            with self._left_out(name):
                 getattr(callback, method)(*copies)
 
     def __exit__(self, *error: object) -> None:
         self.send("close")
 
     @contextlib.contextmanager
-    def _left_out(self, place: Qualified) -> Iterator[None]:
+    def _left_out(self, name: str) -> Iterator[None]:
         """Leave the callback out if it raises."""
         try:
             yield
-        except (MmgenError, SystemExit) as error:  # sys.exit in a plugin
-            self._callbacks.pop(place, None)
-            problem = str(error) if isinstance(error, MmgenError) else "raises SystemExit"
-            where = "" if problem.startswith(str(place)) else f"{place}: "
-            self._say(f"{where}{problem}; the run continues without this callback")
+        except (Exception, SystemExit) as error:  # sys.exit in a plugin
+            self._callbacks.pop(name, None)
+            problem = blame(error) or f"{type(error).__name__}: {error}"
+            self._say(f"callbacks.{name}: {problem}; the run continues without this callback")
 
 
 class Forwarded(Events):

@@ -22,6 +22,7 @@ BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
 VARIANTS = {"METEOR": "METEOR 1.5", "CIDEr": "CIDEr-D"}
 NAMES = (*BLEU, "ROUGE-L", "METEOR", "CIDEr")
+OF_ONE_TEXT = ("ROUGE-L", "METEOR", "CIDEr", "BLEU-4")  # BLEU-4 last: of most single texts it is 0
 
 
 class CaptionMetric(Metric):
@@ -66,7 +67,7 @@ class CaptionMetric(Metric):
         )  # several examples may share an image
         return Scores(
             {name: values[name] for name in NAMES if name in values},
-            {name: scores for name in NAMES if (scores := per_example.get(name))},
+            {name: scores for name in OF_ONE_TEXT if (scores := per_example.get(name))},
             (_signature(tokeniser, references, group, values), *notes),
             sums,
         )

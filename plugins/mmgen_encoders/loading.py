@@ -20,7 +20,7 @@ from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
 from mmgen.features.uninitialised import building_device
-from mmgen.files import file_fingerprint, not_downloaded
+from mmgen.files import not_downloaded
 from mmgen.parts import has_all
 
 from . import Encoder
@@ -96,7 +96,7 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
 def _load_tokenizer(folder: Path) -> Any:
     """The tokenizer of a saved encoder. An encoder that is only measured, on the meta device, leaves its tokenizer to
     the one that is built next."""
-    key = file_fingerprint(sorted(folder.glob("*.json")))
+    key = repr([(file.resolve(), file.stat().st_mtime_ns) for file in sorted(folder.glob("*.json"))])
     tokenizer = MEASURED.pop(key, None)
     if tokenizer is None:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.reading.text import join_names
 
 from .form import FILLED, HIGHEST, KEY, LOWEST
@@ -77,7 +77,7 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(regular(path).read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.files import json_problem, write_json, write_text
 
 from .criteria import CRITERIA
@@ -206,7 +206,7 @@ def _read_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _read_text(path: Path) -> str:
     try:
-        return regular(path).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:

@@ -122,11 +122,6 @@ class FasterRcnn(Detections):
     def is_random(self):
         return self.weights == "random"
 
-    def missing_here(self):
-        from .faster_rcnn import missing_weights
-
-        return {"weights": missing_weights(self)}
-
     def build(self):
         from .faster_rcnn import TorchvisionDetector
 

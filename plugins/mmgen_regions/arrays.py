@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.features.untrusted_hdf5 import MOST_BYTES
 from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
@@ -91,7 +91,7 @@ class ArrayFolder(Extractor):
         info_path = _path_beside(path, "_info.json")
         if not info_path.exists():
             return Record(key, np.array(mapped))
-        info = json.loads(regular(info_path).read_text(encoding="utf-8"))
+        info = json.loads(info_path.read_text(encoding="utf-8"))
         return Record(
             key,
             np.array(mapped),
@@ -101,7 +101,7 @@ class ArrayFolder(Extractor):
 
 def _check_magic(path: Path) -> None:
     """Raise ValueError for a file of another format. numpy would take the file for a pickle and suggest opening it."""
-    with regular(path).open("rb") as file:
+    with path.open("rb") as file:
         if not file.read(6).startswith(MAGIC_BYTES[path.suffix]):
             raise ValueError(f"does not begin like a {path.suffix} file; the file is damaged or has another format")
 

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from torch import Tensor
 from torchvision.ops import box_convert
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.features.classes import Classes
 from mmgen.oom import out_of_memory
 from mmgen.parts import Extractor, FailedImage, Picture, Record
@@ -141,5 +141,5 @@ def load_saved(folder: Path):
 
 def _count_numbers(path: Path) -> int:
     """The numbers in the tensors of a safetensors file, by its header."""
-    with safe_open(regular(path), "pt") as file:
+    with safe_open(path, "pt") as file:
         return sum(prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118

@@ -21,9 +21,8 @@ from safetensors.torch import load_file
 from torchvision.models import get_model, get_model_weights, list_models
 from torchvision.transforms.functional import pil_to_tensor
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.files import not_fetched
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -105,15 +104,6 @@ class TorchvisionDetector(Extractor):
         ]
 
 
-def missing_weights(config: FasterRcnn) -> str:
-    """Why torchvision cannot load the published weights; "" if it can, or if `load` has to say it."""
-    if config.weights != "pretrained" or config.model not in list_models():
-        return ""
-    published = get_model_weights(config.model).DEFAULT
-    folder = Path(torch.hub.get_dir()) / "checkpoints"
-    return not_fetched(published.url, folder, published.meta["_file_size"])
-
-
 def load(config: FasterRcnn, folder: Path | None = None) -> tuple[Any, list[str]]:
     """The network in eval mode, and its known class names. `folder`: the folder of a saved network."""
     if config.model not in list_models():
@@ -132,7 +122,7 @@ def load(config: FasterRcnn, folder: Path | None = None) -> tuple[Any, list[str]
         elif config.weights != "random":
             if Path(config.weights).suffix != ".safetensors":
                 raise DataError(f'weights \'{config.weights}\': must be "pretrained", "random" or a .safetensors file')
-            model.load_state_dict(load_file(regular(Path(config.weights))))
+            model.load_state_dict(load_file(Path(config.weights)))
     except DataError:
         raise
     except Exception as error:  # downloads, damaged files and other models' weights fail in many ways

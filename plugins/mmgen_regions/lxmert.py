@@ -15,7 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.features.untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 from mmgen.files import image_key, json_problem
 from mmgen.parts import Extractor, FailedImage, Picture, Record
@@ -97,7 +97,7 @@ def read_index(path: Path) -> dict[str, int]:
             "json.dump({str(k): v for k, v in index.items()}, open('index.json', 'w'))"
         )
     try:
-        index = json.loads(regular(path).read_text(encoding="utf-8-sig"))
+        index = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; 'index' must be a JSON file with the row of every image") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
 from mmgen.files import foreign, image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
@@ -101,9 +101,9 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         zipped = path.suffix == ".gz"
-        if what := foreign(path, "gzip" * zipped):
+        if what := foreign(path):
             raise DataError(f"{path}: {what}")
-        with gzip.open(regular(path), "rb") if zipped else regular(path).open("rb") as file:
+        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:

@@ -91,8 +91,7 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
          "another name"),
         (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is also an input file and would be overwritten; choose "
          "another name"),
-        (["--json", "/dev/null"], 1, "error: --json /dev/null: is a device, which would be replaced; choose another "
-         "name"),
+        (["--json", "/dev/null"], 1, "error: /dev/null: already exists and would be replaced; choose another name"),
         (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a string or an integer, not 1.0'),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ class RepeatsOne(ToyDataset):
 def test_ids_are_unique(dataset, words):
     with pytest.raises(PluginError) as error:
         toy_datasets(dataset).fingerprint()
-    assert str(error.value).startswith(f"data (Mine): {words}")
+    assert str(error.value).startswith(f"data (toy): {words}")
 
 
 FIELDS = {
@@ -80,16 +80,6 @@ def toy_datasets(dataset):
 
     recipe = type("Recipe", (), FIELDS | {"data": Mine()})
     return Datasets(recipe)
-
-
-def test_a_split_that_raises():
-    class Raises(ToyDataset):
-        def split(self, name):
-            raise IndexError("out of range")
-
-    with pytest.raises(PluginError) as error:
-        toy_datasets(Raises).fingerprint()
-    assert str(error.value) == "data (Mine): split('train') raises IndexError: out of range"
 
 
 def test_a_split_to_score_without_examples():

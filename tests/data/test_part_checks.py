@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from kit.broken import OwnsTheBackbone
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
-from mmgen.configs import MetricConfig
 from mmgen.data.collate import Collator
 from mmgen.data.part_checks import references_of, score_with
 from mmgen.data.seeds import resolve
-from mmgen.errors import DataError, PluginError
+from mmgen.errors import PluginError
 from mmgen.evaluation.answers import generate
-from mmgen.model import Model, compose
+from mmgen.model import Model
 from mmgen.parts import Metric
-from mmgen.registry import installed
-from mmgen.scoring.compare import System, compare
 from mmgen.tensors import Loss, Scores, Segment
-from mmgen.testing import TEXTS, Tiny, Toy, Words
+from mmgen.testing import TEXTS, Tiny, Toy
 from mmgen.testing.toy import WordsEmbedder
 
 EXAMPLES = [resolve(example) for example in Toy().build().split("train")[:3]]
@@ -88,37 +84,6 @@ def test_the_backbone_as_an_attribute():
     )
 
 
-def test_the_owner_is_named():
-    registry = installed()
-    assert registry.owner("generator", model().generator).startswith("masked, mmgen-framework ")
-    from mmgen_regions import Roi
-
-    assert registry.owner("extractor", Roi).startswith("roi, mmgen-framework ")
-    assert registry.owner("embedder", WordsEmbedder) == "WordsEmbedder"
-
-
-@pytest.mark.parametrize("value", [None, WordsEmbedder, Toy(), np.zeros((30, 30))])
-def test_a_build_that_returns_no_part(value):
-    class Nothing(Words):
-        def build(self, backbone):
-            return value
-
-    message = plugin_error(compose, Tiny(), {"caption": Nothing()}, Masked(max_tokens=8), TEXTS)
-    shown = " ".join(repr(value).split())[:60]
-    assert message == (f"input 'caption' (Nothing): build returns {shown}; expected a mmgen.parts.Embedder")
-
-
-def test_an_embedder_without_a_reader():
-    class Unread(Words):
-        def build(self, backbone):
-            built = WordsEmbedder("caption", backbone)
-            del built.reader
-            return built
-
-    message = plugin_error(compose, Tiny(), {"caption": Unread()}, Masked(max_tokens=8), TEXTS)
-    assert message.endswith("build returns WordsEmbedder() without a reader; set self.reader in __init__")
-
-
 @pytest.mark.parametrize(
     "loss, words",
     [
@@ -164,7 +129,7 @@ def test_wrong_texts(change, words):
         def generate(self, model, batch, options):
             return change(super().generate(model, batch, options))
 
-    assert plugin_error(generate, model(generator=Wrong), EXAMPLES).endswith(f"): {words}")
+    assert plugin_error(generate, model(generator=Wrong), EXAMPLES) == f"Wrong.{words}"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +146,7 @@ def test_wrong_scores(scores, words):
 
 
 class FixedScores(Metric):
-    """Returns its argument as scores, or raises it."""
+    """Returns its argument as scores."""
 
     def __init__(self, scores):
         self.scores = scores
@@ -190,8 +155,6 @@ class FixedScores(Metric):
         return self.references(examples)
 
     def references(self, examples):
-        if isinstance(self.scores, BaseException):
-            raise self.scores
         return self.scores
 
 
@@ -200,36 +163,6 @@ def test_wrong_references():
     message = "metrics.mine (FixedScores): hits has 1 values for 3 examples"
     assert plugin_error(references_of, "mine", FixedScores(scores), EXAMPLES) == message
     assert references_of("mine", FixedScores(None), EXAMPLES) is None
-
-
-def test_what_a_metric_raises():
-    assert (
-        plugin_error(score_with, "mine", FixedScores(KeyError("a")), [], EXAMPLES)
-        == "metrics.mine (FixedScores): score raises KeyError: 'a'"
-    )
-    assert plugin_error(references_of, "mine", FixedScores(ValueError("two\nlines")), EXAMPLES) == (
-        "metrics.mine (FixedScores): references raises ValueError: two lines"
-    )
-    assert (
-        plugin_error(score_with, "mine", FixedScores(ValueError()), [], EXAMPLES)
-        == "metrics.mine (FixedScores): score raises ValueError"
-    )
-    for passes in (DataError("a file"), KeyboardInterrupt()):
-        with pytest.raises(type(passes)) as caught:
-            score_with("mine", FixedScores(passes), [], EXAMPLES)
-        assert caught.value is passes
-
-
-def test_a_comparison_names_the_metric_too():
-    class Config(MetricConfig):
-        type: str = "mine"
-
-        def build(self):
-            return FixedScores(ValueError("no"))
-
-    assert plugin_error(compare, [System("a", [["x"]])], EXAMPLES[:1], {"mine": Config()}) == (
-        "metrics.mine (FixedScores): score raises ValueError: no"
-    )
 
 
 def test_good_scores_pass():

@@ -192,17 +192,17 @@ def test_pages_without_number_are_not_all_counted(monkeypatch):
 def test_a_file_that_is_no_picture_is_named_whatever_it_is_called(tmp_path):
     raw = {images.SUBFILE: 1}
     box = b"\0\0\0\x18ftyp"
+    unknown = (
+        f"not a readable image: expected one of {', '.join(images.FORMATS)}; convert the file to one of these formats"
+    )
     for name, content, reason in (
         ("a.jpg", b"", "not a readable image: the file is empty (0 bytes); get it again"),
-        ("a.heic", box + b"heic\0\0\0\0mif1heic", "is a HEIC photo; convert it to JPEG or PNG"),
-        ("b.jpg", box + b"mif1\0\0\0\0mif1heic", "is a HEIC photo; convert it to JPEG or PNG"),
-        ("a.cr3", box + b"crx \0\0\0\1crx isom", "is a camera's raw file; convert it to JPEG or PNG"),
+        ("a.heic", box + b"heic\0\0\0\0mif1heic", unknown),
         (
             "c.tif",
             b"II*\0\0\0\0\0",
             "is a TIFF file with pixels of a kind that is not read, or damaged; convert it to 8 bits, such as PNG",
         ),
-        ("a.jxl", b"\xff\x0a\xfa\x1f", "is a JPEG XL picture; convert it to JPEG or PNG"),
         ("a.nef", saved(Image.new("L", (4, 4)), "TIFF"), None),
         ("c.jpg", saved(Image.new("L", (4, 4)), "TIFF", tiffinfo=raw), None),
     ):

@@ -53,18 +53,17 @@ IMPORTED = (  # and every plugin
 HELD = """
     import sys, time
     from pathlib import Path
-    from mmgen import files
     from mmgen.cli import main
-    moment, sync = Path(sys.argv.pop(1)), files.sync
+    moment, replace = Path(sys.argv.pop(1)), Path.replace
 
-    def held(path):  # called last when a file has its name
-        sync(path)
+    def held(path, target):  # gives a file its name
+        replace(path, target)
         if moment.exists() and not Path("held").exists():
             Path("held").touch()
             while not Path("go").exists():
                 time.sleep(0.01)
 
-    files.sync = held
+    Path.replace = held
     main()
 """
 LONG = 1 << 20  # bytes; no request is longer

@@ -11,7 +11,7 @@ from kit import toys
 from mmgen.objectives import Objective, TargetReader
 from mmgen.tensors import Loss, Targets
 
-MMGEN_API = 3
+MMGEN_API = 4
 
 
 class Views(mmgen.ObjectiveConfig):

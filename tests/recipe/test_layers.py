@@ -77,7 +77,7 @@ def test_updates_decide_over_epochs_in_whatever_layer(recipe):
         "steps.second.training.updates = 7"
     ]
     assert lengths("training.warmup_ratio=0.5")[1] == [
-        "--set training.warmup_ratio=0.5: training.warmup_ratio has no effect: profile large, my.toml:27, sets "
+        "--set training.warmup_ratio=0.5: training.warmup_ratio has no effect: profile large, my.toml:28, sets "
         "training.warmup_updates = 9"
     ]
     text = GOOD.replace("epochs = 3", "updates = 7").replace("learning_rate = 1e-4", "epochs = 2")

@@ -6,11 +6,9 @@ import pytest
 from kit import toys, views
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 
-from mmgen import hookspecs
-from mmgen.discovery.loading import load as load_plugins
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import from_json, load
-from mmgen.registry import Source, collect
+from mmgen.registry import Registry, Source, collect, installed
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ objectives = ["generator", "views"]
     ],
 )
 def test_what_would_split_an_update_of_a_loss_over_the_batch(recipe, changes, expected):
-    registry = collect([*load_plugins(hookspecs.GROUP)[0], (Source("views", "mmgen-views", "1.0"), views)])
+    registry = Registry((*installed().parts, *collect([(Source("views", "mmgen-views", "1.0"), views)]).parts), ())
     text = GOOD.replace("[steps.first]\n", OVER_BATCH)
     for old, new in changes.items():
         text = text.replace(old, new)

@@ -216,7 +216,7 @@ def test_a_failing_renderer_loses_its_cards_but_not_the_page(finished_run, monke
     page = write_page_text(*finished_run)
     notes = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
     assert len(notes) == 1 and re.fullmatch(
-        r"renderer \(vqa_card, mmgen-framework [^)]+\): card of &#39;test-0&#39;: KeyError: &#39;size&#39;; "
+        r"renderer &#39;vqa_card&#39;: card of &#39;test-0&#39;: KeyError: &#39;size&#39;; "
         "answers that the renderer cannot show are shown as JSON",
         notes[0],
     )

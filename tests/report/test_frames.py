@@ -1,17 +1,8 @@
-"""Frames: pictures side by side, and outlines of boxes on them."""
+"""Frames: pictures side by side."""
 
 import pytest
 
-from mmgen.report.frames import Frame, outlines
-
-
-def test_overlapping_outlines_alternate():
-    box, far = (0.1, 0.1, 0.5, 0.5), (0.6, 0.6, 0.9, 0.9)
-    right, first, second, away = outlines({"one": box, "other": (0.1, 0.1, 0.5, 0.51), "away": far}, box)
-    assert [outline["dashes"] for outline in (right, first, second)] == ["11 22"] * 3 and away["dashes"] == ""
-    assert [outline["offset"] for outline in (right, first, second)] == [0, -11, -22]
-    wider = outlines({"one": (0.1, 0.1, 0.54, 0.5)}, box)  # one side is far enough away to be seen
-    assert [outline["dashes"] for outline in wider] == ["", ""]
+from mmgen.report.frames import Frame
 
 
 def test_pictures_side_by_side_have_equal_height_and_boxes_follow():

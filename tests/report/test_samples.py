@@ -17,7 +17,7 @@ def test_text_samples_with_and_without_a_renderer():
     assert plain == f"    {'what is it?':42} <- a: a dog"
     config = installed().get("renderer", "vqa_card").config
     failed = samples(texts, examples, StepRenderer(config), [CAPTION])
-    assert failed.startswith(f"{plain}\nrenderer (vqa_card, mmgen-framework ")
+    assert failed.startswith(f"{plain}\nrenderer 'vqa_card': ")
 
 
 def test_an_input_says_what_its_texts_are():

@@ -1,8 +1,6 @@
 """Complete runs on a few scenes: their files, and that a kill, a resume or a full disk changes nothing."""
 
-import errno
 import json
-import os
 import re
 import shutil
 import signal
@@ -141,16 +139,16 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(finished_run, tmp_pa
 
 KILLED_WHILE_WRITING = """
     import os, signal, sys
-    from mmgen import files
+    from pathlib import Path
     from mmgen.cli import main
-    wanted, sync = sys.argv.pop(1), files.sync
+    wanted, replace = sys.argv.pop(1), Path.replace
 
-    def die(path):
+    def die(path, target):
         if path.name.startswith(f".{wanted}."):
             os.kill(os.getpid(), signal.SIGKILL)
-        sync(path)
+        return replace(path, target)
 
-    files.sync = die
+    Path.replace = die
     main()
 """
 
@@ -208,36 +206,6 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
         == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; choose another folder "
         "with --set output=...\n"
     )
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    from mmgen.errors import RunError
-    from mmgen.files import write_folder, write_text
-
-    write_text(tmp_path / "a.txt", "before")
-    write_folder(tmp_path / "folder", lambda path: (path / "b.txt").write_text("before"))
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def half(path):
-        (path / "b.txt").write_text("aft")
-        full()
-
-    with pytest.raises(RunError) as error:
-        write_folder(tmp_path / "folder", half)
-    assert (
-        str(error.value)
-        == f"{tmp_path}/folder: cannot be written: No space left on device; existing files are unchanged; "
-        "re-run the same command to continue"
-    )
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        RunError, match="a.txt: cannot be written: No space left on device; existing files are unchanged"
-    ):
-        write_text(tmp_path / "a.txt", "after")
-    assert (tmp_path / "a.txt").read_text() == "before" and (tmp_path / "folder/b.txt").read_text() == "before"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "folder"]
 
 
 def test_loader_workers_change_no_bit(finished_run, tmp_path):
@@ -307,25 +275,3 @@ def test_files_have_the_rights_of_any_new_file(finished_run, tmp_path):
     files = [path for path in (finished_run / PLACE).rglob("*") if path.is_file()]
     assert {path.name for path in files} > {"weights.safetensors", "recipe.json"}
     assert {path.name: oct(path.stat().st_mode) for path in files} == {path.name: oct(rights) for path in files}
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-@pytest.mark.parametrize(("read", "name"), [("read_tensors", "weights.safetensors"), ("read_json", "recipe.json")])
-def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, read, name):
-    from mmgen import files
-    from mmgen.errors import RunError
-    from mmgen.storage import weights
-
-    weights.write_tensors(tmp_path / name, {})
-    (tmp_path / name).chmod(0)
-    tmp_path.chmod(0o755)
-    monkeypatch.chdir(tmp_path)  # so that the folders above are not asked
-    os.seteuid(65534)
-    try:
-        with pytest.raises(RunError) as error:
-            getattr(files if read == "read_json" else weights, read)(Path(name))
-    finally:
-        os.seteuid(0)
-    assert (
-        str(error.value) == f"{name}: cannot be read: Permission denied; ask the owner of the file for read permission"
-    )

@@ -180,9 +180,9 @@ def test_weights_of_another_width_are_refused_with_the_recipes_line(published_be
     words = theirs["bert.embeddings.word_embeddings.weight"].shape
     torch.save({name: torch.zeros(*tensor.shape, 2).flatten(-2) for name, tensor in theirs.items()}, "wide.bin")
     said = refused(model, "weights:wide.bin")
-    assert said.startswith(f"toy.toml:{LINE}: steps.pre.start: 'wide.bin': the backbone (bert, mmgen-framework ")
+    assert said.startswith(f"toy.toml:{LINE}: steps.pre.start: 'wide.bin': the backbone: ")
     assert (
-        f"): 'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
+        f"'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
         f"backbone.model.bert.embeddings.word_embeddings.weight has shape ({words[0]}, 16); set the sizes" in said
     )
 
@@ -211,22 +211,9 @@ def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
     assert f"'bert.embeddings.word_embeddings.weight' {message}" in refused(model, "weights:vast.bin")
 
 
-@pytest.mark.parametrize(
-    "tensors, message",
-    [
-        ({"model.cls": torch.ones(1)}, "published returns 'model.cls', which is not one of its parameters"),
-        ([1], "published raises TypeError: "),
-    ],
-)
-def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch, tensors, message):
-    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: tensors)
-    with pytest.raises(PluginError, match=rf"the backbone \(bert, mmgen-framework .*\): {message}"):
-        started(published_bert[1])
-
-
-def test_what_a_part_raises_is_reported_in_one_line(published_bert, place, monkeypatch):
-    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"pooler.dense.bias": weights["gone"]})
-    message = r"steps.pre.start: the backbone \(bert, mmgen-framework .*\): published raises KeyError: 'gone'$"
+def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"model.cls": torch.ones(1)})
+    message = "the backbone: published returns 'model.cls', which is not one of its parameters"
     with pytest.raises(PluginError, match=message):
         started(published_bert[1])
 

@@ -240,29 +240,3 @@ def test_a_plugin_of_an_older_contract_is_reported_with_what_changed():
         f"requires version 1 of the plugin contract, but this mmgen has version {API_VERSION}; "
         f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
     )
-
-
-@pytest.mark.parametrize("api", ['"1"', "1.5", "True", "0", "None"])
-def test_an_invalid_version_is_reported(api):
-    assert (
-        reason(api)
-        == f"MMGEN_API is {api!s}, but must be a whole number: the mmgen.API_VERSION that the plugin was "
-        "written for".replace('"', "'")
-    )
-
-
-def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, site):
-    """A plugin for a newer mmgen imports something missing here; the required version explains the failure."""
-    site(
-        "mmgen-newer",
-        "mmgen_newer",
-        f"MMGEN_API = {API_VERSION + 1}\nfrom mmgen import WhatIsToCome\n",
-        version="0.1.0",
-    )
-    done = mmgen_here(tmp_path, "plugins")
-    assert done.returncode == 0 and "masked" in done.stdout
-    assert done.stderr == (
-        f"error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: requires version {API_VERSION + 1} of the "
-        "plugin contract, but this mmgen "
-        f"has version {API_VERSION}; update mmgen (git pull in its checkout, then pip install .)\n"
-    )

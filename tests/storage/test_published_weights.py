@@ -77,7 +77,7 @@ def test_what_holds_no_plain_numbers_is_left_over_or_named(tmp_path, kind):
 @pytest.mark.parametrize(
     "name, content, reason",
     [
-        ("a.bin", b"PK\x03\x04 and so on", "a.bin: is a zip archive; unpack it first"),
+        ("a.bin", b"PK\x03\x04 and so on", "a.bin: damaged, or not a weights file: "),
         ("model.safetensors.index.json", b'{"weight_map": {"a": "b.exe"}}', "lists b.exe, which is not a weights file"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_config_and_a_reader_that_hide_different_inputs():
 def test_a_collective_in_a_loss():
     with pytest.raises(AssertionError) as error:
         suite(GatheringObjective).test_calls_no_collective()
-    assert "forward raises CollectiveError: allreduce of torch.distributed would wait for ever" in str(error.value)
+    assert "forward: allreduce of torch.distributed would wait for ever" in str(error.value)
     assert not distributed.is_initialized()
     suite(GatheringObjective).test_over_batch()
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import mmgen.testing
+from mmgen.registry import installed
 from mmgen.testing import failures, registration
 
 PACKAGE = """
@@ -23,6 +24,13 @@ class Sum(mmgen.MetricConfig):
 def {hook}(): return [{gives}]
 """
 COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "entry": "[mmgen]\nbrk = mmgen_brk\n"}
+
+
+@pytest.fixture(autouse=True)
+def read_again():
+    installed.cache_clear()
+    yield
+    installed.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Literal
 import mmgen
 from pydantic import Field
 
-MMGEN_API = 3
+MMGEN_API = 4
 
 
 class ContrastiveLoss(mmgen.ObjectiveConfig):

@@ -6,7 +6,7 @@ import mmgen
 from mmgen_encoders import Bert
 from pydantic import Field
 
-MMGEN_API = 3
+MMGEN_API = 4
 
 
 class LoraBert(Bert):

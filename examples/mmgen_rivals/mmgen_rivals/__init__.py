@@ -11,7 +11,7 @@ import mmgen
 from mmgen_causal import Causal
 from pydantic import Field
 
-MMGEN_API = 3
+MMGEN_API = 4
 
 
 class Lstm(mmgen.BackboneConfig):

@@ -10,28 +10,25 @@ const strength = (weight) => (weight < 50 ? 0 : Math.sqrt(weight / TOTAL)); // o
 const shade = (weight) => `rgb(var(--mark-rgb) / ${(0.6 * strength(weight)).toFixed(2)})`;
 const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share / 100)) + "\u202f%";
 
-// --- attention: the page highlights what a selected generated word attends to, or the generated words that attend to a
-// selected region or input word
-let on = null; // the selection: { card, word } or { card, input, unit }; `card` is the example's part of the picture's card
-const around = (card) => card.closest(".card"); // with the picture, and the picture's examples
-const partOf = (frame) => (on && around(on.card) === around(frame) ? on.card : around(frame).querySelector(".say"));
+// --- attention: the page highlights what a selected generated word attends to
+let on = null; // the selected word
+const around = (element) => element.closest(".card"); // with the picture, and the picture's examples
 const layers = document.getElementById("layers");
-layers?.addEventListener("change", () => { const before = on; clear(); if (before) (before.word ? selectWord(before.word) : selectUnit(before.card, before.input, before.unit)); });
+layers?.addEventListener("change", () => { const word = on; clear(); if (word) selectWord(word); });
 
 function clear() {
   if (!on) return;
-  const card = on.card;
+  around(on).querySelector(".frame .looks")?.remove();
+  around(on).querySelector(".attention").textContent = "";
+  for (const element of on.closest(".say").querySelectorAll(".unit, .word")) { element.style.background = ""; element.classList.remove("on"); }
   on = null;
-  around(card).querySelector(".frame .looks")?.remove();
-  around(card).querySelector(".attention").textContent = "";
-  for (const element of card.querySelectorAll(".unit, .word")) { element.style.background = ""; element.classList.remove("on"); }
 }
 
 function selectWord(word) {
-  if (word === on?.word) return;
+  if (word === on) return;
   clear();
+  on = word;
   const card = word.closest(".say"), step = word.closest("li").dataset.step;
-  on = { card, word };
   word.classList.add("on");
   const looks = data.looks[card.dataset.id];
   const weights = looks.weights[layers.value][step][[...word.parentNode.children].indexOf(word)];
@@ -49,61 +46,7 @@ function selectWord(word) {
   describeWord(card, word.textContent.trim(), shares);
 }
 
-// The reverse: the generated words that attend to this region, or to this word of the caption.
-function selectUnit(card, input, unit) {
-  if (on && on.card === card && on.input === input && on.unit === unit) return;
-  clear();
-  on = { card, input, unit };
-  const looks = data.looks[card.dataset.id], matches = [];
-  for (const line of card.querySelectorAll(".wrote > li")) {
-    const column = columnOf(looks, line.dataset.step, input, unit), rows = looks.weights[layers.value]?.[line.dataset.step];
-    if (column === null || !rows) continue;
-    [...line.querySelectorAll(".word")].forEach((word, i) => matches.push([rows[i][column], word, line.dataset.step]));
-  }
-  for (const [weight, word] of matches) word.style.background = shade(weight);
-  if (looks.boxes[input]) drawBoxes(card, [looks.boxes[input][unit]], [TOTAL]);
-  else unitsOf(card, input)[unit]?.classList.add("on");
-  const order = matches.filter(([weight]) => weight >= 50).sort((a, b) => b[0] - a[0]).slice(0, 4);
-  const words = order.map(([weight, word, step]) => `${word.textContent.trim()} (${step}) ${percent(weight)}`).join(", ");
-  describe(card, looks.units[input][unit].trim(), words ? ` gets attention from ${words}` : " gets hardly any attention");
-}
-
-// The column of a unit in a step's weights; null if the step does not read its input.
-function columnOf(looks, step, input, unit) {
-  let start = 0;
-  for (const name of data.inputs[step] || []) {
-    if (name === input) return start + unit;
-    start += (looks.units[name] || []).length;
-  }
-  return null;
-}
-
 const unitsOf = (card, input) => [...card.querySelectorAll(".read")].find((line) => line.dataset.input === input)?.querySelectorAll(".unit") || [];
-
-// All regions of a card as [input, number, box], the smallest first: of overlapping boxes, the pointer selects the smallest.
-function regionsOf(card) {
-  const looks = data.looks[card.dataset.id], area = ([x0, y0, x1, y1]) => (x1 - x0) * (y1 - y0);
-  const regions = Object.entries(looks.weights.last ? looks.boxes : {}).flatMap(([input, boxes]) => boxes.map((box, i) => [input, i, box]));
-  return regions.sort((a, b) => area(a[2]) - area(b[2]));
-}
-
-function pointAt(frame, event) {
-  const card = partOf(frame), { left, top, width, height } = frame.getBoundingClientRect();
-  const x = (event.clientX - left) / width, y = (event.clientY - top) / height;
-  const region = regionsOf(card).find(([, , [x0, y0, x1, y1]]) => x >= x0 && x <= x1 && y >= y0 && y <= y1);
-  if (region) selectUnit(card, region[0], region[1]);
-  else clear();
-}
-
-// From region to region, then to the words of the input texts.
-function walk(frame, by) {
-  const card = partOf(frame), looks = data.looks[card.dataset.id];
-  const inputs = Object.keys(looks.units).sort((a, b) => !!looks.boxes[b] - !!looks.boxes[a]);
-  const all = inputs.flatMap((input) => looks.units[input].map((_, i) => [input, i]));
-  const now = on?.card === card ? all.findIndex(([input, i]) => input === on.input && i === on.unit) : -1;
-  const next = all[by === Infinity ? all.length - 1 : by === -Infinity ? 0 : Math.min(all.length - 1, Math.max(0, now + by))];
-  if (next) selectUnit(card, ...next);
-}
 
 function top(units, weights) {
   const order = weights.map((weight, i) => [weight, units[i].trim()]).sort((a, b) => b[0] - a[0]).slice(0, 2);
@@ -112,13 +55,9 @@ function top(units, weights) {
 
 function describeWord(card, word, shares) {
   const parts = shares.filter(([, share]) => share > 0).map(([name, share, best]) => `${name} ${percent(share)}` + (best ? ` (${best})` : ""));
-  describe(card, word, " attends to " + parts.join(", "));
-}
-
-function describe(card, subject, predicate) {
   const bold = document.createElement("b");
-  bold.textContent = subject;
-  around(card).querySelector(".attention").replaceChildren(bold, predicate);
+  bold.textContent = word;
+  around(card).querySelector(".attention").replaceChildren(bold, " attends to " + parts.join(", "));
 }
 
 function drawBoxes(card, boxes, weights) {
@@ -144,25 +83,10 @@ for (const card of cards) {
 }
 const gallery = document.getElementById("cards");
 const wordOf = (event) => (event.target instanceof Element ? event.target.closest(".word") : null);
-const frameOf = (event) => (event.target instanceof Element ? event.target.closest(".frame[tabindex]") : null);
-function selectAt(event) {
-  const word = wordOf(event), unit = event.target instanceof Element ? event.target.closest(".read .unit") : null;
-  if (word) selectWord(word);
-  else if (unit) {
-    const card = unit.closest(".say"), input = unit.closest(".read").dataset.input;
-    if (data.looks[card.dataset.id].units[input]) selectUnit(card, input, [...unitsOf(card, input)].indexOf(unit));
-  }
-}
-for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, selectAt);
-for (const kind of ["pointermove", "click"]) gallery.addEventListener(kind, (event) => { const frame = frameOf(event); if (frame) pointAt(frame, event); });
-gallery.addEventListener("focusin", (event) => { const frame = frameOf(event); if (frame && !frame.matches(":hover") && (!on || around(on.card) !== around(frame))) walk(frame, 1); });
+for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, (event) => { const word = wordOf(event); if (word) selectWord(word); });
 gallery.addEventListener("keydown", (event) => {
-  const word = wordOf(event), frame = frameOf(event);
+  const word = wordOf(event);
   if (event.key === "Escape") return clear();
-  if (frame) {
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
-    if (by) { event.preventDefault(); walk(frame, by); }
-  }
   if (!word) return;
   const card = word.closest(".card"), words = [...card.querySelectorAll(".word")];
   const lines = [...card.querySelectorAll(".wrote > li")].filter((line) => line.querySelector(".word"));

@@ -1,1 +1,0 @@
-"""Find and import plugins, and record those that fail."""
