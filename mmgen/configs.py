@@ -75,14 +75,14 @@ class PartConfig(Config):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         """A field for any part of a kind: in a recipe, whose context is a `recipe.parse.Parts`, the table becomes the
         config of the part that its `type` names, with all mistakes of that table."""
-        schema: Any = handler(source)
+        schema = handler(source)
         if not cls.model_fields["type"].is_required():  # one part
             return schema
 
         def read(value: Any, validate: Callable[[Any], Any], info: ValidationInfo) -> Any:
             return info.context.part(cls, value) if info.context and isinstance(value, dict) else validate(value)
 
-        inner = {key: value for key, value in schema.items() if key != "ref"}  # pydantic looks classes up by `ref`
+        inner: Any = {key: value for key, value in schema.items() if key != "ref"}  # pydantic looks classes up by `ref`
         return core_schema.with_info_wrap_validator_function(read, inner, ref=schema["ref"])
 
     def without_effect(self) -> Mapping[str, str]:

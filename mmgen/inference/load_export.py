@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 import torch._dynamo  # encoders import it too, but torch 2.6 cannot import it inside of torch.device("meta")
-from pydantic import ValidationError
 
+from .. import __version__
 from ..configs import DatasetConfig, FeaturesConfig, TableColumns
 from ..data.seeds import seeded
 from ..errors import DataError, MmgenError, PluginError, RunError, placed
@@ -18,9 +18,9 @@ from ..features.uninitialised import Uninitialised
 from ..model import Model, Objectives, compose
 from ..parts import Dataset
 from ..recipe.layers import Layered, setting_table
-from ..recipe.load import resolve
+from ..recipe.parse import parse
 from ..recipe.tables import Recipe
-from ..registry import Registry, conflict
+from ..registry import OURS, Part, Registry, Source, conflict
 from ..storage.exports import (
     BACKBONE,
     COMPLETE,
@@ -108,17 +108,16 @@ def recipe_of_export(config: Mapping[str, Any], path: Path, registry: Registry, 
         "objectives": config["step_objectives"],
         "evaluate": False,
     }
-    try:
-        data = NoData(columns=config.get("columns", {}))
-    except ValidationError:
-        raise RunError(f"{path}: damaged: 'columns'; {COMPLETE}") from None
-    values = {**tables, "name": str(config.get("name")), "steps": {config["step"]: step}}
+    data = {"type": "none", "columns": config.get("columns", {})}
+    values = {**tables, "name": str(config.get("name")), "steps": {config["step"]: step}, "data": data}
+    stand_in = Part("dataset", "none", NoData, Source("none", OURS, __version__))
+    registry = Registry((*registry.parts, stand_in), registry.broken)
 
     def resolve_with(sets: Sequence[str]) -> Recipe:
-        layers = Layered(copy.deepcopy(values), {})
+        layers = Layered(copy.deepcopy(values))
         for setting in sets:
             layers.lay(*setting_table(setting))
-        return resolve(layers, registry, None, str(path), stored=True, data=data)
+        return parse(layers, registry, None, str(path), stored=True)
 
     try:
         recipe = resolve_with(())

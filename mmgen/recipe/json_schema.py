@@ -1,4 +1,5 @@
-"""The JSON schema of recipes, from the pydantic models of all installed parts, for completion and checks in editors.
+"""The JSON schema of recipes, from the pydantic models of all installed parts, for completion and checks in editors;
+and the keys of a part in words.
 
 The schema describes one layer of a recipe: since `extends`, profiles and `--set` are merged, no key is required in a
 single file. `mmgen check` reports keys that the merged recipe lacks.
@@ -11,35 +12,50 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from ..configs import Config, DatasetConfig, GeneratorConfig
+from ..configs import Config, DatasetConfig, GeneratorConfig, nested_kinds
 from ..decoding import Decoding, DecodingConfig
 from ..registry import KINDS, Part, Registry
-from .tables import Recipe, SourceConfig, Step
+from .tables import NAMED_PARTS, PARTS, Recipe, SourceConfig, Step
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 TEXT: Schema = {"type": "string"}
+BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "over",
+    "maximum": "at most",
+    "exclusiveMaximum": "under",
+    "multipleOf": "a multiple of",
+}
+WORDS = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "string",
+    "boolean": "true or false",
+    "array": "list",
+    "object": "table",
+}
 
 
 def schema(registry: Registry) -> Schema:
     """The schema of a recipe file."""
     parts = {kind: registry.names(kind) for kind, (_, config) in KINDS.items() if config.in_recipes}
     configs = [part.config for named in parts.values() for part in named.values()]
-    models = [Recipe, Step, SourceConfig, DecodingConfig, *decoding_classes(registry), *(KINDS[kind][1] for kind in parts), *configs]
+    options, bases = [*decoding_classes(registry)], [KINDS[kind][1] for kind in parts]
+    models: list[type[Config]] = [Recipe, Step, SourceConfig, DecodingConfig, *options, *bases, *configs]
     names, generated = models_json_schema([(cls, "validation") for cls in models], schema_generator=_LayerSchema)
     tables: dict[str, Schema] = generated["$defs"]
     at = {cls: reference["$ref"].rpartition("/")[2] for (cls, _), reference in names.items()}
     keys = tables.pop(at[Recipe])["properties"]
-    profile = {**keys, "extends": {**TEXT, "description": "another profile of the recipe, which this profile overrides"}}
-    profile.pop("profile")
-    keys["extends"] = {**TEXT, "description": "another recipe file, which this file overrides"}
+    keys["extends"] = {**TEXT, "description": "another recipe file, or profile, which this one overrides"}
     keys["profile"]["description"] = "the profile that overrides the recipe"
+    profile = {name: value for name, value in keys.items() if name != "profile"}
     keys["profiles"] = {
         "type": "object",
         "description": "layers to choose from with --profile",
         "additionalProperties": {"type": "object", "properties": profile, "additionalProperties": False},
     }
-    tables[at[DecodingConfig]] = _any_of_their_keys([tables[at[cls]] for cls in decoding_classes(registry)])
+    tables[at[DecodingConfig]] = _any_of_their_keys([tables[at[cls]] for cls in options])
     own = {name: value for name, value in tables[at[SourceConfig]]["properties"].items() if name != "data"}
     for name, part in parts["dataset"].items():
         table = tables[at[part.config]]
@@ -69,10 +85,29 @@ def decoding_classes(registry: Registry) -> dict[type[DecodingConfig], list[str]
     return classes
 
 
-def keys_of(cls: type[Config]) -> dict[str, Schema]:
-    """The schemas of a config's keys."""
-    keys: dict[str, Schema] = cls.model_json_schema(schema_generator=_LayerSchema)["properties"]
-    return keys
+def place(kind: str) -> str:
+    """Where a recipe or a command names the parts of a kind."""
+    places = {kind: f"[{table}]" for table, kind in PARTS.items()}
+    places |= {kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()}
+    return places.get(kind) or KINDS[kind][1].place or f"a table `{kind}` inside an input"
+
+
+def about(cls: type[Config]) -> str:
+    """A config's docstring, in one line."""
+    return " ".join((cls.__doc__ or "").split())
+
+
+def keys(cls: type[Config]) -> list[tuple[str, str, str, str]]:
+    """The keys of a part's table: name, allowed values, default as TOML writes it (empty without one), description."""
+    kinds, rows = nested_kinds(cls), []
+    for name, schema in cls.model_json_schema(schema_generator=_LayerSchema)["properties"].items():
+        required = cls.model_fields[name].is_required()
+        values = f"a table: {kinds[name]}" if name in kinds else _describe_values(schema)
+        default = None if required else schema.get("default")
+        written = "" if default in (None, [], {}) else _as_toml(default)
+        if name != "type":
+            rows.append((name, "required: " * required + values, written, str(schema.get("description", ""))))
+    return rows
 
 
 def _by_type(parts: Mapping[str, Part], names: Mapping[str, str]) -> Schema:
@@ -117,3 +152,22 @@ class _LayerSchema(GenerateJsonSchema):
     def default_schema(self, schema: Any) -> Schema:
         generated = super().default_schema(schema)
         return {key: value for key, value in generated.items() if key != "default" or value is not None}
+
+
+def _describe_values(schema: dict[str, Any]) -> str:
+    """The allowed values, in words."""
+    if "anyOf" in schema:
+        return " or ".join(_describe_values(choice) for choice in schema["anyOf"])
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{_as_toml(choice)}`" for choice in schema.get("enum", [schema.get("const")]))
+    bounds = [f"{word} {_format_bound(schema[key])}" for key, word in BOUNDS.items() if key in schema]
+    return ", ".join([WORDS.get(schema.get("type", "object"), "anything"), *bounds])
+
+
+def _format_bound(value: float) -> float:
+    """A bound as it is written in the code: pydantic before 2.10 makes 0.0 of 0."""
+    return int(value) if float(value).is_integer() else value
+
+
+def _as_toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

@@ -49,19 +49,20 @@ class Layered:
     def _merge(self, below: dict[str, Any], above: Mapping[str, Any], origins: Origins, at: Key) -> None:
         for name, value in above.items():
             path, old = (*at, name), below.get(name)
-            merged = isinstance(old, dict) and isinstance(value, dict)
-            if name in below and not (merged and value.get("type", old.get("type")) == old.get("type", value.get("type"))):
+            both = old if isinstance(old, dict) and isinstance(value, dict) else None
+            if both and "type" in value and value["type"] != both.get("type", value["type"]):
+                both = None
+            if name in below and both is None:
                 self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
-                merged = False
             if isinstance(value, dict):
-                below[name] = old if merged else {}
+                below[name] = {} if both is None else both
                 self.origins.setdefault(path, origins.get(path, ""))
                 self._merge(below[name], value, origins, path)
-            else:
-                below[name] = value
-                self.origins[path] = Layered(origins=origins).place(path)  # of an inline table, its line
-                if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
-                    self.origins |= {key: place for key, place in origins.items() if key[: len(path)] == path}
+                continue
+            below[name] = value
+            self.origins[path] = Layered(origins=origins).place(path)  # of an inline table, its line
+            if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+                self.origins |= {key: place for key, place in origins.items() if key[: len(path)] == path}
 
     def folder(self, path: Key) -> Path:
         """The folder that a path is relative to: its file's folder, or the current folder for --set."""

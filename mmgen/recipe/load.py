@@ -96,7 +96,8 @@ def select_parts(
     kind, known = of.kind, list(dict.fromkeys([*from_recipe, *registry.by_name(of.kind)]))
     requested = list(dict.fromkeys(names)) or list(from_recipe)
     if not requested:
-        raise RecipeError(f"the recipe has no [{kind}s]; choose with --{kind}: {', '.join(known) or '(none installed)'}")
+        choices = ", ".join(known) or "(none installed)"
+        raise RecipeError(f"the recipe has no [{kind}s]; choose with --{kind}: {choices}")
     configs = {}
     for name, settings in settings_of(sets, requested, kind).items():
         if name not in known:

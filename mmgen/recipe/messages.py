@@ -78,8 +78,8 @@ def mistake_text(mistake: Mapping[str, Any]) -> str:
         return f"must have {bound} {unit}, not {len(mistake['input'])}"
     if kind == "string_pattern_mismatch":
         return f"{NAMES.get(context['pattern']) or 'must match ' + context['pattern']}, not {value}"
-    if expected := KINDS.get(kind.split("_")[0]):
-        return f"must be {expected}, not {value}"
+    if kind.split("_")[0] in KINDS:
+        return f"must be {KINDS[kind.split('_')[0]]}, not {value}"
     text: str = mistake["msg"].removeprefix("Assertion failed, ").removeprefix("Input ")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 

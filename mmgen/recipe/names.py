@@ -1,4 +1,4 @@
-"""Names in the tables of a recipe that nothing has: inputs, objectives and steps. Tables with other mistakes will do."""
+"""Names of inputs, objectives and steps in the tables of a recipe; the tables may have other mistakes."""
 
 from __future__ import annotations
 

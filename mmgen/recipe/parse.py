@@ -1,4 +1,4 @@
-"""The tables of a recipe as one checked `Recipe`: one validation finds every mistake of every part, each with its line."""
+"""The tables of a recipe as one `Recipe`: one validation finds every mistake of every part, each with its line."""
 
 from __future__ import annotations
 
@@ -139,43 +139,44 @@ def problem_lines(problems: Iterable[Wrong], layers: Layered, source: str) -> li
     for path, text in problems:
         key = layers.key(path)
         place = layers.place(key) or source
-        file, _, line = place.rpartition(":")
-        by_line[": ".join(filter(None, (place, ".".join(key), text)))] = (file, int(line)) if line.isdigit() else (place, 0)
+        file, _, number = place.rpartition(":")
+        order = (file, int(number)) if number.isdigit() else (place, 0)
+        by_line[": ".join(filter(None, (place, ".".join(key), text)))] = order
     return sorted(by_line, key=lambda line: by_line[line])
 
 
 def _with_inherited(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of a recipe, whose steps also have what they inherit: the recipe's [training] and [decoding], and
-    keys of the step that they start from if they train nothing. The data of a step are a list."""
+    """The tables of a recipe, whose steps also have what they inherit, and their data as a list of sources."""
     steps = values.get("steps")
     if not isinstance(steps, dict):
         return dict(values)
-    filled = {}
-    for name, table in steps.items():
-        step = table
-        if isinstance(step, dict):
-            step = _as_its_start(step, steps, values.get("inputs"))
-            for key in ("training", "decoding"):
-                if key == "training" or step.get(key):
-                    step = step | {key: _merged(values.get(key, {}), step.get(key, {}))}
-            if step.get("data") is None:
-                step.pop("data", None)
-            else:
-                step["data"] = _sources(step["data"])
-        filled[name] = step
-    return {**values, "steps": filled}
+    return {**values, "steps": {name: _filled(step, steps, values) for name, step in steps.items()}}
 
 
-def _as_its_start(step: dict[str, Any], steps: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
+def _filled(step: Any, steps: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    """The table of a step with [training], with [decoding] if it has options, and with keys of its start."""
+    if not isinstance(step, dict):
+        return step
+    untrained = step.get("train") == []
+    step = _as_its_start(step, steps)
+    step = {**step, "training": _merged(values.get("training"), step.get("training", {}))}
+    if step.get("decoding"):
+        step["decoding"] = _merged(values.get("decoding"), step["decoding"])
+    if (data := step.pop("data", None)) is not None:
+        step["data"] = [_source(entry) for entry in data] if isinstance(data, list) else [{"data": data}]
+    if untrained and isinstance(inputs := values.get("inputs"), dict):
+        step.setdefault("inputs", [*inputs])  # without a start, only `start` is the mistake
+    return step
+
+
+def _as_its_start(step: dict[str, Any], steps: Mapping[str, Any], seen: tuple[Any, ...] = ()) -> dict[str, Any]:
     """The table of a step; of one that trains nothing, with the keys of the step that it starts from."""
-    start, passed = step, list[Any]()
-    while isinstance(start, dict) and start.get("train") == [] and start not in passed:
-        passed.append(start)
-        start = steps.get(str(start.get("start")))
-        below = {key: start[key] for key in FROM_START if key in start} if isinstance(start, dict) else {}
-        training = {"training": _merged(below["training"], step["training"])} if {"training"} <= {*below} & {*step} else {}
-        step = below | step | training
-    return ({"inputs": [*(inputs or ())]} if passed else {}) | step  # without a start, only `start` is the mistake
+    start = steps.get(str(step.get("start")))
+    if step.get("train") != [] or not isinstance(start, dict) or start in seen:
+        return step
+    below = _as_its_start(start, steps, (*seen, start))
+    training = _merged(below.get("training"), step.get("training", {}))
+    return {**{key: below[key] for key in FROM_START if key in below}, **step, "training": training}
 
 
 def _merged(below: Any, above: Any) -> Any:
@@ -183,15 +184,9 @@ def _merged(below: Any, above: Any) -> Any:
     return {**(below if isinstance(below, dict) else {}), **above} if isinstance(above, dict) else above
 
 
-def _sources(data: Any) -> Any:
-    """The data of a step as a list of sources, each with its data set in a table `data`."""
-    if not isinstance(data, list):
-        return [{"data": data}]
-    return [_source(entry) if isinstance(entry, dict) else entry for entry in data]
-
-
-def _source(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "data": {key: value for key, value in table.items() if key not in SOURCE_KEYS},
-        **{key: value for key, value in table.items() if key in SOURCE_KEYS},
-    }
+def _source(entry: Any) -> Any:
+    """An entry of a list of data sets, with the keys of the data set in a table `data`."""
+    if not isinstance(entry, dict):
+        return entry
+    own = {key: value for key, value in entry.items() if key in SOURCE_KEYS}
+    return {**own, "data": {key: value for key, value in entry.items() if key not in SOURCE_KEYS}}

@@ -233,7 +233,9 @@ class Recipe(Config):
         for source in config.data or (SourceConfig(data=self.data),):
             kind, inputs = source.data.type, source.inputs or config.inputs
             read = {name: self.inputs[name] for name in inputs}
-            fitting = (name for name in config.objectives if name == GENERATOR or not self.objectives[name].errors(read))
+            fitting = (
+                name for name in config.objectives if name == GENERATOR or not self.objectives[name].errors(read)
+            )
             trained = source.objectives or (tuple(fitting) if config.data[1:] else config.objectives)
             count = sum(earlier.data.type == kind for earlier in by_name.values())
             filled = source.model_copy(update={"inputs": inputs, "objectives": trained})

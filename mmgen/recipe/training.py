@@ -53,7 +53,7 @@ class Training(Config):
     warmup_updates: int | None = Field(
         None,
         ge=0,
-        description="updates of warm-up, over which the rate rises linearly, whatever `warmup_ratio` says; 0: that share",
+        description="updates of warm-up, over which the rate rises, whatever `warmup_ratio` says; 0: that share",
     )
     warmup_ratio: float = Field(
         0.1,

@@ -4,7 +4,7 @@ key of the table decides. The order of layers stays; `mmgen check` and `mmgen ru
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .layers import Layered
@@ -12,53 +12,53 @@ from .tables import Recipe, placed_parts
 from .toml_lines import Key
 from .training import OVERRIDDEN_BY
 
-NOT_FOR_TRAINING = ("validation_split", "test_split")  # keys of [data] that the data of a step do not replace
+NOT_FOR_TRAINING = ((), ("validation_split",), ("test_split",))  # below [data], what the data of a step do not replace
 
 
 def keys_without_effect(layers: Layered, recipe: Recipe | None = None) -> list[str]:
     """A line for every key that is set without effect. A key that its own file overrides, in a profile or for a step,
     is a default, and gives no line; nor does one of a recipe that this one extends. `recipe`: the checked recipe;
     without it, as for tables with mistakes, keys that another key of their table replaces give no line."""
-    lines, defaults = list[str](), layers.defaults or Layered()
-    for path, value in _leaves(defaults.values):
-        by = _deciding_key(layers.values, path)
-        if layers.depth(by) < defaults.depth(path) and (by != path or _value(layers, by) != value):
-            lines.append(_line(defaults, path, layers, [by]))
+    lines, defaults, steps = list[str](), layers.defaults or Layered(), _table(layers, "steps")
+    for path in _leaves(defaults.values):
+        lines += _replaced(layers, defaults, path, path)
     for table in ("training", "decoding"):
         for key in _table(layers, table):
-            lines += _replaced_in_steps(layers, _deepest(layers, (table, key)), (table, key))
-    if keys := [key for key in layers.origins if key[:1] == ("data",) and not {*key[1:2]} <= {*NOT_FOR_TRAINING}]:
-        lines += _replaced_in_steps(layers, max(keys, key=layers.depth), ("data",), " the training of")
+            lines += _replaced(layers, layers, _deepest(layers, (table, key)), (table, key), steps)
+    if data := [key for key in layers.origins if key[:1] == ("data",) and key[1:2] not in NOT_FOR_TRAINING]:
+        lines += _replaced(layers, layers, max(data, key=layers.depth), ("data",), steps, " the training of")
     return [*dict.fromkeys([*lines, *_replaced_by_another(layers, recipe)])] if recipe else lines
 
 
-def _replaced_in_steps(layers: Layered, path: Key, below: Key, what: str = "") -> Iterator[str]:
-    """A line for a key of the recipe if steps of an extended recipe have their own value. `below`: the key or table in
-    the table of a step."""
-    deciding, steps = dict[str, Key](), _table(layers, "steps")
-    for step in steps:
-        by = _deciding_key(layers.values, ("steps", step, *below))
-        if by[-1] == "type" or layers.depth(_deepest(layers, by)) >= layers.depth(path):
-            continue
-        if by[2:] != below or _value(layers, by) not in (None, _value(layers, below)):
-            deciding[step] = by
+def _replaced(
+    layers: Layered, set_in: Layered, path: Key, below: Key, steps: Iterable[str] = (), what: str = ""
+) -> Iterator[str]:
+    """A line for a key if an extended recipe decides in its place, for the recipe or for some of `steps`. `below`: the
+    key or table that has the value, in the recipe or in the table of a step."""
+    deciding, names = dict[str, Key](), [*steps] or [""]
+    for name in names:
+        by = _deciding_key(layers.values, ("steps", name, *below) if name else below)
+        deeper = by not in layers.origins or layers.depth(_deepest(layers, by)) >= set_in.depth(path)
+        if not deeper and (by[-len(below) :] != below or _value(layers, by) != _value(set_in, below)):
+            deciding[name] = by
     if deciding:
-        names = f" on{what} step{'s' * (len(deciding) > 1)} {', '.join(deciding)}"
-        yield _line(layers, path, layers, [*deciding.values()], names if what or len(deciding) < len(steps) else "")
+        where = f" on{what} step{'s' * (len(deciding) > 1)} {', '.join(deciding)}"
+        yield _line(layers, set_in, path, [*deciding.values()], where if what or len(deciding) < len(names) else "")
 
 
 def _replaced_by_another(layers: Layered, recipe: Recipe) -> Iterator[str]:
     """A line for every key of a table that another key of the table replaces, in the same layer or a lower one."""
-    trained = ((("steps", name, "training"), step.training) for name, step in recipe.steps.items())
-    for place, config in [*placed_parts(recipe), (("training",), recipe.training), *trained]:
+    tables: list[tuple[Key, Any]] = [(("training",), recipe.training), *placed_parts(recipe)]
+    tables += [(("steps", name, "training"), step.training) for name, step in recipe.steps.items()]
+    for place, config in tables:
         path = layers.written(place)
         for key, decides in config.without_effect().items():
             by = next((by for by in ((*path, decides), (*path[2:], decides)) if by in layers.origins), None)
             if by and (*path, key) in layers.origins and _rank(layers, (*path, key)) >= _rank(layers, by):
-                yield _line(layers, (*path, key), layers, [by])
+                yield _line(layers, layers, (*path, key), [by])
 
 
-def _line(set_in: Layered, path: Key, layers: Layered, deciding: Sequence[Key], where: str = "") -> str:
+def _line(layers: Layered, set_in: Layered, path: Key, deciding: Sequence[Key], where: str = "") -> str:
     """The remark that these keys decide in place of a key."""
     by, value = deciding[0], json.dumps(_value(layers, deciding[0]), ensure_ascii=False, default=str)
     value = value if len(value) <= 60 else f"{value[:57]}..."
@@ -87,9 +87,9 @@ def _deepest(layers: Layered, path: Key) -> Key:
     return max([path, *(key for key in layers.origins if key[: len(path)] == path)], key=layers.depth)
 
 
-def _leaves(table: Mapping[str, Any], at: Key = ()) -> Iterator[tuple[Key, Any]]:
+def _leaves(table: Mapping[str, Any], at: Key = ()) -> Iterator[Key]:
     for name, value in table.items():
-        yield from _leaves(value, (*at, name)) if isinstance(value, dict) else [((*at, name), value)]
+        yield from _leaves(value, (*at, name)) if isinstance(value, dict) else [(*at, name)]
 
 
 def _table(layers: Layered, name: str) -> Mapping[str, Any]:

@@ -58,7 +58,10 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (("epochs = 3", "epochs = 10000000"), "my.toml:10: training.epochs: must be at most 1000000, not 10000000"),
         (("epochs = 3", f"epochs = {'9' * 5000}"), "my.toml: not valid TOML: a number has too many digits"),
-        (("epochs = 3", "epochs = 2026-11-26"), 'my.toml:10: training.epochs: must be a whole number, not "2026-11-26"'),
+        (
+            ("epochs = 3", "epochs = 2026-11-26"),
+            'my.toml:10: training.epochs: must be a whole number, not "2026-11-26"',
+        ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (

@@ -1,4 +1,4 @@
-"""`mmgen schema`: valid recipes fit the schema, invalid ones do not, and it agrees with the models."""
+"""`mmgen schema`: valid recipes fit the schema, invalid ones do not, and it agrees with the models; keys in words."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.recipe.json_schema import schema
+from mmgen.recipe.json_schema import keys, place, schema
 from mmgen.recipe.tables import Recipe, Step, Training
 from mmgen.registry import KINDS, installed
 
@@ -99,6 +99,17 @@ def test_nothing_is_required_since_layers_are_laid_over_one_another():
         }
     )
     assert '"required"' not in text
+
+
+def test_keys_in_words():
+    rows = {name: (values, default) for name, values, default, _ in keys(Training)}
+    assert rows["batch_size"] == ("whole number, at least 1", "128")
+    assert rows["precision"] == ('`"auto"`, `"fp32"`, `"bf16"`', '"auto"')
+    (extractor,) = (row for row in keys(installed().get("embedder", "regions").config) if row[0] == "extractor")
+    assert extractor[1:] == ("a table: extractor", "", "computes the features from raw images")
+    assert keys(Recipe)[0] == ("name", "required: string", "", "names the run folder")
+    assert (place("embedder"), place("dataset")) == ("[inputs.NAME]", "[data]")
+    assert place("extractor") == "a table `extractor` inside an input"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import pytest
 
 from mmgen.recipe.toml_lines import lines
 
+
 @pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
 def test_a_line_ends_where_toml_ends_it(sign):
     assert lines(f"a = 1 # {sign} x\nb = '{sign}'\r\nc = 3\n") == {("a",): 1, ("b",): 2, ("c",): 3}
