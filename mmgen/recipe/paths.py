@@ -73,33 +73,20 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
     if not text or folder == Path() or Path(text).is_absolute():
         return text
     joined = folder / text
-    if either and not text.startswith(".") and not _exists(joined) and not text.endswith(WEIGHT_FILES):
+    plain, missing = os.path.normpath(joined), either and not os.path.exists(joined)
+    if missing and not text.startswith(".") and not text.endswith(WEIGHT_FILES):
         return text
-    plain = os.path.normpath(joined)
-    if either and text.startswith(".") and not _exists(joined) and not Path(plain).is_absolute():
-        plain = f"./{plain}"  # still a path, not a name of the hub
-    return plain if _real_path(plain) == _real_path(joined) else str(joined)  # after a link, `..` is another folder
+    if missing and text.startswith(".") and not folder.is_absolute():
+        return f"./{plain}"  # still a path, not a name of the hub
+    same = os.path.realpath(plain) == os.path.realpath(joined)  # after a link, `..` is another folder
+    return plain if same else str(joined)
 
 
 def with_real_paths(config: Some) -> Some:
     """The config with every path as its real path on this machine, so that two spellings of a path are equal."""
 
     def real(text: str, either: bool, at: Key) -> str:
-        is_name = either and not _exists(Path(text)) and not text.endswith(WEIGHT_FILES)
-        return text if is_name else _real_path(text)
+        is_name = either and not os.path.exists(text) and not text.endswith(WEIGHT_FILES)
+        return text if is_name else os.path.realpath(text)
 
     return map_paths(config, real)
-
-
-def _real_path(path: str | Path) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # a NUL, or a cycle of links: opening the file reports it
-        return str(path)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

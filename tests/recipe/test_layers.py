@@ -8,6 +8,7 @@ import pytest
 from kit.recipes import GOOD, REGISTRY, mistakes
 
 from mmgen.recipe.load import from_json, load
+from mmgen.recipe.toml_lines import lines
 
 
 def test_layers_later_wins_and_origins_are_known(recipe):
@@ -156,3 +157,58 @@ def test_a_missing_recipe_says_what_to_do():
 def test_a_setting_nested_without_end_is_reported(recipe, value):
     (message,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
     assert message.startswith("--set x=") and "not a TOML value: nested too deeply" in message
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_a_line_ends_where_toml_ends_it(sign):
+    assert lines(f"a = 1 # {sign} x\nb = '{sign}'\r\nc = 3\n") == {("a",): 1, ("b",): 2, ("c",): 3}
+
+
+def test_lines_of_keys():
+    text = 'a = 1\n[b]\nc = [\n  1, # x = 2\n]\nd = """\nnot = 1\n"""\n"e f" = 2\n[b.g]\nh.i = 3\n'
+    assert lines(text) == {
+        ("a",): 1,
+        ("b",): 2,
+        ("b", "c"): 3,
+        ("b", "d"): 6,
+        ("b", "e f"): 9,
+        ("b", "g"): 10,
+        ("b", "g", "h"): 11,
+        ("b", "g", "h", "i"): 11,
+    }
+
+
+def test_lines_of_arrays_of_tables():
+    text = """\
+[[a.b]]
+c = 1
+[a.b.d]
+e = 2
+[[a.b]]
+c = 3
+f = [{ g = 1 }, { g = 2 }]
+h = [
+  { i = [1, { j = 2 }] }, { i = "{" },
+  # { }
+  { i = 4 },
+]
+k = [[1], [{ l = 1 }]]
+"""
+    assert {".".join(key): line for key, line in lines(text).items()} == {
+        "a": 1,
+        "a.b": 1,
+        "a.b.0": 1,
+        "a.b.0.c": 2,
+        "a.b.0.d": 3,
+        "a.b.0.d.e": 4,
+        "a.b.1": 5,
+        "a.b.1.c": 6,
+        "a.b.1.f": 7,
+        "a.b.1.f.0": 7,
+        "a.b.1.f.1": 7,
+        "a.b.1.h": 8,
+        "a.b.1.h.0": 9,
+        "a.b.1.h.1": 9,
+        "a.b.1.h.2": 11,
+        "a.b.1.k": 13,
+    }

@@ -11,7 +11,6 @@ from mmgen.recipe.json_schema import schema
 from mmgen.recipe.load import from_json, load
 from mmgen.recipe.paths import with_real_paths
 from mmgen.recipe.show import toml
-from mmgen.recipe.toml_lines import lines
 from mmgen.registry import installed
 
 REGISTRY = installed()
@@ -219,39 +218,3 @@ def test_what_cannot_be_trained_together_is_refused_with_its_line(tmp_path, data
 )
 def test_what_a_mixture_cannot_do_is_refused(tmp_path, data, change, expected):
     assert mistakes(tmp_path, data, change) == [f"toy.toml:{expected}"]
-
-
-def test_lines_of_arrays_of_tables():
-    text = """\
-[[a.b]]
-c = 1
-[a.b.d]
-e = 2
-[[a.b]]
-c = 3
-f = [{ g = 1 }, { g = 2 }]
-h = [
-  { i = [1, { j = 2 }] }, { i = "{" },
-  # { }
-  { i = 4 },
-]
-k = [[1], [{ l = 1 }]]
-"""
-    assert {".".join(key): line for key, line in lines(text).items()} == {
-        "a": 1,
-        "a.b": 1,
-        "a.b.0": 1,
-        "a.b.0.c": 2,
-        "a.b.0.d": 3,
-        "a.b.0.d.e": 4,
-        "a.b.1": 5,
-        "a.b.1.c": 6,
-        "a.b.1.f": 7,
-        "a.b.1.f.0": 7,
-        "a.b.1.f.1": 7,
-        "a.b.1.h": 8,
-        "a.b.1.h.0": 9,
-        "a.b.1.h.1": 9,
-        "a.b.1.h.2": 11,
-        "a.b.1.k": 13,
-    }
