@@ -277,10 +277,7 @@ class Recipe(Config):
 
     def ordered(self, only: Iterable[str] = ()) -> list[str]:
         """All steps, or `only` and the steps from which they start; each after the step that it starts from."""
-        order: dict[str, None] = {}
-        for step in only or self.steps:
-            order.update(dict.fromkeys(self.chain(step)))
-        return list(order)
+        return list(dict.fromkeys(before for step in only or self.steps for before in self.chain(step)))
 
     def identity(self) -> dict[str, Any]:
         """The recipe without the keys that cannot change a result; two runs of equal identity are the same run."""
@@ -306,8 +303,6 @@ def placed_parts(value: Any, path: Key = ()) -> Iterator[tuple[Key, PartConfig]]
     """As `parts_in`, each with the path of its table."""
     if isinstance(value, PartConfig):
         yield path, value
-    inner: Any = value if isinstance(value, Config) else ()
-    if isinstance(value, dict | tuple):
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, inner_value in inner:
-        yield from placed_parts(inner_value, (*path, str(name)))
+    inner = value if isinstance(value, Config) else value.items() if isinstance(value, dict) else ()
+    for name, config in enumerate(value) if isinstance(value, tuple) else inner:
+        yield from placed_parts(config, (*path, str(name)))

@@ -171,12 +171,12 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         ),
         (
             two(', inputs = ["captoin"]'),
-            "25: steps.pre.data.0.inputs: 'captoin' is not one of the step's inputs; did you mean 'caption'?; choose "
+            "25: steps.pre.data.0.inputs: unknown input 'captoin'; did you mean 'caption'?; choose "
             "from: caption, image",
         ),
         (
             two(second=', objectives = ["generator"]'),
-            "26: steps.pre.data.1.objectives: 'generator' is not one of the step's objectives; choose from: words",
+            "26: steps.pre.data.1.objectives: unknown objective 'generator'; choose from: words",
         ),
         (
             two(', inputs = ["image"]'),
