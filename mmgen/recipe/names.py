@@ -37,9 +37,9 @@ def name_problems(values: Mapping[str, Any]) -> Iterator[Wrong]:
         if read:
             yield from _unknown(("steps", name, "train"), _texts(step.get("train")), [*read, "backbone"], "input")
         for number, source in enumerate(step["data"] if isinstance(step.get("data"), list) else ()):
-            for key, known in (("inputs", read), ("objectives", trained or [GENERATOR])):
+            for key, of_step in (("inputs", read), ("objectives", trained or [GENERATOR])):
                 listed = _texts(source.get(key)) if isinstance(source, dict) else []
-                yield from _unknown(("steps", name, "data", str(number), key), listed, known, key[:-1])
+                yield from _unknown(("steps", name, "data", str(number), key), listed, of_step, key[:-1])
         yield from _start_problems(name, step, steps)
 
 

@@ -36,35 +36,25 @@ def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:
     return marks_by_key
 
 
-def map_paths(value: Some, change: Change, at: Key = ()) -> Some:
-    """A config, or a table or tuple of configs, with `change(path, either, place)` instead of every path in it."""
+def map_paths(value: Some, change: Change, at: Key = (), is_path: bool = False, mark: PathOrName | None = None) -> Some:
+    """A config with `change(path, either, place)` instead of every path in it, and so a table, list or value of one.
+    `mark`: of a path that may also be a name; a prefix that the mark names stays."""
+    built: Any = type(value)  # of the same class
+    if isinstance(value, Config):
+        keys = path_keys(type(value))
+        changed = {name: map_paths(inner, change, (*at, name), name in keys, keys.get(name)) for name, inner in value}
+        return value.model_copy(update=changed)
     if isinstance(value, dict):
-        return type(value)((name, map_paths(inner, change, (*at, str(name)))) for name, inner in value.items())
-    if isinstance(value, tuple):
-        return type(value)(map_paths(inner, change, (*at, str(number))) for number, inner in enumerate(value))
-    if not isinstance(value, Config):
-        return value
-    keys = path_keys(type(value))
-    changed: dict[str, Any] = {
-        name: _map(inner, keys[name], change, (*at, name)) if name in keys else map_paths(inner, change, (*at, name))
-        for name, inner in value
-    }
-    return value.model_copy(update=changed)
-
-
-def _map(value: Any, mark: PathOrName | None, change: Change, at: Key) -> Any:
-    """A path, or each path of a list or table, changed; a prefix that the mark names stays."""
-    if isinstance(value, dict):
-        return {name: _map(inner, mark, change, at) for name, inner in value.items()}
+        return built((name, map_paths(inner, change, (*at, str(name)), is_path, mark)) for name, inner in value.items())
     if isinstance(value, list | tuple):
-        return type(value)(_map(inner, mark, change, at) for inner in value)
-    if not isinstance(value, str | Path):
+        return built(map_paths(inner, change, (*at, str(i)), is_path, mark) for i, inner in enumerate(value))
+    if not is_path or not isinstance(value, str | Path):
         return value
-    prefixes = mark.behind if mark else ()
-    prefix = next((prefix for prefix in prefixes if str(value).startswith(prefix)), "")
+    text, prefixes = str(value), mark.behind if mark else ()
+    prefix = next((prefix for prefix in prefixes if text.startswith(prefix)), "")
     if prefixes and not prefix:
         return value
-    return type(value)(prefix + change(str(value).removeprefix(prefix), mark is not None, at))
+    return built(prefix + change(text.removeprefix(prefix), mark is not None, at))
 
 
 def from_folder(text: str, folder: Path, either: bool = False) -> str:
@@ -73,7 +63,7 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
     if not text or folder == Path() or Path(text).is_absolute():
         return text
     joined = folder / text
-    plain, missing = os.path.normpath(joined), either and not os.path.exists(joined)
+    plain, missing = os.path.normpath(joined), either and not _exists(joined)
     if missing and not text.startswith(".") and not text.endswith(WEIGHT_FILES):
         return text
     if missing and text.startswith(".") and not folder.is_absolute():
@@ -86,7 +76,11 @@ def with_real_paths(config: Some) -> Some:
     """The config with every path as its real path on this machine, so that two spellings of a path are equal."""
 
     def real(text: str, either: bool, at: Key) -> str:
-        is_name = either and not os.path.exists(text) and not text.endswith(WEIGHT_FILES)
+        is_name = either and not _exists(text) and not text.endswith(WEIGHT_FILES)
         return text if is_name else os.path.realpath(text)
 
     return map_paths(config, real)
+
+
+def _exists(path: str | Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110  # pathlib raises OSError for a name that is too long
