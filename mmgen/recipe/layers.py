@@ -12,7 +12,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +217,7 @@ def _toml_problem(error: Exception) -> str:
 
 
 def setting_table(setting: str, front: str = "") -> tuple[dict[str, Any], Origins]:
-    """The table of `a.b=value`, with the value as TOML; a bare word is a string, as is a date. `front`: a prefix for
-    messages."""
+    """The table of `a.b=value`, with the value as TOML; a bare word is a string. `front`: a prefix for messages."""
     name, equals, value = setting.partition("=")
     option = f"--set {front}{setting}"
     if not equals or not name.strip() or "\n" in setting:
@@ -227,10 +225,7 @@ def setting_table(setting: str, front: str = "") -> tuple[dict[str, Any], Origin
     try:
         try:
             table = tomllib.loads(f"{name.strip()} = {value}")
-            dated = isinstance(next(iter(tomllib.loads(f"value = {value}").values())), date | time)
         except tomllib.TOMLDecodeError:
-            dated = True
-        if dated:
             table = tomllib.loads(f"{name.strip()} = '''{value.strip()}'''")
     except (ValueError, RecursionError) as error:
         raise RecipeError(f"{option[:60]}: not a TOML value: {_toml_problem(error)}") from None
