@@ -42,7 +42,10 @@ def map_paths(value: Some, change: Change, at: Key = (), is_path: bool = False, 
     built: Any = type(value)  # of the same class
     if isinstance(value, Config):
         keys = path_keys(type(value))
-        changed = {name: map_paths(inner, change, (*at, name), name in keys, keys.get(name)) for name, inner in value}
+        changed = {
+            name: map_paths(getattr(value, name), change, (*at, name), name in keys, keys.get(name))
+            for name in value.model_fields_set  # a default is relative to no file
+        }
         return value.model_copy(update=changed)
     if isinstance(value, dict):
         return built((name, map_paths(inner, change, (*at, str(name)), is_path, mark)) for name, inner in value.items())
