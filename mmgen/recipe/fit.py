@@ -100,7 +100,7 @@ class _StepProblems:
         if len(self.sources) > 1:
             yield from self._mixture_problems()
         for number, source in enumerate(self.sources):
-            of_source = ("data", str(number)) if self.step.data and self.step.data[number].objectives else ()
+            of_source = ("data", str(number)) if len(self.sources) > 1 else ()
             yield from (((*of_source, "objectives"), message) for message in self._source_problems(source))
         yield from self._evaluate_problems()
         if not self.step.train:
