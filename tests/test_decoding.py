@@ -113,7 +113,7 @@ def test_a_step_that_trains_nothing_writes_in_another_number_of_steps(diffusion,
     wrong = mmgen_here(diffusion, "check", "toy.toml", *again, "--set", "steps.again.decoding.num_beams=3")
     assert wrong.stderr == (
         "error: --set steps.again.decoding.num_beams=3: steps.again.decoding.num_beams: no such key; "
-        f"the generator 'diffusion' has: {KEYS}\n"
+        f"the keys are: {KEYS}\n"
     )
 
     several = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--n", "3")
