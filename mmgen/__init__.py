@@ -1,5 +1,6 @@
 """mmgen: pretrained encoders as generators. The front door; importing it does not import torch."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from .configs import (
@@ -18,28 +19,33 @@ from .configs import (
 )
 from .decoding import Decoding, DecodingConfig
 from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, UnavailableError
+from .examples import All, Example
 from .hookspecs import hookimpl
 from .settings import Config
 
 if TYPE_CHECKING:
+    from .evaluation.answers import generate
     from .inference.load import load
-    from .inference.load import load as from_pretrained
+    from .model import compose
+    from .training.fit import fit
 
 __version__ = "0.2.0.dev0"
 API_VERSION = 4  # of the plugin contract; docs/plugins.md says what may change within one
 
 
-def __getattr__(name: str) -> Any:
-    """`load`, also called `from_pretrained`: imported when it is used, since it needs torch."""
-    if name in ("load", "from_pretrained"):
-        from .inference.load import load
+LAZY = {"compose": "model", "fit": "training.fit", "generate": "evaluation.answers", "load": "inference.load"}
 
-        return load
+
+def __getattr__(name: str) -> Any:
+    """What needs torch is imported when it is used."""
+    if name in LAZY:
+        return getattr(importlib.import_module(f".{LAZY[name]}", __name__), name)
     raise AttributeError(f"module 'mmgen' has no attribute '{name}'")
 
 
 __all__ = [
     "API_VERSION",
+    "All",
     "BackboneConfig",
     "CallbackConfig",
     "CommandConfig",
@@ -49,6 +55,7 @@ __all__ = [
     "Decoding",
     "DecodingConfig",
     "EmbedderConfig",
+    "Example",
     "ExtractorConfig",
     "FeaturesConfig",
     "GeneratorConfig",
@@ -61,7 +68,9 @@ __all__ = [
     "RendererConfig",
     "RunError",
     "UnavailableError",
-    "from_pretrained",
+    "compose",
+    "fit",
+    "generate",
     "hookimpl",
     "load",
 ]

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from .errors import DataError, UnavailableError
+from .examples import ResolvedExample
 from .objectives import Rows
 from .prompts import behind_prompts, prompts_in
-from .tensors import Batch, Layout, ResolvedExample, Slots, Tail, apply
+from .tensors import Batch, Layout, Slots, Tail, apply
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,18 @@
-"""Cards: what a renderer shows of an example and its prediction (bars, boxes, choices, texts), checked. No torch.
+"""Cards: what a renderer shows of an example and its prediction (bars, boxes, choices, texts). No torch.
 
-A box is (x0, y0, x1, y1), relative to the picture's size. A share is a number from 0 to 1."""
+Cards check their values where they are made, and lists become tuples. A box is (x0, y0, x1, y1), relative to the
+picture's size. A share is a number from 0 to 1."""
 
 from __future__ import annotations
 
 import json
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import field
+from typing import Annotated, Any
 
 from pydantic import Field
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
 
 MOST_JSON = 100  # characters of a value without a renderer
 Share = Annotated[float, Field(ge=0, le=1 + 1e-6)]  # slightly more than 1 after rounding
@@ -76,28 +74,6 @@ class Card:
     choices: tuple[Choice, ...] = ()
     texts: Mapping[str, tuple[Piece, ...]] = field(default_factory=dict)
     objects: tuple[Annotated[int, Field(ge=0)], ...] = ()
-
-
-def checked_card(card: Any) -> Card:
-    """Validate a renderer's card, with lists converted to tuples. Raises ValueError with the field and the reason."""
-    from pydantic import ValidationError
-
-    if not isinstance(card, Card):
-        raise ValueError(f"returned {card!r:.60}; expected a mmgen.cards.Card")
-    try:
-        return _adapter().validate_python(asdict(card))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise ValueError(f"returned a card with an invalid {place}, {first['input']!r:.60}: {reason}") from None
-
-
-@cache
-def _adapter() -> TypeAdapter[Card]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Card)
 
 
 def letter(place: int) -> str:

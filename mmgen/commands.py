@@ -70,7 +70,7 @@ jsonl_option = click.option(
 shard_option = click.option(
     "--shard",
     metavar="I/N",
-    help="Only the I-th of N shards, which together are the whole; the file is named NAME-I-of-N. See mmgen merge.",
+    help="Only the I-th of N shards, which together are the whole.",
 )
 
 
@@ -86,7 +86,9 @@ caption_option = click.option("--caption", help="Shorthand for --input caption=T
 writing_options = together(  # of the commands that write texts with a finished run
     query_arguments,
     caption_option,
-    click.option("--n", type=int, help=f"Number of different texts per query, 1 to {MOST_TEXTS}.  [default: 1]"),
+    click.option(
+        "--n", type=int, help=f"Number of different texts per query, 1 to {MOST_TEXTS}; by default as [decoding] says."
+    ),
     settings_option(
         "A.B=VALUE",
         "Override a key of decoding (decoding.num_beams=4), or the extractor of an input "

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from . import objectives, parts
+    from .examples import Example
     from .reading.results import ResultFiles
-    from .tensors import Example
 
 
 class SequenceConfig(Config):
@@ -181,7 +181,7 @@ class FeaturesConfig(EmbedderConfig):
 
     features: Path | None = Field(
         None,
-        description="feature store: an HDF5 file, or several as a folder or a pattern (regions/*.h5); without it, "
+        description="feature store, a folder of HDF5 files, or one of them; without it, "
         "`extractor` computes features from the images of the data set",
     )
     extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="computes the features from raw images")
@@ -224,13 +224,11 @@ class BackboneConfig(PartConfig):
                                      (`mmgen.attention.visible`); "row", any slot of its row, as in a recurrent network
                                      or a bag of words; "nothing", no other slot
     supports_gradient_checkpointing  whether `parts.Backbone.set_gradient_checkpointing` can be enabled
-    supports_torch_compile           whether `parts.Backbone.set_torch_compile` can be enabled
     """
 
     kind: ClassVar[str] = "backbone"
     mixes: ClassVar[Mixes] = "visible"
     supports_gradient_checkpointing: ClassVar[bool] = False
-    supports_torch_compile: ClassVar[bool] = False
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> "parts.Backbone":
         """Build the encoder. `texts`: for training a vocabulary, if the encoder is not pretrained. `folder`: written
@@ -251,6 +249,7 @@ class ObjectiveConfig(PartConfig):
 
     gives            the kind of prediction that it makes; None if it only trains
     required_labels  names of the labels that examples must have
+    query_labels     those of them that a query must give, to predict: the choices, and not the right one
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
     over_batch       whether its loss compares the rows of a batch: an update then has one micro-batch
@@ -261,6 +260,7 @@ class ObjectiveConfig(PartConfig):
     kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
     required_labels: ClassVar[tuple[str, ...]] = ()
+    query_labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
     over_batch: ClassVar[bool] = False

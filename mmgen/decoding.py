@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from .settings import Config
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
 SHARED = ("length_penalty", "no_repeat_ngram_size", "min_new_tokens", "repetition_penalty")  # of any beam search
-CANDIDATES = 20  # from which texts are chosen if there are texts to avoid, without `candidates`
+CANDIDATES = 20  # from which texts are chosen at least
 MOST_TEXTS = 100  # that a query may ask for
 WIDER = (1, 2, 4)  # factors of the number of candidates that are tried
 
@@ -33,23 +33,18 @@ class DecodingConfig(Config):
         """Whether texts are drawn at random, so that a seed changes them."""
         return bool(getattr(self, "do_sample", False))
 
-    def for_texts(self, n: int) -> Iterator[DecodingConfig]:
-        """Options for `n` different texts per example, the best first; the first that the generator does not refuse is
-        used. By default these options with num_return_sequences = n, if there is such a field and n is allowed."""
+    def for_texts(self, n: int) -> DecodingConfig:
+        """Options for `n` different texts per example: these if they write n texts, else these with
+        num_return_sequences = n. Raises ValueError if there is no such field, or n is not allowed."""
         if n == self.texts:
-            yield self
-        elif "num_return_sequences" in type(self).model_fields:
-            try:
-                yield type(self)(**{**dict(self), "num_return_sequences": n})
-            except ValidationError:
-                return
+            return self
+        if "num_return_sequences" not in type(self).model_fields:
+            raise ValueError("the generator writes one text per query")
+        return type(self)(**{**dict(self), "num_return_sequences": n})
 
 
 class Decoding(DecodingConfig):
-    """Options of the search for texts, with the names of transformers' `generate`.
-
-    `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), implemented by mmgen.
-    """
+    """Options of the search for texts, with the names of transformers' `generate`."""
 
     num_beams: int = Field(1, ge=1, le=1000, description="beams; 1 is greedy search, or sampling with do_sample")
     do_sample: bool = Field(False, description="sample tokens instead of taking the most probable ones")
@@ -68,12 +63,6 @@ class Decoding(DecodingConfig):
     min_new_tokens: int = Field(0, ge=0, description="minimum number of tokens before a text may end; 0 is off")
     repetition_penalty: float = Field(1.0, ge=0.01, le=100, description="values over 1 discourage repeated tokens")
     num_return_sequences: int = Field(1, ge=1, le=1000, description="texts per example")
-    num_beam_groups: int = Field(
-        1, ge=1, le=1000, description="groups of beams that differ from each other; over 1 is diverse beam search"
-    )
-    diversity_penalty: float = Field(
-        0.0, ge=0, description="subtracted from a token's score for every earlier group that chose the token"
-    )
     candidates: int = Field(
         0,
         ge=0,
@@ -88,7 +77,7 @@ class Decoding(DecodingConfig):
     def model_post_init(self, context: Any) -> None:
         if self.candidates:
             why = "not used with candidates, which has its own beams; remove it"
-            self._refuse_options(("num_beams", "do_sample", "num_beam_groups", "early_stopping"), why)
+            self._refuse_options(("num_beams", "do_sample", "early_stopping"), why)
             if self.num_return_sequences > self.candidates:
                 raise ValueError(
                     f"num_return_sequences: {self.num_return_sequences} texts need at least as many candidates, not "
@@ -96,19 +85,6 @@ class Decoding(DecodingConfig):
                 )
         else:
             self._refuse_options(("difference",), "has an effect only with candidates")
-        if self.num_beams % self.num_beam_groups:
-            raise ValueError(
-                f"num_beams: must be a multiple of num_beam_groups ({self.num_beam_groups}), not {self.num_beams}"
-            )
-        if self.num_beam_groups > 1 and self.do_sample:
-            raise ValueError("do_sample: diverse beam search (num_beam_groups > 1) does not sample; remove do_sample")
-        if self.num_beam_groups > 1:
-            self._refuse_options(
-                ("no_repeat_ngram_size", "min_new_tokens", "repetition_penalty", "early_stopping"),
-                "not supported by diverse beam search (num_beam_groups > 1)",
-            )
-        elif self.diversity_penalty:
-            raise ValueError("diversity_penalty: needs num_beam_groups > 1")
         if not self.do_sample:
             self._refuse_options(SAMPLING, "has an effect only with do_sample = true")
         searched = not self.candidates and (self.num_beams > 1 or not self.do_sample)
@@ -126,14 +102,12 @@ class Decoding(DecodingConfig):
             count = min(1000, factor * max(self.candidates or CANDIDATES, self.num_return_sequences))
             yield Decoding(**shared, num_beams=count, num_return_sequences=count)
 
-    def for_texts(self, n: int) -> Iterator[DecodingConfig]:
-        """Diverse beam search, beam search, then sampling, whatever these options are."""
-        if n == 1:
-            yield Decoding()
-            return
-        yield Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
-        yield Decoding(num_beams=n, num_return_sequences=n)
-        yield Decoding(do_sample=True, num_return_sequences=n)
+    def for_texts(self, n: int) -> Decoding:
+        """The `n` best different texts of many candidates, unless these options write n texts."""
+        if n == self.texts:
+            return self
+        shared = {name: getattr(self, name) for name in (*SHARED, *(("difference",) if self.candidates else ()))}
+        return Decoding(**shared, candidates=max(self.candidates, CANDIDATES, 4 * n), num_return_sequences=n)
 
     def _refuse_options(self, options: tuple[str, ...], why: str) -> None:
         for name in options:

@@ -1,13 +1,17 @@
-"""Errors that a person can cause; how they show untrusted text; did-you-mean."""
+"""Errors that a person can cause; how they show untrusted text; did-you-mean; whose fault one is."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib.metadata
+import os
+import traceback
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 LONGEST_LINE = 800  # characters
 JOINERS = "\u200c\u200d"  # without a width of their own; Persian, Hindi and emoji are written with them
 
@@ -16,7 +20,11 @@ class MmgenError(Exception):
     """An error that a person can correct: place, problem and remedy, one line each, printed without a traceback.
 
     Text from untrusted files is made safe: control characters are escaped, and over-long lines are cut in the middle.
+
+    about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
     """
+
+    about: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return shown(super().__str__())
@@ -61,6 +69,31 @@ def placed(path: Path) -> Iterator[None]:
         raise type(error)(f"{path}: {error}") from None
 
 
+def blame(error: BaseException) -> str:
+    """An exception out of a plugin in one line: the package, the function, file:line, and what was raised; "" if no
+    code of a plugin was running. With MMGEN_TRACEBACK=1 the traceback is printed."""
+    packages, place = _packages(), ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
+        if package := packages.get(module[0]):
+            path = "/".join([*(module if file == "__init__.py" else module[:-1]), file])
+            place = f"{package}, {frame.f_code.co_qualname} ({path}:{line})"
+    if not place:
+        return ""
+    if os.environ.get(SHOW_TRACEBACK):
+        traceback.print_exception(error)
+    text = " ".join(str(error).split())
+    return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
+
+
+def _packages() -> dict[str, str]:
+    """Packages of plugins -> their distribution and its version."""
+    entries = importlib.metadata.entry_points(group="mmgen")
+    return {
+        entry.module.partition(".")[0]: f"{entry.dist.name} {entry.dist.version}" for entry in entries if entry.dist
+    }
+
+
 class RecipeError(MmgenError):
     """One or several mistakes in a recipe; each line names the place and the remedy."""
 
@@ -70,12 +103,7 @@ class PluginError(MmgenError):
 
 
 class DataError(MmgenError):
-    """Files that are missing, damaged, or do not fit together.
-
-    about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
-    """
-
-    about: tuple[str, ...] = ()
+    """Files that are missing, damaged, or do not fit together."""
 
 
 class MissingInput(DataError):
@@ -103,10 +131,6 @@ class MissingLabel(DataError):
 
 class RunError(MmgenError):
     """A run folder that cannot be used: of a different recipe, damaged, or without the requested step."""
-
-
-class UnreadInput(RunError):
-    """A query, which the message names, with an input that no step reads beside the others."""
 
 
 class UnavailableError(MmgenError):

@@ -25,9 +25,9 @@ PIECE = 1 << 24
 Written = TypeVar("Written")
 
 
-def not_downloaded(name: str, file: str = "config.json", size: Callable[[], str] = lambda: "") -> str:
-    """Why a model, a path or a name of the hub, cannot be loaded: it is not on this machine, which is told to be
-    offline; "" if it can, or if the hub has to say it. `size`: of the download, such as " (47 MB)"."""
+def not_downloaded(name: str, file: str = "config.json") -> str:
+    """Why a model, a path or a name of the hub, cannot be loaded: it is not on this machine, which is set to be
+    offline; "" if it can, or if the hub has to say it."""
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -37,7 +37,7 @@ def not_downloaded(name: str, file: str = "config.json", size: Callable[[], str]
         return f"'{name}': no such file or folder"
     if known or not constants.HF_HUB_OFFLINE:
         return ""
-    place = f"https://huggingface.co/{name}{size()}"
+    place = f"https://huggingface.co/{name}"
     return f"'{name}' is not on this machine, as a folder or downloaded, and HF_HUB_OFFLINE is set; it is at {place}"
 
 

@@ -19,18 +19,10 @@ from torch import Tensor, nn
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
 from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
-from .objectives import (
-    EncodedInputs,
-    Generator,
-    Objective,
-    declaration_problem,
-    gradient_problem,
-    loss_problem,
-)
+from .objectives import EncodedInputs, Generator, Objective
 from .parts import Backbone, Embedder
-from .progress import html_table
 from .prompts import prompts_in
-from .sequence import Part, Prefix, lay_out, packed, segment_problem, sharing_problem, terms_problem, types_of, unmet
+from .sequence import Part, Prefix, lay_out, packed, types_of, unmet
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 EMBEDDERS = "embedders."  # before the input's name, in the names of its parameters
@@ -79,8 +71,6 @@ class Model(nn.Module):
                 f"generator.max_tokens is {generator.max_tokens}, but the encoder has only {backbone.max_positions} "
                 "positions for inputs and text together; lower max_tokens"
             )
-        for name, embedder in embedders.items():
-            _raise_problem(name, embedder, sharing_problem(embedder, backbone))
         _set_gpu_kernels()
         self.backbone, self.sequence = backbone, sequence or SequenceConfig()
         if generator is not None:
@@ -96,22 +86,12 @@ class Model(nn.Module):
             raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
-        self._traced: set[str] = set()  # objectives whose gradients have been checked
+        self.initialised: set[str] = set()  # objectives whose `init_from_model` `mmgen.fit` has called
         self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
         self.over_batch: frozenset[str] = frozenset()  # objectives whose losses compare the rows of a batch
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
         self.fields: Mapping[str, tuple[str, ...]] = {}  # input -> the fields of an example that it reads
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
-
-    def _repr_html_(self) -> str:
-        """The parts with their numbers of weights, as a table for a notebook; `print(model)` lists all layers."""
-        parts: dict[str, nn.Module] = {"backbone": self.backbone}
-        parts |= {f"inputs.{name}": embedder for name, embedder in self.embedders.items()}
-        parts |= {"generator": self.generator} if self.has_generator else {}
-        parts |= {f"objectives.{name}": part for name, part in self.objectives.items()}
-        counts = [(name, part, sum(weights.numel() for weights in part.parameters())) for name, part in parts.items()]
-        rows = [[name, type(part).__name__, f"{count:,}"] for name, part, count in counts]
-        return html_table([["part", "class", "weights"], *rows], caption=f"model on {self.device}")
 
     @property
     def has_generator(self) -> bool:
@@ -134,24 +114,18 @@ class Model(nn.Module):
         """The losses of a batch."""
         sums: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
-        slots = None
         cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
         for name, targets in batch.targets.items():
             objective = self.objective(name)
-            loss, part = objective(cached, batch, targets), f"{name} ({type(objective).__name__})"
-            if problem := loss_problem(loss, objective.reader.losses):
-                raise PluginError(f"{part}: {problem}")
-            if uncounted := [repr(loss_name) for loss_name in loss.sums if loss_name not in targets.counts]:
-                raise PluginError(f"{part}: its reader's `collate` counts nothing for {', '.join(uncounted)}")
-            if torch.is_grad_enabled() and name not in self._traced:
-                counted = [loss.sums[loss_name] for loss_name, count in targets.counts.items() if count]
-                if counted and (problem := gradient_problem(objective, counted, self.parameters())):
-                    raise PluginError(f"{part}: {problem}")
-                self._traced |= {name} if counted else set()
+            loss = objective(cached, batch, targets)
+            if not loss.sums.keys() == targets.counts.keys() == {*objective.reader.losses}:
+                sizes = f"sums {sorted(loss.sums)}, and its reader counts {sorted(targets.counts)}"
+                raise PluginError(
+                    f"{name}: forward of {type(objective).__name__} {sizes}; expected the reader's losses"
+                )
             sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
             weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
-            slots = loss.slots if slots is None else slots
-        return Loss(sums, slots, batch.counts, weights)
+        return Loss(sums, batch.counts, weights)
 
     def not_finite(self, batch: Batch) -> str:
         """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""
@@ -220,22 +194,24 @@ class Model(nn.Module):
         for name, embedder in self.embedders.items():
             collated = batch.inputs.get(name)
             added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
-            _raise_problem(name, embedder, terms_problem(added, term, slots))
             states = states if added is None else states + added.to(states.dtype)
             if term is not None:
                 behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
         return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
 
     def _embed_input(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
-        """The segment of one input for B rows. Raises PluginError if the embedder's result violates the contract."""
+        """The segment of one input for B rows. Raises PluginError for states of another shape, and DataError for
+        types or positions that the backbone does not have."""
         embedder = self.embedders[name]
         in_dtype = {
             key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
         }
         segment = embedder(**in_dtype)
-        _raise_problem(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
+        if segment.states.shape[::2] != (rows, self.backbone.input_size):
+            shapes = f"({rows}, N, {self.backbone.input_size}), not {tuple(segment.states.shape)}"
+            raise PluginError(f"input '{name}' ({type(embedder).__name__}): states must have shape {shapes}")
         if unsupported := unmet(segment, self.backbone):
-            _raise_problem(name, embedder, f"{unsupported}; give the backbone more, or use another input")
+            raise DataError(f"input '{name}': {unsupported}; give the backbone more, or use another input")
         return segment
 
     def _check_positions(self, slots: Slots, free: Tensor, custom_positions: bool, room: int) -> None:
@@ -332,16 +308,10 @@ def compose(
         for classes_name, classes in embedder.vocabularies().items()
     }
     heads = objectives.build(encoder, input_vocabularies) if objectives else {}
-    readers = {name: embedder.reader for name, embedder in embedders.items()}
-    for name, head in heads.items():
-        if objectives and (problem := declaration_problem(objectives.configs[name], head, named, readers)):
-            raise PluginError(f"{name} ({type(head).__name__}): {problem}")
     writer = None
     if generator is not None:
         with seeded_part("generator"):
             writer = generator.build(encoder)
-        if problem := declaration_problem(generator, writer, named, readers):
-            raise PluginError(f"generator ({type(writer).__name__}): {problem}")
     model = Model(encoder, embedders, writer, sequence, heads)
     if generator is not None:
         model.decoding = generator.decoding()
@@ -380,9 +350,3 @@ class _EncodeOnce:
         if self._encoded is None or self._encoded[0] is not batch:
             self._encoded = batch, self._encode(batch)
         return self._encoded[1]
-
-
-def _raise_problem(name: str, embedder: Embedder, problem: str) -> None:
-    """Raises PluginError if there is a problem with an embedder's result."""
-    if problem:
-        raise PluginError(f"input '{name}' ({type(embedder).__name__}): {problem}")

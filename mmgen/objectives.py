@@ -1,4 +1,4 @@
-"""Objectives and generators: contracts of target readers, losses, predictions and texts; checks of what they return.
+"""Objectives and generators: contracts of target readers, losses, predictions and texts.
 
 Objectives are what a step trains. Generators are objectives that also write. Shape letters are those of
 `mmgen.tensors`.
@@ -12,34 +12,20 @@ from __future__ import annotations
 
 import abc
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from .configs import PROMPT, EmbedderConfig, GeneratorConfig, ObjectiveConfig
+from .configs import PROMPT
 from .errors import DataError
+from .examples import LOG_PROBABILITY, Example, Generation, Prediction, ResolvedExample, ScoreKind
 from .parts import Backbone, Embedder, Part, Reader
 from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
 from .sequence import Prefix
-from .tensors import (
-    LOG_PROBABILITY,
-    Batch,
-    Example,
-    Generation,
-    Hiding,
-    Layout,
-    Loss,
-    Prediction,
-    ResolvedExample,
-    ScoreKind,
-    Slots,
-    Tail,
-    Targets,
-    describe_value,
-)
+from .tensors import Batch, Hiding, Layout, Loss, Slots, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 
@@ -145,13 +131,16 @@ class TargetReader(abc.ABC):
     """The half of an objective that runs in loader workers: it has no parameters and is picklable.
 
     losses            names of the losses that it counts and that the objective sums up
-    makes_rows        whether it overrides `rows`; at most one objective of a step may
     reads_candidates  whether `collate` reads `Rows.candidates`, which are empty otherwise
     """
 
     losses: ClassVar[tuple[str, ...]] = ("loss",)
-    makes_rows: ClassVar[bool] = False
     reads_candidates: ClassVar[bool] = False
+
+    @property
+    def makes_rows(self) -> bool:
+        """Whether it overrides `rows`; at most one objective of a step may."""
+        return type(self).rows is not TargetReader.rows
 
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         """The rows that an example becomes, before one of each input's alternatives is chosen; by default itself.
@@ -204,6 +193,7 @@ class TextTargets(TargetReader):
         return tokens
 
     def collate(self, rows: Rows) -> Targets:
+        self._tokenise([text for example in rows.examples for text in example.targets])  # one call is cheaper than many
         tail, labels = self.lay_out([self.targets(example) for example in rows.examples]), dict[str, Tensor]()
         if any(prompts := [self._tokenise(prompts_of(example)) for example in rows.examples]):
             labels = {PROMPT: padded(prompts)}
@@ -240,11 +230,6 @@ class TextTargets(TargetReader):
     def length(self, example: Example) -> float:
         tokens = [min(self.encode.count(text) + 1, self.max_tokens) for text in example.targets]
         return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
-
-    def cut(self, examples: Sequence[Example]) -> int:
-        """How many targets are longer than the limit."""
-        texts = [text for example in examples for text in example.targets]
-        return sum(len(tokens) >= self.max_tokens for tokens in self._tokenise(texts)) if texts else 0
 
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
@@ -331,95 +316,3 @@ def published_layer(weights: Mapping[str, Tensor], theirs: str, layer: str) -> d
         if name is not None:
             tensors[f"{layer}.{kind}"] = weights[name]
     return tensors
-
-
-def loss_problem(loss: Any, names: Sequence[str]) -> str:
-    """What is wrong with the result of `Objective.forward`; empty for a Loss with one sum () for each of these names.
-    Checks shapes and types only: reading values would wait for the device."""
-    sums = loss.sums if isinstance(loss, Loss) and isinstance(loss.sums, Mapping) else {}
-    if set(sums) == set(names) and all(isinstance(total, Tensor) and not total.ndim for total in sums.values()):
-        return ""
-    return f"forward returns {describe_value(loss)}, not a Loss with a sum () for {', '.join(map(repr, names))}"
-
-
-def declaration_problem(
-    config: ObjectiveConfig | GeneratorConfig,
-    objective: Objective,
-    inputs: Mapping[str, EmbedderConfig],
-    readers: Mapping[str, Reader],
-) -> str:
-    """What an objective declares but does not do, or does without declaring it, in a model with these inputs; empty if
-    all agrees."""
-    name, reader = type(objective).__name__, objective.reader
-    expected = TextTargets if isinstance(objective, Generator) else TargetReader
-    if not isinstance(reader, expected):
-        return f"reader is {describe_value(reader)}; expected a mmgen.objectives.{expected.__name__}"
-    if isinstance(config, GeneratorConfig) or isinstance(objective, Generator):
-        return ""
-    return (
-        _prediction_problem(config, name, type(objective).predict is not Objective.predict)
-        or _rows_problem(config, reader)
-        or _hiding_problem(config, reader, inputs, readers)
-    )
-
-
-def _prediction_problem(config: ObjectiveConfig, name: str, predicts: bool) -> str:
-    if config.gives is not None and not predicts:
-        return f'gives is "{config.gives}", but {name} has no method predict; write predict, or set gives = None'
-    if config.gives is None and predicts:
-        return f"{name} has a method predict, but gives is None, so it is never called; set gives, or remove predict"
-    return ""
-
-
-def _rows_problem(config: ObjectiveConfig, reader: TargetReader) -> str:
-    name, has_rows = type(reader).__name__, type(reader).rows is not TargetReader.rows
-    if config.makes_rows != reader.makes_rows:
-        return f"makes_rows is {config.makes_rows} in the config and {reader.makes_rows} in {name}; they must be equal"
-    if has_rows and not reader.makes_rows:
-        return f"{name} has a method rows, but makes_rows is False, so it is never called; set makes_rows = True"
-    if reader.makes_rows and not has_rows:
-        return f"makes_rows is True, but {name} has no method rows; write rows, or leave makes_rows out"
-    return ""
-
-
-def _hiding_problem(
-    config: ObjectiveConfig, reader: TargetReader, inputs: Mapping[str, EmbedderConfig], readers: Mapping[str, Reader]
-) -> str:
-    if config.errors(inputs):  # a model may have inputs that the objective does not fit; steps without them use it
-        return ""
-    declared, hides = sorted(config.hidden(inputs)), sorted(reader.hides(readers))
-    if unable := [name for name in hides if name in readers and readers[name].hides is None]:
-        return f"hides the input '{unable[0]}', whose reader cannot hide anything (its `hides` is None)"
-    if declared != hides:
-        return f"the config's hidden() returns {declared}, but the reader hides {hides}; they must name the same inputs"
-    return ""
-
-
-def gradient_problem(objective: Objective, losses: Sequence[Tensor], parameters: Iterable[nn.Parameter]) -> str:
-    """What is wrong with the gradients of an objective's losses in a model with these parameters: a loss without any,
-    or one that reaches tensors which no module owns. Empty if nothing is."""
-    owned = {id(parameter): parameter for parameter in parameters}
-    trains = [p.requires_grad for p in objective.parameters()]
-    reachable = any(trains) or all(p.requires_grad for p in owned.values())
-    if reachable and not all(loss.requires_grad for loss in losses):
-        return "forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)"
-    if strange := [tensor for tensor in _leaf_tensors(losses) if id(tensor) not in owned]:
-        return (
-            f"the loss reaches {describe_value(strange[0])} that is not trained, because no module owns it; keep "
-            "layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter"
-        )
-    return ""
-
-
-def _leaf_tensors(losses: Iterable[Tensor]) -> Iterator[Tensor]:
-    """The tensors at which the gradients of losses are added up."""
-    nodes = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
-    seen = set(nodes)
-    while nodes:
-        node = nodes.pop()
-        if (leaf := getattr(node, "variable", None)) is not None:
-            yield leaf
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                nodes.append(following)

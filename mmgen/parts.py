@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from .cards import Card
 from .errors import DataError, UnavailableError
+from .examples import Example, Generation, ResolvedExample, Scores
 from .progress import Progress
-from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
+from .tensors import Encoded, Hiding, Segment, Slots
 from .tokens import TextEncoder
 
 if TYPE_CHECKING:
@@ -177,12 +178,6 @@ class Backbone(Part, abc.ABC):
         if enabled:
             raise NotImplementedError(f"{type(self).__name__} cannot recompute its layers")
 
-    def set_torch_compile(self, enabled: bool) -> None:
-        """Run the layers through `torch.compile`, or as they are. Only enabled where the config has
-        `supports_torch_compile`. Names of parameters stay the same."""
-        if enabled:
-            raise NotImplementedError(f"{type(self).__name__} cannot compile its layers")
-
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""
         raise NotImplementedError(f"{type(self).__name__} does not cache")
@@ -260,12 +255,10 @@ class Record:
 
 @dataclass(frozen=True)
 class FailedImage:
-    """An image whose features could not be made. It is listed, and the others are extracted. `unlike_earlier`: it is
-    refused for its difference from earlier images, which may be wrong themselves; a second one stops the extraction."""
+    """An image whose features could not be made. It is listed, and the others are extracted."""
 
     key: str
     reason: str
-    unlike_earlier: bool = False
 
 
 class Extractor(abc.ABC):
@@ -332,8 +325,8 @@ class Metric(abc.ABC):
 
     @abc.abstractmethod
     def score(self, generations: Sequence[Any], examples: Sequence[Example]) -> Scores:
-        """One `tensors.Generation` an example, in the same order; references are the examples' targets. A metric of
-        other kinds gets `tensors.Prediction`s; both have a `value`."""
+        """One `examples.Generation` an example, in the same order; references are the examples' targets. A metric of
+        other kinds gets `examples.Prediction`s; both have a `value`."""
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
         """The scores of the references themselves, for the row "people" of the table; scores named "chance_<name>" go
@@ -405,7 +398,7 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class ShownExample:
-    """A validation example and its prediction (a `tensors.Generation`, or a `tensors.Prediction`). `pictures`: those
+    """A validation example and its prediction (a `examples.Generation`, or a `examples.Prediction`). `pictures`: those
     among its inputs, where the data set has raw images."""
 
     example: ResolvedExample
@@ -448,8 +441,8 @@ class Callback:
 
 class Renderer(abc.ABC):
     """Shows an example and a prediction to people. The example has one of each input's alternatives, and may have no
-    labels. The prediction is a `tensors.Prediction` of a kind that the config `renders`, or for "text" a
-    `tensors.Generation`.
+    labels. The prediction is a `examples.Prediction` of a kind that the config `renders`, or for "text" a
+    `examples.Generation`.
 
     An exception is reported with the renderer's name, and the prediction is then shown as JSON."""
 

@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .errors import printable
 
@@ -39,39 +39,6 @@ class Progress:
         """Print a line."""
 
 
-class Output:
-    """Standard output, as long as it can be written to. If its reader is gone or the disk is full, a line on stderr
-    says so and later output is dropped, so that the work continues. Characters outside the encoding are escaped."""
-
-    def __init__(self) -> None:
-        self.lost = False
-
-    def write(self, text: str) -> int:
-        self._unless_lost(self._write_escaped, text)
-        return len(text)
-
-    def flush(self) -> None:
-        self._unless_lost(lambda: sys.stdout.flush())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stdout, name)
-
-    def _unless_lost(self, act: Callable[..., object], *values: str) -> None:
-        if self.lost or sys.stdout is None:  # None: the process started without one
-            return
-        try:
-            act(*values)
-        except OSError as error:
-            self.lost = True
-            tell(f"cannot write to standard output any more ({error.strerror}); the work continues", err=True)
-
-    def _write_escaped(self, text: str) -> None:
-        try:
-            sys.stdout.write(text)
-        except UnicodeEncodeError as error:
-            sys.stdout.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
-
-
 class Bars(Progress):
     """A progress line in a terminal; elsewhere (a log file) a line every `EVERY` seconds and at the end of a task.
 
@@ -81,8 +48,7 @@ class Bars(Progress):
     def __init__(self, transient: bool = False) -> None:
         from rich.console import Console
 
-        self.transient = transient
-        self.console = Console(file=cast(TextIO, Output()))
+        self.transient, self.console = transient, Console()
 
     def say(self, text: str) -> None:
         most = self.console.width if self.console.is_terminal else None
@@ -98,7 +64,7 @@ class Bars(Progress):
     def _terminal_task(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
         from rich.progress import Progress
 
-        shown = _bar_columns(unit, self.console.width)
+        shown = _bar_columns(self.console.width)
         with Progress(*shown, console=self.console, transient=self.transient, speed_estimate_period=300.0) as bars:
             task = bars.add_task(label, total=total, completed=done, text="")
 
@@ -116,9 +82,10 @@ class Bars(Progress):
         def say() -> None:
             seconds = time.monotonic() - began
             speed = (done - before) / seconds if seconds > 0 else 0.0
-            rate = f"{_format_rate(speed):>6} {unit}/s" if unit and seconds > 0 else ""
+            rate = f"{speed:>6.{2 if speed < 1 else 1 if speed < 10 else 0}f} {unit}/s" if unit and seconds > 0 else ""
             left = f", {clock((total - done) / speed)} left" if total is not None and done < total and speed else ""
-            self.say(f"{label:<26} {_format_count(done, total):>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
+            count = done if total is None else f"{done}/{total}"
+            self.say(f"{label:<26} {count:>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
 
         def advance(steps: int = 1, text: str = "") -> None:
             nonlocal done, last, last_line
@@ -132,39 +99,25 @@ class Bars(Progress):
             say()
 
 
-def _bar_columns(unit: str, width: int) -> list[ProgressColumn]:
-    """The columns of a task's line in a terminal: label, count, times and text, and from 100 columns on the speed, from
-    120 on a bar. Without room, the label and the text are cut."""
-    from rich.progress import BarColumn, ProgressColumn, Task
+def _bar_columns(width: int) -> list[ProgressColumn]:
+    """The columns of a task's line in a terminal: label, count, times and text, and from 120 columns on a bar. Without
+    room, the label and the text are cut."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Column
     from rich.text import Text
 
-    class Cell(ProgressColumn):
-        def __init__(self, text: Callable[[Task], str], keep: bool = False) -> None:
-            super().__init__(Column(no_wrap=keep))
-            self.text = text
-
+    class Cut(TextColumn):
         def render(self, task: Task) -> Text:
-            return Text(self.text(task), no_wrap=True, overflow="ellipsis")
+            text = super().render(task)
+            text.no_wrap, text.overflow = True, "ellipsis"
+            return text
 
-    def times(task: Task) -> str:
-        left = task.time_remaining
-        return clock(task.elapsed or 0.0) + (f", {clock(left)} left" if left else "")
-
-    def speed(task: Task) -> str:
-        steps = task.finished_speed or task.speed
-        return f"{_format_rate(steps)} {unit}/s" if unit and steps else ""
-
-    def count(task: Task) -> str:
-        return _format_count(int(task.completed), None if task.total is None else int(task.total))
-
-    columns = [Cell(lambda task: task.description), Cell(count, keep=True), Cell(times, keep=True)]
-    columns += [Cell(lambda task: task.fields["text"]), *[Cell(speed, keep=True)] * (width >= 100)]
-    return [*columns, *[BarColumn(16)] * (width >= 120)]
-
-
-def _format_count(done: int, total: int | None) -> str:
-    return str(done) if total is None else f"{done}/{total}"
+    whole = [kind(table_column=Column(no_wrap=True)) for kind in (MofNCompleteColumn, TimeElapsedColumn)]
+    left = TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True))
+    label, text = (
+        Cut(field, markup=False, table_column=Column()) for field in ("{task.description}", "{task.fields[text]}")
+    )
+    return [label, *whole, left, text, *[BarColumn(16)] * (width >= 120)]
 
 
 def clock(seconds: float) -> str:
@@ -172,11 +125,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _format_rate(speed: float) -> str:
-    """Steps per second; slow rates with one or two decimals."""
-    return f"{speed:.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2f}"
 
 
 def columns(text: str) -> int:
@@ -209,7 +157,7 @@ def fitted(text: str, width: int | None, wrap: bool = True) -> str:
     parts: list[str] = []
     for of_table, some in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
         lines = list(some)
-        if of_table and _is_aligned_table(lines):
+        if of_table and len(lines) > 1 and set(lines[1]) <= set("|-:"):
             parts += _split_table(lines, width)
         else:
             parts += [part for line in lines for part in (_wrap_line(line, width) if wrap else [line])]
@@ -222,11 +170,6 @@ def _wrap_line(line: str, width: int) -> list[str]:
     return textwrap.wrap(
         line, max(width, 20), subsequent_indent=further, break_long_words=False, break_on_hyphens=False
     ) or [line]
-
-
-def _is_aligned_table(lines: list[str]) -> bool:
-    """Whether these lines are a table with aligned columns."""
-    return len(lines) > 1 and set(lines[1]) <= set("|-:") and len(set(map(columns, lines))) == 1
 
 
 def _split_table(lines: list[str], width: int) -> Iterator[str]:

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from .configs import PROMPT
 from .errors import DataError
-from .tensors import PAD, WRITTEN, Batch, Example, Generation, Layout, Tail, join
+from .examples import Example, Generation
+from .tensors import PAD, WRITTEN, Batch, Layout, Tail, join
 
 AVOID = "avoid"  # the label of queries with texts to stay away from
 PROMPT_COUNTS = "prompt_counts"  # the label of `Targets` with the number of prompts of each example

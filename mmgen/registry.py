@@ -1,4 +1,4 @@
-"""The registry: plugins found and imported, their parts, those that failed, lookup by name, whose fault an error is.
+"""The registry: plugins found and imported, their parts, those that failed, lookup by name.
 
 Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests build theirs with
 `collect`. A plugin that fails is recorded with its reason and never stops another.
@@ -9,14 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import os
 import re
-import traceback
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, entry_points
-from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
@@ -28,7 +25,6 @@ from .errors import DataError, PluginError, did_you_mean
 
 Form = TypeVar("Form", bound="Format")
 OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
-SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
 
@@ -192,24 +188,6 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
     outcomes = [outcome for source, module in plugins for outcome in _plugin_parts(source, module)]
     parts = tuple(outcome for outcome in outcomes if isinstance(outcome, Part))
     return Registry(parts, (*broken, *(outcome for outcome in outcomes if isinstance(outcome, BrokenPlugin))))
-
-
-def blame(error: BaseException) -> str:
-    """An exception out of a plugin in one line: the package, the function, file:line, and what was raised; "" if no
-    code of a plugin was running. With MMGEN_TRACEBACK=1 the traceback is printed."""
-    sources = {part.config.__module__.partition(".")[0]: part.source for part in installed().parts}
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
-        if source := sources.get(module[0]):
-            path = "/".join([*(module if file == "__init__.py" else module[:-1]), file])
-            place = f"{source}, {frame.f_code.co_qualname} ({path}:{line})"
-    if not place:
-        return ""
-    if os.environ.get(SHOW_TRACEBACK):
-        traceback.print_exception(error)
-    text = " ".join(str(error).split())
-    return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
 
 
 def reason(error: BaseException) -> str:

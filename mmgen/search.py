@@ -17,9 +17,9 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .decoding import SAMPLING, Decoding
 from .errors import UnavailableError
+from .examples import Generation
 from .parts import Backbone
 from .prompts import Prompts
-from .tensors import Generation
 
 _CACHE = next(field.name for field in fields(CausalLMOutputWithPast) if field.name in ("cache", "past_key_values"))
 
@@ -66,11 +66,8 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
 
     Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Forbidden ids
     are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's, which gives them a
-    share. Raises UnavailableError for diverse beam search, which transformers does not support, and for min_new_tokens
-    that `max_tokens` does not allow.
+    share. Raises UnavailableError for min_new_tokens that `max_tokens` does not allow.
     """
-    if options.num_beam_groups > 1:
-        raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
     if options.candidates:
         raise UnavailableError("candidates: a search writes them all; mmgen.data.different_texts chooses among them")
     if options.min_new_tokens >= limits.max_tokens:
@@ -168,8 +165,6 @@ def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None
 
 def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
     unused = {
-        "num_beam_groups",
-        "diversity_penalty",
         "min_new_tokens",
         "candidates",
         "difference",

@@ -1,34 +1,21 @@
 """Rows of a model: segments of inputs laid out in order, with positions and token types; the prefix behind which texts
-are written; the slots that overlap some characters of a text; and checks of what embedders return."""
+are written; the slots that overlap some characters of a text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .attention import prefix_layout
-from .prompts import (  # noqa: F401 -- plugins may import them from here too
-    AVOID,
-    PROMPT_COUNTS,
-    Prompts,
-    behind_prompts,
-    one_per_prompt,
-    padded,
-    prompt_slots,
-    prompts_in,
-    prompts_of,
-    texts_to_avoid,
-    with_prompts,
-)
-from .tensors import Segment, Slots, apply, describe_value, taken
+from .tensors import Segment, Slots, apply, taken
 
 if TYPE_CHECKING:
-    from .parts import Backbone, Embedder
+    from .parts import Backbone
 
 
 Part = tuple[str, Segment]  # an input's name, "" for special slots
@@ -86,45 +73,6 @@ def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
 def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
     """The slots that overlap the characters `first` to `end` of a text, given the spans of all slots."""
     return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
-
-
-def segment_problem(segment: Any, rows: int, width: int) -> str:
-    """What is wrong with the result of `Embedder.forward` for B = `rows` rows and a backbone with this input width;
-    empty if nothing is. Checks only shapes and dtypes, since reading values would wait for the device."""
-    if not isinstance(segment, Segment):
-        return f"forward must return a mmgen.tensors.Segment, not {describe_value(segment)}"
-    shape = tuple(segment.states.shape)
-    if len(shape) != 3 or shape[0] != rows:
-        return f"states must have shape (B, N, E) with B = {rows}, not {shape}"
-    if shape[2] != width:
-        return f"states have width {shape[2]}, but input_size of the backbone is {width}"
-    if segment.mask.shape != shape[:2] or segment.mask.dtype != torch.bool:
-        return f"mask must be bool of shape {shape[:2]}, not {segment.mask.dtype} {tuple(segment.mask.shape)}"
-    for name, column in (("types", segment.types), ("positions", segment.positions)):
-        if column is not None and (column.shape != shape[:2] or column.dtype != torch.long):
-            return f"{name} must be int64 of shape {shape[:2]}, not {column.dtype} {tuple(column.shape)}"
-    return ""
-
-
-def terms_problem(added: Any, term: Any, slots: Slots) -> str:
-    """What is wrong with the results of `Embedder.add` and `Embedder.tail_term` for slots (B, L); empty if nothing
-    is."""
-    rows, length, width = slots.states.shape
-    for name, value, shape in (("add", added, (rows, length, width)), ("tail_term", term, (rows, width))):
-        if value is not None and (not isinstance(value, Tensor) or value.shape != shape):
-            return f"{name} must return a tensor of shape {shape} or None, not {describe_value(value)}"
-    return ""
-
-
-def sharing_problem(embedder: Embedder, backbone: Backbone) -> str:
-    """An error if an embedder contains parameters of the backbone; empty if it does not."""
-    parameters = set(embedder.parameters())
-    if shared := [name for name, parameter in backbone.named_parameters() if parameter in parameters]:
-        return (
-            f"contains the backbone's {shared[0]} as a parameter, which would be saved twice and trained with the "
-            "input; write self._backbone = [backbone], a list"
-        )
-    return ""
 
 
 def unmet(segment: Segment, backbone: Backbone) -> str:

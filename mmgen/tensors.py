@@ -1,4 +1,4 @@
-"""What passes between parts: dataclasses from `Example` to `Scores` (a batch's tail, a loss's mean); the shape letters.
+"""What passes between parts as tensors: dataclasses from `Segment` to `Loss`; the shape letters.
 
 B  examples in a batch        K  targets of one example         V  words in the vocabulary
 N  slots of one input         P  slots of the whole prefix      S  slots of the tail (what is written)
@@ -9,97 +9,19 @@ R  regions of an image        D  width of a feature
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
-from .progress import html_table, number
+from .errors import PluginError
 
 Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
-ScoreKind = Literal["log-probability", "confidence"]
-LOG_PROBABILITY: ScoreKind = "log-probability"
-"""What the score of a text is by default; the other kind is "confidence" (0 to 1)."""
 PAD, PREFIX, WRITTEN, MASK, NOISY = range(5)
 """Roles of a slot (`Layout.role`), from which `mmgen.attention.visible` computes who sees whom."""
-
-
-@dataclass(frozen=True)
-class All:
-    """Several values of one input, all shown in this order (the two pictures of NLVR2)."""
-
-    values: tuple[Any, ...]
-
-
-def _as_text(value: object) -> str:
-    """A value of an example in one line: alternatives are separated by " / ", values of `All` by " + "."""
-    if isinstance(value, All):
-        return " + ".join(map(_as_text, value.values))
-    if isinstance(value, tuple | list) and all(isinstance(element, str) for element in value):
-        return " / ".join(value)
-    return str(value)
-
-
-@dataclass(frozen=True, repr=False)
-class Example:
-    """One example of a data set: keys and texts, never tensors.
-
-    inputs   field name -> a key (of a feature store), a text, a tuple of alternatives of which one is drawn, or `All`
-    targets  the texts to generate; several targets of an example share its prefix
-    facts    further knowledge (the objects of a drawn scene), only for metrics, probes and reports
-    labels   supervision other than text: answers with weights, a choice, boxes; under the names that objectives read
-    """
-
-    id: str
-    inputs: Mapping[str, Any]
-    targets: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    labels: Mapping[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}: {value:.40}" for name, value in self.cells())
-        return f"<{type(self).__name__} {self.id!r:.60}: {values:.200}>"
-
-    def _repr_html_(self) -> str:
-        """Inputs, texts and labels as a table for a notebook."""
-        return html_table([["field", "value"], *self.cells()], caption=self.id)
-
-    def cells(self) -> list[list[str]]:
-        """Rows of a table: the names and values of inputs, targets and labels. Facts are left out."""
-        values = {**self.inputs, **({"texts": self.targets} if self.targets else {}), **self.labels}
-        return [[name, _as_text(value)] for name, value in values.items()]
-
-    def lacks(self, field: str) -> bool:
-        """Whether the input is missing, or has no alternatives."""
-        value = self.inputs.get(field)
-        return value is None or value == ()
-
-    def shown(self, field: str) -> tuple[Any, ...]:
-        """The values of an input: one, or several for `All`; none if the input is missing."""
-        value = self.inputs.get(field)
-        return value.values if isinstance(value, All) else () if value is None else (value,)
-
-
-@dataclass(frozen=True, repr=False)
-class ResolvedExample(Example):
-    """An example in which one of each input's alternatives has been drawn (`mmgen.data.seeds.resolve`): what readers
-    read.
-
-    overrides  input name -> field -> value that the reader of this input reads in place of that in `inputs`. Queries
-               have them, since two inputs may read one field and be given different values, and examples that a reader
-               augments; others of a data set have none
-    """
-
-    overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def seen_by(self, name: str) -> ResolvedExample:
-        """What the reader of the input `name` reads: of a data set's examples all readers see the same."""
-        if name not in self.overrides:
-            return self
-        return replace(self, inputs={**self.inputs, **self.overrides[name]}, overrides={})
 
 
 @dataclass(frozen=True)
@@ -131,6 +53,17 @@ class Segment:
     mask: Tensor  # (B, N) bool, True where a slot is real
     types: Tensor | None = None  # (B, N)
     positions: Tensor | None = None  # (B, N)
+
+    def __post_init__(self) -> None:
+        if self.states.ndim != 3:
+            raise ValueError(f"states of a Segment must have shape (B, N, E), not {tuple(self.states.shape)}")
+        columns = {"mask": (self.mask, torch.bool), "types": (self.types, torch.long)}
+        for name, (column, dtype) in {**columns, "positions": (self.positions, torch.long)}.items():
+            shape = tuple(self.states.shape[:2])
+            if column is not None and (column.shape != shape or column.dtype != dtype):
+                raise ValueError(
+                    f"{name} of a Segment must be {dtype} of shape {shape}, not {column.dtype} {tuple(column.shape)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -177,12 +110,6 @@ class Slots:
     inputs: tuple[str, ...] = ()
     source: Tensor | None = None  # (B, L)
     index: Tensor | None = None  # (B, L)
-
-    @property
-    def counts(self) -> Tensor:
-        """(2,) how many slots are real, and how many there are."""
-        real = self.layout.real
-        return torch.stack([real.sum(), real.new_full((), real.numel(), dtype=torch.int64)])
 
     def of(self, name: str) -> Tensor:
         """(B, L) bool: the real slots of an input, in the order of `index`; all False if the rows do not have the
@@ -264,15 +191,19 @@ class Loss:
     freely.
 
     sums     name of a loss -> its sum (); an empty sum is 0
-    slots    (2,) `Slots.counts` of the encoded rows, from which the share of padding follows
     counts   name -> number of items in the sum (`Batch.counts`); set by the model, like `weights`
     weights  name -> factor of the loss, if it is not 1
     """
 
     sums: Mapping[str, Tensor]
-    slots: Tensor | None = None
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name, total in self.sums.items() if not isinstance(total, Tensor) or total.ndim]:
+            raise ValueError(
+                f"the sum '{wrong[0]}' of a Loss must be a tensor of shape (): {self.sums[wrong[0]]!r:.60}"
+            )
 
     @property
     def mean(self) -> Tensor:
@@ -281,79 +212,11 @@ class Loss:
 
     def over(self, counts: Mapping[str, float]) -> Tensor:
         """() the sum of all losses, each divided by the count of its name. A loss with count 0, or without a sum, is
-        left out."""
+        left out. Raises PluginError for a sum without a count."""
+        if uncounted := [name for name in self.sums if name not in counts and name not in self.counts]:
+            raise PluginError(f"the sum '{uncounted[0]}' of a Loss has no count; the reader's collate must count it")
         means = [self.sums[name] * (self.weights.get(name, 1) / counts[name]) for name in self.sums if counts.get(name)]
         return torch.stack(means).sum() if means else torch.zeros(())
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One text generated for one example.
-
-    score       mean log-probability of its tokens, the end included, or the generator's confidence, from 0 to 1
-    score_kind  which of the two; `mmgen.objectives.Generator.score_kind` declares it, and the core writes it here
-    passes      for a generator that does not write from left to right: the text after each pass, its open places as
-                [MASK], for the report
-    prompt      the prompt that the text was written for (`mmgen.prompts`); the core writes it here
-    """
-
-    id: str
-    text: str
-    tokens: tuple[int, ...]
-    score: float
-    score_kind: ScoreKind = LOG_PROBABILITY
-    passes: tuple[str, ...] = ()
-    prompt: str = ""
-
-    def _repr_html_(self) -> str:
-        return html_table([["text", self.score_kind], [self.text, f"{self.score:.2f}"]], caption=self.id)
-
-    @property
-    def value(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One prediction for one example, other than a text. `value` is JSON, by the kind of prediction:
-
-    label   {"label": text, "probabilities": {text: share}}: the most probable labels, as many as the objective lists
-    choice  {"choice": index, "probabilities": [the probability of each choice]}
-    region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": region}; of several pictures also "picture"
-    boxes   a list of such boxes, the most probable first
-
-    A plugin's own kind may have any JSON.
-
-    score   confidence: the probability of the prediction
-    """
-
-    id: str
-    value: Any
-    score: float
-
-    def _repr_html_(self) -> str:
-        return html_table([["prediction", "score"], [f"{self.value!s:.200}", f"{self.score:.1%}"]], caption=self.id)
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The result of a metric: values over all examples, and for each example. `None` is a value that is not available;
-    `notes` says why, or how the values were computed. For an example, `None` means that the value does not apply.
-
-    `sums`: for scores that are functions of sums over examples (BLEU), the K numbers of every example, by a name of the
-    metric's; `MetricConfig.of_sums` makes the scores of the sums, which gives them intervals. Scores of several metrics
-    have the names "METRIC/name"."""
-
-    values: Mapping[str, float | None]
-    per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    sums: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-
-    def _repr_html_(self) -> str:
-        """The values as a table for a notebook."""
-        return html_table(
-            [["score", "value"], *([name, number(value)] for name, value in self.values.items())], self.notes
-        )
 
 
 def apply(value: Value, change: Callable[[Tensor], Tensor]) -> Value:
@@ -384,15 +247,3 @@ def _join_values(first: Any, second: Any) -> Any:
 def taken(values: Tensor, slots: Tensor) -> Tensor:
     """The `slots` (B, n) of each row of (B, L) or (B, L, ...), in that order."""
     return values.gather(1, slots.view(*slots.shape, *[1] * (values.dim() - 2)).expand(*slots.shape, *values.shape[2:]))
-
-
-def describe_value(value: object) -> str:
-    """A short description of a value for a message; for tensors, dtype and shape."""
-    if isinstance(value, Loss):
-        sums = value.sums
-        if not isinstance(sums, Mapping):
-            return f"a Loss of {describe_value(sums)}"
-        return f"a Loss of {', '.join(f'{name!r}: {describe_value(total)}' for name, total in sums.items())}"
-    if isinstance(value, Tensor):
-        return f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
-    return f"{' '.join(repr(value).split()):.60}"  # an array's has lines

@@ -11,8 +11,8 @@ from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attent
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
+from mmgen.examples import Example, ResolvedExample
 from mmgen.model import compose
-from mmgen.tensors import Example, ResolvedExample
 
 
 def attention_of(model, batch, texts, layer: int = -1, head: int | None = None):

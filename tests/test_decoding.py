@@ -9,9 +9,9 @@ from kit.diffusion import Denoising
 from kit.toys import PLACE, RECIPE, mmgen_here, toml
 from pydantic import ValidationError
 
+import mmgen
 from mmgen import Decoding, DecodingConfig
 from mmgen.errors import DataError
-from mmgen.inference.load import load_run
 
 KEYS = "steps, order, temperature, num_return_sequences"
 PLUGIN = "from kit.diffusion import Diffusion, register_generators\n"
@@ -25,11 +25,14 @@ def recipe(**decoding) -> str:
     return toml({**tables, "decoding": {"order": "left", **decoding}})
 
 
-def test_texts_to_write_and_searches_for_several():
-    assert Decoding().texts == 1 and [*Decoding(num_beams=5).for_texts(1)] == [Decoding()]
-    diverse, beams, samples = Decoding(length_penalty=0.5).for_texts(3)
-    assert (diverse.num_beam_groups, beams.num_beams, samples.do_sample) == (3, 3, True)
-    assert all(options.texts == 3 for options in (diverse, beams, samples))
+def test_several_texts_are_the_best_different_ones_of_many_candidates():
+    beams = Decoding(num_beams=5, length_penalty=0.5)
+    assert beams.texts == 1 and beams.for_texts(1) is beams
+    assert beams.for_texts(3) == Decoding(candidates=20, num_return_sequences=3, length_penalty=0.5)
+    assert beams.for_texts(50).candidates == 200
+    assert Decoding(candidates=30, difference=0.5).for_texts(2) == Decoding(
+        candidates=30, difference=0.5, num_return_sequences=2
+    )
 
 
 def test_a_class_of_its_own_writes_one_text_or_as_many_as_it_has_a_key_for():
@@ -43,9 +46,11 @@ def test_a_class_of_its_own_writes_one_text_or_as_many_as_it_has_a_key_for():
             if self.num_return_sequences > 5:
                 raise ValueError("num_return_sequences: at most 5")
 
-    assert Plain().texts == 1 and [*Plain(steps=2).for_texts(1)] == [Plain(steps=2)] and not [*Plain().for_texts(2)]
-    (three,) = Many(steps=2).for_texts(3)
-    assert three == Many(steps=2, num_return_sequences=3) and not [*Many().for_texts(6)]
+    assert Plain().texts == 1 and Plain(steps=2).for_texts(1) == Plain(steps=2)
+    assert Many(steps=2).for_texts(3) == Many(steps=2, num_return_sequences=3)
+    for options, n, message in ((Plain(), 2, "writes one text per query"), (Many(), 6, "at most 5")):
+        with pytest.raises(ValueError, match=message):
+            options.for_texts(n)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +126,12 @@ def test_a_step_that_trains_nothing_writes_in_another_number_of_steps(diffusion,
     set_steps = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--set", "decoding.steps=1")
     assert set_steps.returncode == 0, set_steps.stderr
 
-    run = load_run(diffusion / PLACE)
+    run = mmgen.load(diffusion / PLACE)
     assert run.decoding(3) == Denoising(order="left", num_return_sequences=3, temperature=1.0)
-    assert run.ask(caption="a dog", n=3, steps=2).texts[0].score_kind == "confidence"
+    assert run.ask({"caption": "a dog"}, 3, {"steps": 2}).texts[0].score_kind == "confidence"
     assert run.decoding(2, {"steps": 2}) == Denoising(order="left", num_return_sequences=2, steps=2)
     with pytest.raises(DataError, match=r"steps: must be at least 1, not 0"):
-        run.ask(caption="a dog", steps=0)
+        run.ask({"caption": "a dog"}, options={"steps": 0})
 
 
 def test_a_generator_of_one_text_says_so(site, tmp_path):
@@ -142,8 +147,11 @@ def test_a_generator_of_one_text_says_so(site, tmp_path):
 
     predictor = object.__new__(Predictor)
     predictor.recipe = type("Recipe", (), {"generator": Once(), "decoding": One()})
-    for chosen in ({}, {"steps": 3}):
+    for chosen, message in (
+        ({}, "n = 3: the generator writes one text per query"),
+        ({"steps": 3}, "num_return_sequences: no such key"),
+    ):
         with pytest.raises(DataError) as error:
             predictor.decoding(3, chosen)
-        assert str(error.value) == "the generator 'diffusion' writes one text per query; n must be 1"
+        assert str(error.value) == message
     assert predictor.decoding(1, {"steps": 3}) == One(steps=3) and predictor.decoding() == One()

@@ -1,5 +1,5 @@
-"""Typical mistakes of part authors: each is reported in words, by a suite, when plugins are found, when the model is
-built, or by the first update. No mistake is silent."""
+"""Typical mistakes of part authors: each is reported in words, by a suite, when plugins are found, or by the first
+update."""
 
 import random
 import textwrap
@@ -22,12 +22,14 @@ from torch import nn
 import mmgen
 import mmgen.testing
 from mmgen.data.collate import Collator
+from mmgen.examples import Scores
 from mmgen.model import Objectives, compose
 from mmgen.objectives import Objective
-from mmgen.tensors import Hiding, Loss, Scores
+from mmgen.tensors import Hiding, Loss
 from mmgen.testing import TEXTS, Greedy, ObjectiveSuite, Tiny, Toy, Words
 from mmgen.testing.suite import Suite
 
+AGREE = "test_config_and_reader_agree"
 EXAMPLES = Toy().build().split("train")[:4]
 
 
@@ -55,9 +57,12 @@ def config_of(build, **members) -> mmgen.ObjectiveConfig:
     return Config()
 
 
-def objective(build, test: str, **members) -> str:
+def objective(build, test: str, inputs=None, **members) -> str:
     """The message of its suite's test about an objective."""
-    return caught(type("Suite", (ObjectiveSuite,), {"config": lambda self: config_of(build, **members)}), test)
+    suite = type("Suite", (ObjectiveSuite,), {"config": lambda self: config_of(build, **members)})
+    if inputs:
+        suite.inputs = lambda self: inputs
+    return caught(suite, test)
 
 
 def first_update(build, inputs=None, **members) -> str:
@@ -173,7 +178,7 @@ class Bags(Words):
 NEW = {
     "n1 a loss of another name": (
         lambda: first_update(Renames),
-        "own (Renames): forward returns a Loss of 'length': a float32 tensor (), not a Loss with a sum () for 'loss'",
+        "own: forward of Renames sums ['length'], and its reader counts ['loss']; expected the reader's losses",
     ),
     "n3 a count is a tensor": (
         lambda: objective(reads(TensorCounts), "test_counts_and_sums"),
@@ -184,53 +189,45 @@ NEW = {
         "two reads in one epoch give different targets; draw only from `Rows.draw`",
     ),
     "n6 gives without predict": (
-        lambda: first_update(type("Mute", (Judge,), {"predict": Objective.predict})),
-        'own (Mute): gives is "label", but Mute has no method predict; write predict, or set gives = None',
+        lambda: objective(type("Mute", (Judge,), {"predict": Objective.predict}), AGREE),
+        'gives is "label", but Mute has no method predict; write predict, or set gives = None',
     ),
     "predict without gives": (
-        lambda: first_update(Judge, gives=None),
-        "own (Judge): Judge has a method predict, but gives is None, so it is never called; set gives, or remove "
-        "predict",
+        lambda: objective(Judge, AGREE, gives=None),
+        "Judge has a method predict, but gives is None, so it is never called; set gives, or remove predict",
     ),
     "n7 seven predictions": (
         lambda: objective(PredictsSeven, "test_predictions"),
         "own (PredictsSeven): predict returns answers to 7 examples, not to 33",
     ),
     "n8 hides what hides nothing": (
-        lambda: first_update(reads(Hides), {"caption": Bags()}, hidden=("caption",)),
-        "own (Hides): hides the input 'caption', whose reader cannot hide anything (its `hides` is None)",
+        lambda: objective(reads(Hides), AGREE, {"caption": Bags()}, hidden=("caption",)),
+        "hides the input 'caption', whose reader cannot hide anything (its `hides` is None)",
     ),
     "n9 hides without hidden": (
-        lambda: first_update(reads(Hides)),
-        "own (Hides): the config's hidden() returns [], but the reader hides ['caption']; they must name the same "
-        "inputs",
+        lambda: objective(reads(Hides), AGREE),
+        "the config's hidden() returns [], but the reader hides ['caption']; they must name the same inputs",
     ),
     "n11 rows without makes_rows": (
-        lambda: first_update(reads(OwnRows)),
-        "own (OwnRows): OwnRows has a method rows, but makes_rows is False, so it is never called; set makes_rows = "
-        "True",
+        lambda: objective(reads(OwnRows), AGREE),
+        "makes_rows is False in the config, but OwnRows has a method rows",
     ),
     "makes_rows in the config alone": (
-        lambda: first_update(Judge, makes_rows=True),
-        "own (Judge): makes_rows is True in the config and False in Labels; they must be equal",
+        lambda: objective(Judge, AGREE, makes_rows=True),
+        "makes_rows is True in the config, but Labels has no method rows",
     ),
     "n12 publishes a name that it does not have": (
         lambda: objective(PublishesAnother, "test_published_weights"),
         "published takes weights with unknown names (other.of.nobody.weight, other.of.nobody.bias)",
     ),
     "n13 a head in a list": (
-        lambda: first_update(InAList),
-        "own (InAList): the loss reaches a float32 tensor (1, 32) that is not trained, because no module owns it; "
+        lambda: objective(InAList, "test_training_lowers_the_loss"),
+        "the loss reaches a tensor (1, 32) that is not trained, because no module owns it; "
         "keep layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter",
     ),
-    "n13 a head in a list, in the suite": (
-        lambda: objective(InAList, "test_training_lowers_the_loss"),
-        "that is not trained, because no module owns it",
-    ),
     "n16 a detached loss": (
-        lambda: first_update(Detaches),
-        "own (Detaches): forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new "
-        "tensor)",
+        lambda: objective(Detaches, "test_training_lowers_the_loss"),
+        "forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)",
     ),
 }
 
@@ -278,7 +275,7 @@ class GivesADict(CountedMetric):
 
 OTHER = {
     "10b no number": (lambda: caught(metric(NotANumber), "test_values"), "hits is nan; values must be finite numbers"),
-    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "expected a mmgen.tensors.Scores"),
+    "10c a dict": (lambda: caught(metric(GivesADict), "test_values"), "expected a mmgen.examples.Scores"),
 }
 
 

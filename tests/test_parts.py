@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.parts import Dataset, Extractor, Picture
-from mmgen.tensors import Example
 from mmgen.testing import Tiny
 
 
@@ -51,14 +51,9 @@ def test_the_pooler_reads_the_first_slot():
 
 def test_what_a_backbone_cannot_do_is_named():
     backbone = Tiny(width=8).build(texts=["a dog"])
-    backbone.set_torch_compile(False)
     backbone.set_gradient_checkpointing(False)
-    for method, words in (
-        (backbone.set_torch_compile, "cannot compile its layers"),
-        (backbone.set_gradient_checkpointing, "cannot recompute its layers"),
-    ):
-        with pytest.raises(NotImplementedError, match=words):
-            method(True)
+    with pytest.raises(NotImplementedError, match="cannot recompute its layers"):
+        backbone.set_gradient_checkpointing(True)
 
 
 def test_texts_are_tokenised_without_special_tokens():

@@ -11,15 +11,15 @@ from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedTargets
 from mmgen_text import Text
 
-from mmgen import DataError, Decoding, prompts, sequence
+from mmgen import DataError, Decoding
 from mmgen.attention import visible
 from mmgen.attention_maps import last_layer, word_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import check_prompts, generate
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.prompts import prompts_of
-from mmgen.tensors import Example
 
 CLOSE = 1e-5
 PROMPTS = ("red ball", "how many", "", "the dog near")
@@ -33,7 +33,6 @@ WAYS = [
 SEARCHES = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=3, num_return_sequences=2),
-    "diverse beams": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=0.7, num_return_sequences=2),
 }
 
 
@@ -129,8 +128,6 @@ def test_training_and_writing_are_the_papers_procedure_behind_a_prompt():
 def test_texts_of_several_prompts_equal_those_of_one(generator, backbone, options):
     """Whatever other prompts an example has, whatever the batch, cached or not."""
     model, examples = model_of(generator, backbone), prompted()
-    if generator is Causal and options.num_beam_groups > 1:
-        pytest.skip("the causal generator has no diverse beam search")
     texts = generate(model, examples, options)
     assert [len(row) for row in texts] == [options.texts * len({*prompts_of(example)}) for example in examples]
     for example, row in zip(examples, texts, strict=True):
@@ -238,8 +235,3 @@ def test_a_scored_example_has_one_prompt():
     assert str(error.value) == (
         "example 'e' has 2 different prompts; a split that is scored must have one example per prompt"
     )
-
-
-def test_plugins_may_import_prompts_from_where_they_were():
-    names = ("prompts_of", "prompts_in", "one_per_prompt", "prompt_slots", "behind_prompts", "with_prompts", "Prompts")
-    assert [getattr(sequence, name) for name in names] == [getattr(prompts, name) for name in names]

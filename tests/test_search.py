@@ -94,7 +94,5 @@ def test_results_become_texts_of_their_examples():
 
 
 def test_what_cannot_be_searched_is_refused():
-    with pytest.raises(UnavailableError, match="this generator has no diverse beam search; leave num_beam_groups at 1"):
-        search(Table(), START, Decoding(num_beams=2, num_beam_groups=2, diversity_penalty=1.0), LIMITS)
     with pytest.raises(UnavailableError, match="min_new_tokens = 3: a text has at most 3 tokens, including its end"):
         search(Table(), START, Decoding(min_new_tokens=3), LIMITS)

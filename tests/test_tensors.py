@@ -1,6 +1,6 @@
 """Examples: their inputs by field, what is missing, and how they show themselves."""
 
-from mmgen.tensors import All, Example, ResolvedExample
+from mmgen.examples import All, Example, ResolvedExample
 
 EXAMPLE = Example(
     "e1", {"image": All(("left", "right")), "caption": "a dog", "empty": ()}, ("what ?",), labels={"truth": True}
@@ -24,4 +24,4 @@ def test_a_reader_sees_its_own_overrides():
 
 def test_rows_of_a_notebook():
     assert [name for name, _ in EXAMPLE.cells()] == ["image", "caption", "empty", "texts", "truth"]
-    assert "<Example 'e1': image: " in repr(EXAMPLE) and "<td>a dog</td>" in EXAMPLE._repr_html_()
+    assert "<Example 'e1': image: " in repr(EXAMPLE)

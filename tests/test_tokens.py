@@ -21,9 +21,9 @@ from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegac
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.data.unread_text import remarks
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.objectives import Rows
-from mmgen.tensors import Example
 from mmgen.tokens import TextEncoder
 
 WORDS = "is the big cls sep mask pad unk s a dog ?".split()

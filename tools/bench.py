@@ -38,7 +38,7 @@ from unittest import mock
 BEGAN = time.monotonic()
 ROOT = Path(__file__).resolve().parents[1]
 # seconds that a part may take on a GPU; the first six are call 1, the others call 2
-LIMITS = dict(exact=80, sdpa=60, train=110, decode=110, peak=40, run=100, compile=80, loader=60, oom=45, two=60)
+LIMITS = dict(exact=80, sdpa=60, train=110, decode=110, peak=40, run=100, loader=60, oom=45, two=60)
 SIZES = {  # on a GPU, on a CPU, in a rehearsal
     "layers": (12, 12, 2),
     "width": (768, 768, 32),
@@ -114,10 +114,11 @@ import mmgen.training.distributed
 from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.features.writer import StoreWriter
 from mmgen.model import Model, compose
 from mmgen.parts import Backbone, Record
-from mmgen.tensors import Batch, Example
+from mmgen.tensors import Batch
 from mmgen.training.precision import precision
 
 Work = Callable[[], object]
@@ -553,35 +554,8 @@ def run() -> None:
     row("resumed", end, f"{compare_weights('finished', 'stopped')}; {text[-120:]}")
 
 
-def compile() -> None:
-    """CUDA graphs and torch.compile: do they work, and what would they save?"""
-    model = copy_model()
-    few, many, longer = (build_batch(model, build_examples(n, vary=n > S.images)) for n in (2, S.images, S.images + 1))
-    for batch in (few, many) if CUDA else ():
-        encode, graph = partial(model.backbone.encode, model.prefix(batch).slots), torch.cuda.CUDAGraph()
-        with attempt("a CUDA graph"), torch.no_grad(), torch.autocast(DEVICE, torch.bfloat16, cache_enabled=False):
-            eager = seconds(encode)
-            with torch.cuda.graph(graph):
-                encode()
-            note = f"as a CUDA graph {1000 * seconds(graph.replay):.2f} ms"
-            row(f"encoder forward, {batch.size} prefixes", f"{1000 * eager:.2f} ms", note)
-    eager = seconds(partial(update, model, many))
-    model.backbone.set_torch_compile(True)
-    torch.compiler.set_stance("default" if CUDA else "force_eager")  # compiling for a CPU takes a minute
-    with attempt("torch.compile"):
-        for batch in (many, longer):
-            times = first_and_again(partial(update, model, batch))
-            row(f"torch.compile of the layers, {batch.size} images x 5", times, f"eager {1000 * eager:.1f} ms")
-    model.backbone.set_torch_compile(False)
-    if CUDA:
-        what = "a training pass as a CUDA graph"
-        with attempt(f"{what}, at its end"), torch.cuda.graph(torch.cuda.CUDAGraph()), attempt(what):
-            update(model, many)
-            row(what, "captured")
-
-
 RECIPE = """name = "bench"
-inputs = {{ image = {{ type = "regions", features = "{dir}/regions.h5" }}, caption = {{ type = "text" }} }}
+inputs = {{ image = {{ type = "regions", features = "{dir}/regions" }}, caption = {{ type = "text" }} }}
 generator.type = "masked"
 training = {{ batch_size = 128, epochs = 2 }}
 steps.both = {{ inputs = ["image", "caption"], train = ["image", "backbone"], evaluate = false }}
@@ -602,12 +576,11 @@ def write_recipe() -> Path:
     """A recipe that trains on random features and questions on disk."""
     path = WORK / "bench.toml"
     path.write_text(RECIPE.format(**vars(S), dir=WORK, heads=HEADS))
-    with StoreWriter(WORK / "regions.h5", {"made": "up"}) as store, (WORK / "q.jsonl").open("w") as file:
+    with StoreWriter(WORK / "regions", {"made": "up"}) as store, (WORK / "q.jsonl").open("w") as file:
         for example in build_examples(6 * S.texts, vary=True):
             store.add(example.inputs["image"])
             record = {"id": example.id, "image": example.id, "caption": example.inputs["caption"]}
             print(json.dumps(record | {"questions": example.targets}), file=file)
-        store.finish()
     return path
 
 

@@ -25,8 +25,8 @@ from transformers.models.auto import MODEL_FOR_MASKED_LM_MAPPING
 from mmgen import Decoding
 from mmgen.errors import DataError
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.model import Model, compose
-from mmgen.tensors import Example
 from mmgen.testing import TEXTS
 from mmgen.testing.rows import prefix, some_ids
 

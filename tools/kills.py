@@ -36,7 +36,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from mmgen.cli import main as mmgen
-from mmgen.features.stores import open_store
+from mmgen.features.store import FeatureStore
 
 RECIPE = """
 name = "kills"
@@ -58,7 +58,7 @@ caption = { inputs = ["caption"], train = ["backbone"] }
 both = { inputs = ["image", "caption"], train = ["image", "backbone"], start = "caption" }
 """
 COMMANDS = {  # each may read what those before it leave; {} is the folder of all
-    "features": "features extract {}/pictures regions.h5 --type roi --set model=test_resnet --set weights=random",
+    "features": "features extract {}/pictures regions --type roi --set model=test_resnet --set weights=random",
     "run": "run {}/kills.toml",
     "export": "export {}/run/runs/kills/default/seed-0 export",
     "serve": "serve {}/export/export --port",
@@ -188,7 +188,12 @@ class Service(Command):
 def differences(expected: Path, actual: Path) -> Iterator[str]:
     """What is wrong with the files in a folder."""
     before, after = (
-        {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+        {
+            str(path.relative_to(folder)): path
+            for file in folder.rglob("*")
+            if file.is_file() and not file.name.endswith(".lock")
+            for path in [file.parent if file.suffix == ".h5" else file]  # a kill makes more parts of a store
+        }
         for folder in (expected, actual)
     )
     for name in sorted(before.keys() | after.keys()):
@@ -199,11 +204,11 @@ def differences(expected: Path, actual: Path) -> Iterator[str]:
 
 
 def content(path: Path) -> object:
-    """What must be equal: the bytes of a file, or the records of features."""
-    if path.suffix != ".h5":
+    """What must be equal: the bytes of a file, or the records of a store."""
+    if path.is_file():
         return path.read_bytes()
-    with contextlib.closing(open_store(path)) as store:
-        return [(record.key, record.features.tolist(), record.boxes.tolist()) for record in store.records()]
+    store = FeatureStore(path)
+    return [(record.key, record.features.tolist(), record.boxes.tolist()) for record in map(store.read, store)]
 
 
 def prepare(names: Sequence[str], folder: Path) -> dict[str, Command]:

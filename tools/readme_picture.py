@@ -19,11 +19,11 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+import mmgen
 from mmgen import plotting
 from mmgen.attention_maps import WordAttention, all_layers, word_attention
 from mmgen.data.datasets import pictures_of
 from mmgen.data.seeds import resolve
-from mmgen.inference.load import load_run
 
 OUT = Path(__file__).resolve().parents[1] / "docs/_static/asks.png"
 PANEL, MARGIN = 2.6, 0.6  # inches
@@ -32,7 +32,7 @@ COLOUR = "#c2410c"
 
 def look_at_scene(run: Path, step: str, name: str) -> tuple[Image.Image, str, WordAttention]:
     """The picture of a test example, the question about it, and the attention of each word of the question."""
-    predictor = load_run(run, step)
+    predictor = mmgen.load(run, step)
     dataset = predictor.recipe.data.build()
     example = next(example for example in dataset.split("test") if example.id == name)
     ((generation, *_),) = predictor.generate([example])

@@ -37,12 +37,12 @@ from mmgen_any_order import AnyOrder
 from mmgen_any_order.generator import BlocksOfOneGenerator
 from mmgen_scenes.grammar import discovers, is_relevant, mentions
 
+import mmgen
 from mmgen.data.collate import Collator
 from mmgen.data.different_texts import distance, token_pairs
 from mmgen.evaluation.score import build_metric, merge_metrics
-from mmgen.inference.load import load_run
+from mmgen.examples import Example, Generation
 from mmgen.inference.predictor import Predictor
-from mmgen.tensors import Example, Generation
 
 Row = dict[str, float]  # column -> value of one run
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     rows: dict[str, list[Row]] = {}
     for folder in [run for path in options.runs for run in sorted(path.glob("*/seed-*")) or [path]]:
-        run, profile = load_run(folder, options.step), folder.resolve().parent.name
+        run, profile = mmgen.load(folder, options.step), folder.resolve().parent.name
         measured = measure_different(run, options.n, options.scenes) if options.n > 1 else measure_ways(run, profile)
         for way, row in measured:
             rows.setdefault(way, []).append(row)
@@ -171,7 +171,7 @@ def leave_out_half(example: Example, backbone: Any) -> tuple[Example, list[tuple
 def from_the_left(run: Predictor) -> Predictor:
     """The same weights, filling gaps from left to right."""
     config = AnyOrder(block=1, length="end", max_tokens=run.recipe.generator.max_tokens)
-    model = load_run(run.folder.path, run.step).model
+    model = mmgen.load(run.folder.path, run.step).model
     model.generator = BlocksOfOneGenerator(config, model.backbone)
     recipe = run.recipe.model_copy(update={"generator": config, "decoding": config.decoding()})
     return Predictor(model, recipe, run.step, run.folder)
@@ -183,9 +183,6 @@ def measure_different(run: Predictor, n: int, scenes: int) -> Iterator[tuple[str
     by_scene = {example.inputs["image"]: example for example in data.split(run.recipe.data.test_split)}
     examples = [Example(e.id, e.inputs, facts=e.facts) for e in by_scene.values()][:scenes]
     ways: dict[str, dict[str, Any]] = {"beams": {"num_beams": n}}
-    for penalty in (0.5, 1.0, 3.0):
-        beams = {"num_beams": 2 * n, "num_beam_groups": n, "diversity_penalty": penalty}
-        ways[f"diverse beams, penalty {penalty}"] = beams
     ways |= {"samples": {"do_sample": True}, "samples, top_p 0.9": {"do_sample": True, "top_p": 0.9}}
     for candidates, weight in ((20, 0.1), (20, 0.25), (20, 0.5), (50, 0.1)):
         ways[f"chosen of {candidates}, difference {weight}"] = {"candidates": candidates, "difference": weight}

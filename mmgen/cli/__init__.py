@@ -16,9 +16,8 @@ import click
 
 from .. import __version__
 from ..commands import GOES_ON, LEARNING
-from ..errors import MmgenError, RecipeError, printable, shown
+from ..errors import MmgenError, RecipeError, blame, printable, shown
 from ..progress import tell
-from ..registry import blame
 from ..settings import Config
 from ..training.signals import stop_signals_as_ctrl_c
 from .lookup import Lookup

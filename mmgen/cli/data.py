@@ -9,7 +9,7 @@ import click
 
 from ..commands import profile_option, quiet, recipe_argument, set_option
 from ..errors import MmgenError
-from ..progress import Bars, tell
+from ..progress import tell
 from .recipes import load_recipe
 
 
@@ -40,25 +40,26 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     loaded_recipe, layers = load_recipe(recipe, profile, sets)
     quiet()
     from ..data.datasets import Datasets
-    from ..runs.data_check import findings
-    from ..runs.data_summary import summary
-    from ..runs.missing import missing_parts, with_missing_parts
+    from ..runs.data_check import all_findings, summary
+    from ..runs.prepare import missing_parts, with_missing_parts
 
     with with_missing_parts(loaded_recipe, loaded_recipe.ordered(), layers):
         datasets = Datasets(loaded_recipe)
     with contextlib.suppress(MmgenError):  # of a split that cannot be read, which is among the findings
-        for line in summary(loaded_recipe, datasets, Bars(transient=True)):
+        for line in summary(loaded_recipe, datasets):
             tell(line)
-    all_findings = list(findings(loaded_recipe, datasets))
+    encoder, backbone = loaded_recipe.backbone, None
+    with contextlib.suppress(MmgenError):  # an encoder that is missing is among the missing parts
+        backbone = encoder.build(texts=[*datasets.texts()])
+    findings = list(all_findings(loaded_recipe, datasets, backbone))
     problems = []
-    for finding in all_findings:
-        line = f"{layers.opening(finding.about) if finding.about else ''}{finding}"
+    for finding in findings:
         if finding.stops:
-            problems.append(line)
+            problems.append(str(finding))
         else:
-            tell(line)
+            tell(str(finding))
     if missing_file:
-        rows = [(finding.place, finding.what, id_) for finding in all_findings for id_ in finding.ids]
+        rows = [(finding.place, finding.what, id_) for finding in findings for id_ in finding.ids]
         lines = ["\t".join(row) for row in [("where", "what", "image or example"), *rows]]
         write_text(missing_file, "".join(f"{line}\n" for line in lines))
         tell(f"\n{missing_file}: {len(rows):,} missing")

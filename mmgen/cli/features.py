@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..commands import (
-    goes_on,
-    quiet,
-    shard_option,
-    store_options,
-)
+from ..commands import goes_on, quiet, shard_option, store_options
 from ..errors import DataError, MmgenError
 from ..progress import tell
 
 if TYPE_CHECKING:
     from ..configs import ExtractorConfig
-
-MOST_NAMED = 20  # duplicates that are named; a file may be doubled as a whole
 
 
 @click.group()
@@ -35,7 +28,7 @@ resumable = goes_on("the images so far are kept; run the same command again to c
 @store_options
 @resumable
 def import_(source: str, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
-    """Import published features from SOURCE into STORE.
+    """Import published features from SOURCE into STORE, a folder.
 
     SOURCE is a file or a folder. A stopped import continues when the same command runs again.
 
@@ -56,12 +49,10 @@ def import_(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
 @shard_option
 @resumable
 def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32: bool, shard: str | None) -> None:
-    """Extract features from the images in SOURCE into STORE.
+    """Extract features from the images in SOURCE into STORE, a folder.
 
     SOURCE is a folder, tar or parquet files, or a URL. Broken images are listed and skipped. A stopped extraction
-    continues when the same command runs again. The files of all shards are one store: give their folder, or a pattern
-    such as regions-*-of-8.h5."""
-    from ..features.extract import NoFeatures
+    continues when the same command runs again. Shards fill one folder at the same time; nothing is to be merged."""
     from ..features.picture_sources import pictures_of
     from ..features.shards import Shard
 
@@ -69,29 +60,24 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
     if getattr(config, "source", "pictures") == "file":
         raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
     chosen = Shard.parse(shard) if shard else None
-    pictures = pictures_of(source, chosen)
-    store = chosen.path(store) if chosen else store
-    try:
-        if pictures or not chosen:
-            _fill_store(config, pictures, store, float32)
-            return
-    except NoFeatures as error:  # archives are listed as they are read
-        if error.broken or not chosen:
-            raise
-    tell(f"{store}: none of the images of {source} is in shard {chosen}; use fewer shards", err=True)
+    _fill_store(config, pictures_of(source), store, float32, chosen)
 
 
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
-    """Show what STORE contains and which extractor made its features.
+    """Show what STORE contains and which extractor made its features, and check that no byte of it has changed.
 
-    STORE is a file, or a folder or pattern ("regions/*.h5") whose files are read as one store."""
-    from ..features.stores import open_store
+    STORE is a folder, or one of the files in it."""
+    from ..features.store import FeatureStore
 
-    for name, value in open_store(store).describe().items():
+    opened = FeatureStore(store)
+    for name, value in opened.describe().items():
         for number, line in enumerate(_format_value(name, value)):
             tell(f"{'' if number else name:<24}{line}")
+    for part in opened.parts:
+        part.check()
+    tell(f"{'checksums':<24}all are right")
 
 
 def _format_value(name: str, value: Any) -> list[str]:
@@ -119,7 +105,7 @@ def _extractor_config(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
     return part_from(ExtractorConfig, kind, sets, installed())
 
 
-def _fill_store(config, source, store: Path, float32: bool) -> None:
+def _fill_store(config, source, store: Path, float32: bool, shard=None) -> None:
     quiet()
     from ..features.extract import extract
     from ..progress import Bars
@@ -133,24 +119,16 @@ def _fill_store(config, source, store: Path, float32: bool) -> None:
     ]:
         raise DataError("\n".join(missing))
     progress = Bars()
-    summary = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
+    dtype = "float32" if float32 else "float16"
+    summary = extract(config.build(), source, store, dtype=dtype, shard=shard, progress=progress)
     for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
-    for key, place in summary.duplicates[:MOST_NAMED]:
-        progress.say(f"skipped {key}: {f'{place}: ' * bool(place)}duplicate; the first image with this key is stored")
-    candidates = [
-        f"{summary.skipped} already in the store",
-        f"{len(summary.broken)} broken",
-        f"{len(summary.duplicates)} duplicates",
-        f"boxes of {summary.clipped} images clipped to the image",
-    ]
-    notes = [
-        text
-        for text, count in zip(
-            candidates, (summary.skipped, len(summary.broken), len(summary.duplicates), summary.clipped), strict=True
-        )
-        if count
-    ]
-    progress.say(f"{store}: {summary.written} images written" + "".join(f", {text}" for text in notes))
-    if summary.failure:
+    counts = {
+        "already in the store": summary.skipped,
+        "broken": len(summary.broken),
+        "duplicates": summary.duplicates,
+    }
+    notes = "".join(f", {count} {what}" for what, count in counts.items() if count)
+    progress.say(f"{store}: {summary.written} images written{notes}")
+    if summary.failure and (summary.broken or not shard):  # a small shard may have no images
         raise DataError(summary.failure)

@@ -11,7 +11,7 @@ import click
 from ..commands import jsonl_option, quiet, shard_option, writing_options
 from ..errors import MmgenError
 from ..progress import tell
-from .answer_output import answer_all, choose_output
+from .answer_output import Output, answer_all
 
 
 @click.command()
@@ -51,29 +51,26 @@ def generate(
     tables (CSV, TSV) whose fields are inputs; columns are named as in the run's data. --input also gives inputs."""
     if not sources and not pairs and not caption:
         raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
-    output = choose_output(_print_texts, out, shard)
+    output = Output.of(_print_texts, out, shard)
     quiet()
+    from ..files import refuse_overwriting
     from ..inference.answers import remark_on_all
     from ..inference.draws import choose_seed
-    from ..inference.load import check_query, load_for, search_options
-    from ..inference.query import named_values, read_sources, refuse_overwriting
+    from ..inference.load import load_for
+    from ..inference.query import named_values, read_sources
     from ..inference.query_tables import table_reader
-    from ..progress import Bars
+    from ..recipe.layers import setting_table
 
     shorthands = [*([f"caption={caption}"] if caption else []), *(f"prompt={prompt}" for prompt in prompts)]
     shorthands += [f"avoid={text}" for text in avoided]
-    values = named_values([*shorthands, *pairs])
-    queries = read_sources(sources, values, check_query(run, step), Bars(), table_reader(run, step))
-    refuse_overwriting(out, sources, queries)
-
-    def begin():
-        predictor = load_for(run, queries, step, sets)
-        options = search_options(predictor, n, sets)
-        if seed is not None:
-            choose_seed(options, seed, f"--seed {seed}")
-        return predictor, options
-
-    answers = answer_all(queries, begin, ("writing", "written"), output, seed)
+    refuse_overwriting("--out", out, sources)
+    queries = read_sources(sources, named_values([*shorthands, *pairs]), table_reader(run, step))
+    predictor = load_for(run, queries, step, sets)
+    keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
+    options = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
+    if seed is not None:
+        choose_seed(options, seed, f"--seed {seed}")
+    answers = answer_all(predictor, queries, output, options, seed)
     if remark := remark_on_all(answers):
         tell(remark, err=True)
 

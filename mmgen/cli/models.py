@@ -8,7 +8,7 @@ import click
 
 from ..commands import model_argument, quiet
 from ..errors import MmgenError
-from ..progress import Bars, tell
+from ..progress import tell
 
 
 @click.command("export")
@@ -20,28 +20,25 @@ from ..progress import Bars, tell
 @click.option(
     "--half",
     is_flag=True,
-    help="Write the weights as bfloat16: half the size. The model card has the effect on the scores.",
+    help="Write the weights as bfloat16: half the size.",
 )
 @click.option(
     "--without-extractor",
     is_flag=True,
     help="Leave out the network that computes features of pictures; the model then reads stored features only.",
 )
-def export(where: str, folder: Path, step: str | None, half: bool, without_extractor: bool) -> None:
+@click.option("--transformers", is_flag=True, help="Write the encoder for transformers too: FOLDER/backbone.")
+def export(where: str, folder: Path, step: str | None, half: bool, without_extractor: bool, transformers: bool) -> None:
     """Write one step of the run (or export) WHERE into FOLDER, with everything that it needs: weights, tokenizer,
     feature network, settings and a model card. `mmgen generate`, `mmgen predict` and `mmgen.load` take the folder."""
     quiet()
-    from ..inference.hub import check_folder, find_folder
+    from ..inference.hub import check_folder
 
     check_folder(where)
-    from ..inference.export import export as write_export
-    from ..inference.load import open_model
-    from ..inference.model_card import model_card
+    from ..inference.load import load
 
-    predictor = open_model(find_folder(where), step)
-    path = write_export(
-        predictor, folder, half=half, extractor=not without_extractor, card=model_card(predictor, Bars(), half)
-    )
+    predictor = load(where, step)
+    path = predictor.save(folder, half=half, extractor=not without_extractor, transformers=transformers)
     files = [file for file in path.rglob("*") if file.is_file()]
     tell(f"{path}: step '{predictor.step}', {len(files)} files, {sum(file.stat().st_size for file in files):,} bytes")
     tell(f'use it: mmgen {"generate" if predictor.kind == "text" else "predict"} {path} ..., or mmgen.load("{path}")')
@@ -54,20 +51,17 @@ def export(where: str, folder: Path, step: str | None, half: bool, without_extra
 @click.option("--revision", help="A branch to push to, instead of the main branch; created if it is missing.")
 @click.option("--yes", is_flag=True, help="Upload without asking.")
 def push(folder: Path, where: str, private: bool, revision: str | None, yes: bool) -> None:
-    """Upload the export in FOLDER to the Hugging Face Hub; WHERE is hf:user/name. Lists the files first. The token is
-    that of `hf auth login`, or of the environment variable HF_TOKEN."""
+    """Upload the export in FOLDER to the Hugging Face Hub; WHERE is hf:user/name. The token is that of `hf auth login`,
+    or of the environment variable HF_TOKEN."""
     quiet()
-    from ..inference.hub import hub_name, uploads
+    from ..inference.hub import check_export, hub_name
     from ..inference.hub import push as upload
 
-    if revision and hub_name(where).revision:
+    check_export(folder)
+    if revision and hub_name(where)[1]:
         raise MmgenError(f"--revision {revision}: {where} names a revision already; use one of the two")
     target = f"{where}@{revision}" if revision else where
-    name, files = hub_name(target), uploads(folder)
-    for file in files:
-        tell(f"{file.size:>15,}  {file.path}")
-    tell(f"{sum(file.size for file in files):>15,}  bytes in {len(files)} files to {name}")
-    if not yes and not click.confirm("upload?", default=True):
+    if not yes and not click.confirm(f"upload {folder} to {target}?", default=True):
         raise MmgenError("not uploaded")
     tell(upload(folder, target, private=private))
 

@@ -19,7 +19,7 @@ from ..commands import (
 )
 from ..errors import MmgenError
 from ..progress import tell
-from .answer_output import answer_all, choose_output
+from .answer_output import Output, answer_all
 
 SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 
@@ -81,22 +81,17 @@ def predict(
         raise MmgenError("--data, --split, and --step more than once, require --as; without --as, give one --step")
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, or --input NAME=VALUE")
-    output = choose_output(_print_prediction, out, shard)
+    output = Output.of(_print_prediction, out, shard)
     quiet()
-    from ..inference.load import check_query, load_for
-    from ..inference.query import named_values, read_sources, refuse_overwriting
+    from ..files import refuse_overwriting
+    from ..inference.load import load_for
+    from ..inference.query import named_values, read_sources
     from ..inference.query_tables import table_reader
-    from ..progress import Bars
 
     step = steps[0] if steps else None
-    check = check_query(run, step, writes=False)
-    queries = read_sources(sources, named_values(list(pairs)), check, Bars(), table_reader(run, step))
-    refuse_overwriting(out, sources, queries)
-
-    def begin():
-        return load_for(run, queries, step, sets, writes=False), None
-
-    answer_all(queries, begin, ("predicting", "predicted"), output)
+    refuse_overwriting("--out", out, sources)
+    queries = read_sources(sources, named_values(pairs), table_reader(run, step))
+    answer_all(load_for(run, queries, step, sets, writes=False), queries, output)
 
 
 def _write_result_file(
@@ -110,13 +105,12 @@ def _write_result_file(
 ) -> None:
     """Write the result file of a run's steps, or, with `data`, of an export."""
     quiet()
-    from ..files import write_text
+    from ..files import refuse_overwriting, write_text
     from ..inference.export_with_data import DataSource
-    from ..inference.query import refuse_overwriting
     from ..inference.result_file import result_file, result_file_of_export
     from ..progress import Bars
 
-    refuse_overwriting(out)
+    refuse_overwriting("--out", out)
     if data:
         text = result_file_of_export(where, form, DataSource(data, split=split), sets, Bars())
     else:
@@ -126,7 +120,7 @@ def _write_result_file(
 
 
 def _print_prediction(line: Mapping[str, Any], kind: str) -> None:
-    """Print the line of an answer. `kind`: the kind of the prediction (`mmgen.tensors.Prediction`)."""
+    """Print the line of an answer. `kind`: the kind of the prediction (`mmgen.examples.Prediction`)."""
     tell(line["id"])
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)

@@ -48,10 +48,6 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
             try:
                 resolved, layers = load_recipe(recipe, profile, sets)
                 lines = weight_file_errors(resolved, layers)
-                if any(getattr(config, "features", None) and config.extractor for config in resolved.inputs.values()):
-                    from ..runs.named_extractors import extractor_errors  # imports torch
-
-                    lines += [f"{layers.opening(error.about)}{error}" for error in extractor_errors(resolved)]
                 notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..configs import MetricConfig
+    from ..examples import Example, Scores
     from ..reading.results import ResultFiles
     from ..scoring import Comparison, System
     from ..scoring.table import ScoreTable
-    from ..tensors import Example, Scores
 
 
 OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only

@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import DataError
+from ..examples import Example, ResolvedExample
 from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
-from ..tensors import Batch, Example, Hiding, ResolvedExample
+from ..tensors import Batch, Hiding
 from .seeds import RngKey, resolve, share_a_picture
 from .sizes import Sizes
 
@@ -74,25 +75,23 @@ class Collator:
         self.place, self.predicting = place or RngKey(), predicting
         needed = any(reader.makes_rows or reader.reads_candidates for reader in self.targets.values())
         self.candidates = candidates if needed else ()
-        readers = {} if predicting else self.targets
-        hiding = [
-            (name, input_name, how) for name, r in readers.items() for input_name, how in r.hides(self.readers).items()
-        ]
-        self.hiding = {field: (name, how) for name, field, how in hiding}  # input -> the objective that hides it, how
+        self.hiding: dict[str, tuple[str, Hiding]] = {}  # input -> the objective that hides it, how
+        for name, reader in () if predicting else self.targets.items():
+            self.hiding |= {input_name: (name, how) for input_name, how in reader.hides(self.readers).items()}
 
     def __call__(self, examples: Sequence[Example], epochs: Sequence[object] | None = None) -> Batch:
         """`epochs`: the epoch of every example for random draws; by default None, as in validation and writing, where
         every epoch is the same."""
-        epochs = epochs or [None] * len(examples)
-        return self.batch([self.read(example, epoch) for example, epoch in zip(examples, epochs, strict=True)])
+        return self.batch(list(map(self.read, examples, epochs or [None] * len(examples))))
 
     def read(self, example: Example, epoch: object = None) -> ReadExample:
         """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
-        rows = self._make_rows(example, epoch)  # of all alternatives, in training and outside of it
-        resolved = [self._augment(self.place.resolve(row, epoch), epoch) for row in rows]
-        read = [{name: reader.read(row.seen_by(name)) for name, reader in self.readers.items()} for row in resolved]
-        numbered = enumerate(zip(resolved, read, strict=True))
-        return ReadExample(example.id, [ReadRow(row, items, epoch, number) for number, (row, items) in numbered])
+        rows = []
+        for number, row in enumerate(self._make_rows(example, epoch)):  # of all alternatives, also outside of training
+            resolved = self._augment(self.place.resolve(row, epoch), epoch)
+            items = {name: reader.read(resolved.seen_by(name)) for name, reader in self.readers.items()}
+            rows.append(ReadRow(resolved, items, epoch, number))
+        return ReadExample(example.id, rows)
 
     def _augment(self, example: ResolvedExample, epoch: object) -> ResolvedExample:
         """The example, in training as its readers augment it. Inputs that read one field get equal draws."""
@@ -111,25 +110,30 @@ class Collator:
             items = [row.items[name] for row in rows]
             if name in self.hiding:
                 owner, how = self.hiding[name]
-                draws = [self._random_of(rows, owner, place, name) for place in range(len(rows))]
-                items, hidden[owner][name] = _hide_and_label(reader, items, draws, how)
+                draws = [self._draw(rows, owner, place, name) for place in range(len(rows))]
+                pairs = [reader.hide(item, draw, how) for item, draw in zip(items, draws, strict=True)]
+                items = [item for item, _ in pairs]
+                hidden[owner][name] = pad_sequence([label for _, label in pairs], True, -100)  # (B, N) or (B, N, C)
             inputs[name] = reader.collate(items)
         targets = {}
-        resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
-            draw = partial(self._random_of, rows, name)
-            objective_rows = Rows(resolved, draw, hidden[name], inputs, self.readers, self.candidates)
+            objective_rows = Rows(
+                [row.example for row in rows],
+                partial(self._draw, rows, name),
+                hidden[name],
+                inputs,
+                self.readers,
+                self.candidates,
+            )
             targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
         has_extra_rows = len(rows) > len(examples)
         return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
 
-    def _random_of(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
+    def _draw(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
+        """Draws for a row: those of an example have separate ones, so that its choices are not all hidden alike."""
         row = rows[place]
-        number = [str(row.number)] * bool(
-            row.number
-        )  # rows of an example have separate draws, so that its choices are not all hidden alike
-        return self.place.draw(row.example, row.epoch, name, *more, *number)
+        return self.place.draw(row.example, row.epoch, name, *more, *[str(row.number)] * bool(row.number))
 
     def _make_rows(self, example: Example, epoch: object) -> Sequence[Example]:
         for name, reader in self.targets.items():
@@ -166,25 +170,11 @@ class Collator:
 
     def measures(self) -> dict[str, Callable[[Any], float]]:
         """For every field that inputs read: about how many slots a value of it takes."""
-        readers: dict[str, list[Reader]] = {}
-        for name, reader in self.readers.items():
-            for field in self.fields[name]:
-                readers.setdefault(field, []).append(reader)
-        return {
-            field: several[0].slots if len(several) == 1 else _sum_of(several) for field, several in readers.items()
-        }
+        return {field: self._measure(field) for fields in self.fields.values() for field in fields}
 
-
-def _sum_of(readers: Sequence[Reader]) -> Callable[[Any], float]:
-    return lambda value: sum(reader.slots(value) for reader in readers)
-
-
-def _hide_and_label(
-    reader: Reader, items: Sequence[Any], draws: Sequence[random.Random], how: Hiding
-) -> tuple[list[Any], Tensor]:
-    """Items with parts hidden, and the labels of these parts, padded with -100: (B, N) or (B, N, C)."""
-    pairs = [reader.hide(item, draw, how) for item, draw in zip(items, draws, strict=True)]
-    return [item for item, _ in pairs], pad_sequence([label for _, label in pairs], True, -100)
+    def _measure(self, field: str) -> Callable[[Any], float]:
+        readers = [reader for name, reader in self.readers.items() if field in self.fields[name]]
+        return readers[0].slots if len(readers) == 1 else lambda value: sum(reader.slots(value) for reader in readers)
 
 
 def by_length(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:

@@ -4,6 +4,8 @@ and unique ids."""
 from __future__ import annotations
 
 import hashlib
+from array import array
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -12,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from ..configs import DatasetConfig
-from ..errors import DataError, PluginError
+from ..errors import DataError
+from ..examples import Example
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..tensors import Example
-from .seeds import hash_ids
+from .seeds import hash_id
 from .sizes import CHUNK
 from .sources import Source
 
@@ -30,25 +32,18 @@ class ScoredOn(Protocol):
 
 
 class Datasets:
-    """Builds every data set of a recipe once, before training. Raises what building a data set raises; one
-    DataError for all that lack files."""
+    """Builds every data set of a recipe once, before training. Raises what building a data set raises."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
-        scored = {_dataset_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
-        errors: dict[str, DataError] = {}
+        self._scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
+        self._scored.add(_key(recipe.data))
         of_steps = ((config, name) for name, step in recipe.steps.items() for config in step.data_sets)
         for config, name in [(recipe.data, ""), *of_steps]:
-            if (key := _dataset_key(config)) not in {**self._built, **errors}:
-                try:
-                    self._built[key] = config, _build_data(config, name, not name or key in scored)
-                except DataError as error:
-                    errors[key] = error
-        if errors:
-            raise DataError("\n".join(map(str, errors.values())))
-        self.main = self._built[_dataset_key(recipe.data)][1]
-        self._scored = {_dataset_key(recipe.data), *scored}
+            if (key := _key(config)) not in self._built:
+                self._built[key] = config, _build(config, name, key in self._scored)
+        self.main = self._dataset(recipe.data)
         self._splits: dict[tuple[str, str], Sequence[Example]] = {}
         self._digest = ""
 
@@ -72,9 +67,9 @@ class Datasets:
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
-        dataset = self._built[_dataset_key(config)][1]
-        has_split = config.validation_split in dataset.splits() and config.validation_split != config.train_split
-        return self._split(config, config.validation_split) if has_split else ()
+        split = config.validation_split
+        has_split = split in self._dataset(config).splits() and split != config.train_split
+        return self._split(config, split) if has_split else ()
 
     def scored_by(self, step: str) -> Sequence[Example]:
         """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if
@@ -89,7 +84,7 @@ class Datasets:
 
     def dataset_of(self, step: str) -> Dataset:
         """The data set that a step is scored on."""
-        return self._built[_dataset_key(self._scored_data(step))][1]
+        return self._dataset(self._scored_data(step))
 
     def _scored_data(self, step: str) -> DatasetConfig:
         return self.recipe.scored_data(step) or self.recipe.data
@@ -121,132 +116,117 @@ class Datasets:
         """Every picture of the data sets whose features or pictures a step reads, once. Raises DataError if such a data
         set has no pictures or only their keys, or if two data sets use one key for different pictures."""
         seen: dict[str, Picture] = {}
-        read = self._data_with_pictures()
-        for config, dataset in self._built.values():
-            for picture in dataset.pictures() if config in read else ():
+        for config in self._configs_with_pictures():
+            for picture in self._dataset(config).pictures():
                 first = seen.setdefault(picture.key, picture)
                 if first is picture:
                     yield picture
-                elif not _same_boxes(first, picture):
+                elif _boxes(first) != _boxes(picture):
                     raise DataError(
                         f"data ({config.type}): two data sets use the key '{picture.key}' for pictures with different "
                         "boxes, but features are looked up by key; give both data sets the same settings (such as the "
                         "seed) or use two recipes"
                     )
 
-    def _data_with_pictures(self) -> list[DatasetConfig]:
+    def _configs_with_pictures(self) -> list[DatasetConfig]:
         """The data sets whose examples' features or pictures a step reads; the recipe's own if no step does."""
-        recipe, read = self.recipe, list[DatasetConfig]()
+        recipe, read = self.recipe, dict[str, DatasetConfig]()
         for name, step in recipe.steps.items():
-            sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
-            scored = [(self._scored_data(name), step.inputs)] if step.evaluate else []
-            for config, inputs in [*sources, *scored]:
-                configs = [recipe.inputs[input_name] for input_name in inputs]
-                if any(config_.takes == "picture" for config_ in configs):
-                    read.append(config)
-        return read or [recipe.data]
+            used = [(source.data, source.inputs) for source in recipe.sources(name).values()]
+            used += [(self._scored_data(name), step.inputs)] if step.evaluate else []
+            for config, inputs in used:
+                if any(recipe.inputs[input_name].takes == "picture" for input_name in inputs):
+                    read[_key(config)] = config
+        return [config for key, (config, _) in self._built.items() if key in read] or [recipe.data]
 
     def fingerprint(self) -> str:
-        """A hash of every example that the run can see. Raises PluginError for an id that a data set has twice, and
-        DataError for one that two sources of a step have: files of results name examples by their ids, and random draws
-        depend on them."""
+        """A hash of every example that the run can see. Raises DataError for an id that a data set, or the sources of a
+        step, have twice: files of results name examples by their ids, and random draws depend on them."""
         if self._digest:
             return self._digest
         digest, hashes = hashlib.sha256(), dict[tuple[str, str], np.ndarray]()
         for key, (config, dataset) in self._built.items():
             names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
-            splits = [name for name in dict.fromkeys(names) if name in dataset.splits()]
-            for name in splits:
-                hashes[key, name] = _walk(self._split(config, name), digest)
-            examples = {name: self._split(config, name) for name in splits}
-            if _has_duplicate([hashes[key, name] for name in splits]) and (same := _first_duplicate(examples)):
-                raise PluginError(
-                    f"data ({config.type}): example '{same[0]}' of '{same[2]}': the id is also in '{same[1]}'; ids "
-                    "must be unique over all splits, because output files use them"
-                )
+            splits = {name: self._split(config, name) for name in dict.fromkeys(names) if name in dataset.splits()}
+            hashes |= {(key, name): _walk(examples, digest) for name, examples in splits.items()}
+            _check_ids(f"data ({config.type})", splits, [hashes[key, name] for name in splits])
         for step in self.recipe.steps:
-            trained = [(_dataset_key(s.data), s.data.train_split) for s in self.recipe.sources(step).values()]
+            sources = self.recipe.sources(step).values()
             examples = {name: source.examples for name, source in self.sources(step).items()}
-            if _has_duplicate([hashes[place] for place in trained]) and (same := _first_duplicate(examples)):
-                raise DataError(
-                    f"steps.{step}.data: '{same[1]}' and '{same[2]}' both have an example with the id '{same[0]}'; "
-                    "change the ids of one of them"
-                )
+            trained = [hashes[_key(source.data), source.data.train_split] for source in sources]
+            _check_ids(f"steps.{step}.data", examples, trained)
         self._digest = digest.hexdigest()
         return self._digest
 
+    def _dataset(self, config: DatasetConfig) -> Dataset:
+        return self._built[_key(config)][1]
+
     def _split(self, config: DatasetConfig, name: str) -> Sequence[Example]:
         """A split of a data set, read on first use."""
-        key = _dataset_key(config)
-        if (key, name) not in self._splits:
-            self._splits[key, name] = self._built[key][1].split(name)
-        return self._splits[key, name]
+        place = _key(config), name
+        if place not in self._splits:
+            self._splits[place] = self._dataset(config).split(name)
+        return self._splits[place]
 
 
 def _walk(examples: Sequence[Example], digest: hashlib._Hash) -> np.ndarray:
     """(n) the hashes of the examples' ids. Adds the examples to the digest."""
-    hashes, source = [hash_ids([])], iter(examples)
+    hashes, source = array("Q"), iter(examples)
     while chunk := list(islice(source, CHUNK)):
-        hashes.append(hash_ids(example.id for example in chunk))
+        hashes.extend(hash_id(example.id) for example in chunk)
         digest.update(repr([(e.id, e.inputs, e.targets, e.labels) for e in chunk]).encode())
-    return np.concatenate(hashes)
+    return np.frombuffer(hashes, np.uint64)
 
 
-def _has_duplicate(hashes: Sequence[np.ndarray]) -> bool:
-    numbers = np.sort(np.concatenate([*hashes, np.zeros(0, np.uint64)]))
-    return bool((numbers[1:] == numbers[:-1]).any())
-
-
-def _first_duplicate(examples: Mapping[str, Sequence[Example]]) -> tuple[str, str, str] | None:
-    """An id that two examples have, and the names of their groups."""
+def _check_ids(place: str, groups: Mapping[str, Sequence[Example]], hashes: Sequence[np.ndarray]) -> None:
+    """Raises DataError for an id that two examples have. `hashes`: of every group's ids."""
+    if not hashes or len(np.unique(numbers := np.concatenate(hashes))) == len(numbers):
+        return
     owners: dict[str, str] = {}
-    for name, group in examples.items():
+    for name, group in groups.items():
         for example in group:
             if example.id in owners:
-                return example.id, owners[example.id], name
+                raise DataError(
+                    f"{place}: example '{example.id}' of '{name}': the id is also in '{owners[example.id]}'; ids must "
+                    "be unique, because output files and random draws use them"
+                )
             owners[example.id] = name
-    return None
 
 
-class PicturesByKey(Mapping[str, Picture]):
+def _boxes(picture: Picture) -> list[tuple[float, ...]] | None:
+    return None if picture.boxes is None else [*map(tuple, picture.boxes)]
+
+
+class PicturesByKey(UserDict[str, Picture]):
     """The pictures of a recipe's data by key. The data sets are built, and their pictures listed, at the first use."""
 
     def __init__(self, datasets: Callable[[], Datasets]) -> None:
         self._datasets = datasets
 
     @cached_property
-    def _load(self) -> dict[str, Picture]:
+    def data(self) -> dict[str, Picture]:  # type: ignore[override]
         return {picture.key: picture for picture in self._datasets().pictures()}
 
-    def __getitem__(self, key: str) -> Picture:
-        return self._load[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._load)
-
-    def __len__(self) -> int:
-        return len(self._load)
-
     def __reduce__(self) -> tuple[type, tuple[dict[str, Picture]]]:  # loader workers need no data sets
-        return dict, (self._load,)
+        return dict, (self.data,)
 
     def __deepcopy__(self, memo: object) -> PicturesByKey:
         return self
 
 
-def _dataset_key(config: DatasetConfig) -> str:
+def _key(config: DatasetConfig) -> str:
     """The key of a data set: equal configs share one."""
     return config.model_dump_json()
 
 
-def _build_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
+def _build(config: DatasetConfig, step: str, scored: bool) -> Dataset:
     """The recipe's data, or those of a step. If no step is scored on the data, the split to evaluate needs no files."""
-    place = f"steps.{step}.data" if step else "data"
+    if not scored:
+        config = config.model_copy(update={"test_split": config.train_split})
     try:
-        config = config if scored else config.model_copy(update={"test_split": config.train_split})
         return config.build()
     except DataError as error:
-        raise DataError(f"{place}: {error}") if step else error from None
+        raise DataError(f"steps.{step}.data: {error}") if step else error from None
 
 
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:
@@ -262,9 +242,3 @@ def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Pict
     values = (value for example in examples for field in example.inputs for value in example.shown(field))
     keys = {value for value in values if isinstance(value, str)}
     return {picture.key: picture for picture in dataset.pictures() if picture.key in keys}
-
-
-def _same_boxes(first: Picture, second: Picture) -> bool:
-    if first.boxes is None or second.boxes is None:
-        return first.boxes is second.boxes
-    return [*map(tuple, first.boxes)] == [*map(tuple, second.boxes)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from ..decoding import Decoding
 from ..errors import DataError
+from ..examples import Generation
 from ..parts import Backbone
 from ..prompts import AVOID, PROMPT_COUNTS
-from ..tensors import Batch, Generation
+from ..tensors import Batch
 
 
 def choose_different(
@@ -51,31 +52,25 @@ def choose_different(
                 f"'{batch.ids[row]}': {options.num_return_sequences} different texts are required, but beam search "
                 f"ends in {len(pool)}; ask for fewer, or raise decoding.candidates"
             )
-        chosen[row] += _most_different([*pool.values()], unwanted, options, backbone.end_id)
+        chosen[row] += _most_different(pool.values(), unwanted, options, backbone.end_id)
     return chosen
 
 
 def _most_different(
-    pool: Sequence[Generation],
-    avoided: Sequence[Sequence[int]],
-    options: Decoding,
-    end_id: int,
+    pool: Iterable[Generation], avoided: Iterable[Sequence[int]], options: Decoding, end_id: int
 ) -> list[Generation]:
     """`options.num_return_sequences` texts of the pool, each the best beside those before it."""
-    features, unwanted = (
-        [token_pairs(text.tokens, end_id) for text in pool],
-        [token_pairs(t, end_id) for t in avoided],
-    )
-    apart = [min((distance(pairs, avoid) for avoid in unwanted), default=1.0) for pairs in features]
-    remaining, chosen = [*range(len(pool))], list[Generation]()
+    left, chosen = [(text, token_pairs(text.tokens, end_id)) for text in pool], list[Generation]()
+    near = [token_pairs(tokens, end_id) for tokens in avoided]
     while len(chosen) < options.num_return_sequences:
-        values = {
-            i: options.difference * apart[i] + (1 - options.difference) * math.exp(pool[i].score) for i in remaining
-        }
-        best = max(remaining, key=lambda i: values[i])
-        remaining.remove(best)
-        chosen.append(pool[best])
-        apart = [min(before, distance(pairs, features[best])) for before, pairs in zip(apart, features, strict=True)]
+        values = [
+            options.difference * min((distance(pairs, other) for other in near), default=1.0)
+            + (1 - options.difference) * math.exp(text.score)
+            for text, pairs in left
+        ]
+        text, pairs = left.pop(values.index(max(values)))
+        chosen.append(text)
+        near.append(pairs)
     return chosen
 
 

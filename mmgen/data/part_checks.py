@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
+from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
-from ..tensors import Batch, Example, Generation, Prediction, Scores
+from ..tensors import Batch
 from .different_texts import choose_different
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
 def answers_problem(
     answers: Sequence[Sequence[Generation | Prediction]], ids: Sequence[str], counts: Sequence[int]
 ) -> str:
-    """What is wrong with answers to the examples with these ids, in order: another number than `counts`, another id, or
-    a score that is not finite. Empty if nothing is."""
+    """What is wrong with answers to the examples with these ids, in order: another number than `counts`, or another
+    id. Empty if nothing is."""
     if len(answers) != len(ids):
         return f"answers to {len(answers)} examples, not to {len(ids)}"
     for id_, count, row in zip(ids, counts, answers, strict=True):
@@ -66,9 +67,6 @@ def answers_problem(
         for answer in row:
             if answer.id != id_:
                 return f"an answer with the id '{answer.id}' for '{id_}'"
-            if not math.isfinite(answer.score):
-                cause = "; the weights of the model may be damaged: far too large weights give nan"
-                return f"the score {answer.score} for '{id_}'{cause * math.isnan(answer.score)}"
     return ""
 
 
@@ -89,7 +87,7 @@ def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Sco
 def _checked(scores: Scores, count: int, part: str) -> Scores:
     """The scores of this number of examples. Raises PluginError for another number, or a value that is not finite."""
     if not isinstance(scores, Scores):
-        raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.tensors.Scores")
+        raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
     for name, values in scores.per_example.items():
         if len(values) != count:
             raise PluginError(f"{part}: {name} has {len(values)} values for {count} examples")

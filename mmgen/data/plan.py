@@ -10,23 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
-from .seeds import RngKey, scramble
+from ..recipe.training import Training
+from .seeds import RngKey
 from .sizes import Sizes
 
 ONE_MICRO_BATCH = sys.maxsize  # as `micro_batch_size`: a micro-batch has all of an update's examples of its source
 SLACK = 1.25  # slots of a micro-batch, at most, relative to the average for its pairs
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """The settings of a plan. `batch_size` counts pairs. `updates`: the length of the plan, where `epochs` is None."""
-
-    seed: int
-    step: str
-    epochs: int | None
-    batch_size: int
-    length_bucket: int = 1  # updates that redistribute their examples by length
-    updates: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ class _Epoch:
 
 
 class Plan:
-    """The examples of every optimiser update of a step, a function of the seed, the step, the sizes and the options;
+    """The examples of every optimiser update of a step, a function of the seed, the step, the sizes and the settings;
     only the current epoch is in memory.
 
     Every epoch draws the order of the examples and is cut into updates of equal pairs (one input and one question), as
@@ -80,21 +69,23 @@ class Plan:
     shares; the other sources repeat without end, and epoch e has their pairs from e * R to (e + 1) * R.
     """
 
-    def __init__(self, sizes: Sequence[Sizes], options: PlanOptions, shares: Sequence[float] = (1.0,)) -> None:
+    def __init__(
+        self, sizes: Sequence[Sizes], key: RngKey, training: Training, shares: Sequence[float] = (1.0,)
+    ) -> None:
         """`shares`: of the sources in an update. Raises DataError for a source without examples or targets."""
         if not all(map(len, sizes)):
             raise DataError("the split has no examples to train on")
         totals = [int(source.pairs.sum()) for source in sizes]
         if not all(totals):
             raise DataError("the examples have no target to train on")
-        self.sizes, self.options, self.key = sizes, options, RngKey(options.seed, options.step)
-        self._limits = [options.batch_size * share / sum(shares) for share in shares]
+        self.sizes, self.key, self.training = sizes, key, training
+        self._limits = [training.batch_size * share / sum(shares) for share in shares]
         self._pairs = [max(1, round(totals[0] * limit / self._limits[0])) for limit in self._limits]  # R of each source
         self.updates_per_epoch = min(math.ceil(totals[0] / self._limits[0]), len(sizes[0]))
         self._current: tuple[int, list[_Epoch]] = -1, []
 
     def __len__(self) -> int:
-        return self.options.updates or self.updates_per_epoch * (self.options.epochs or 0)
+        return self.training.updates or self.updates_per_epoch * (self.training.epochs or 0)
 
     def epoch(self, update: int) -> float:
         """Epochs completed when an update begins, with the fraction of the current one."""
@@ -104,12 +95,9 @@ class Plan:
         """Whether an epoch, or the plan, ends with the last of so many updates."""
         return done > 0 and (done % self.updates_per_epoch == 0 or done == len(self))
 
-    def pairs(self, first: int = 0, end: int | None = None) -> int:
-        """The pairs of the updates from `first` to before `end`, to rounding."""
-        end = len(self) if end is None else end
-        return round(end * sum(self._pairs) / self.updates_per_epoch) - round(
-            first * sum(self._pairs) / self.updates_per_epoch
-        )
+    def pairs(self, updates: int) -> int:
+        """The pairs of the first updates, to rounding."""
+        return round(updates * sum(self._pairs) / self.updates_per_epoch)
 
     def update(self, number: int, micro_batch_size: int) -> list[MicroBatch]:
         """The micro-batches of an update. `micro_batch_size` counts pairs: a micro-batch ends once its pairs reach it,
@@ -125,39 +113,41 @@ class Plan:
         ]
 
     def _draw(self, source: int, epoch: int) -> _Epoch:
-        """An epoch of a source."""
-        indices, passes, slots = self._visits(source, epoch)
-        pairs = self.sizes[source].pairs[indices]
-        ends = cut(pairs, self.updates_per_epoch)
-        length_bucket = min(self.options.length_bucket, len(ends) // 4)  # so that epochs differ
+        """An epoch of a source. What is not needed any more is freed: n may be large."""
+        sizes, visits = self.sizes[source], self._visits(source, epoch)
+        indices = np.concatenate([*visits.values()]) if len(visits) > 1 else next(iter(visits.values()))
+        ends = cut(sizes.pairs[indices], self.updates_per_epoch)
+        slots, first = np.empty(len(indices), np.float32), 0
+        for number, visited in visits.items():
+            slots[first : first + len(visited)] = sizes.slots(self.key, number)[visited]
+            first += len(visited)
+        passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
+        length_bucket = min(self.training.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
-            by_length = np.arange(len(indices))
             for first in range(0, len(ends), length_bucket):
                 begin, groups = int(ends[first - 1]) if first else 0, ends[first : first + length_bucket]
-                some = begin + np.argsort(slots[begin : groups[-1]], kind="stable")
-                by_length[begin : groups[-1]] = some
-                ends[first : first + length_bucket] = begin + cut(pairs[some], len(groups))
-            indices, passes, slots = indices[by_length], passes[by_length], slots[by_length]
-        order = np.argsort(self._scramble(np.arange(len(ends), dtype=np.uint64), "updates", epoch, source))
-        return _Epoch(indices, passes, slots, ends, order, SLACK * float(slots.sum()) / max(1, int(pairs.sum())))
+                bucket = slice(begin, int(groups[-1]))
+                by_length = np.argsort(slots[bucket], kind="stable")
+                for column in (indices, passes, slots):
+                    column[bucket] = column[bucket][by_length]
+                groups[:] = begin + cut(sizes.pairs[indices[bucket]], len(groups))
+        order = np.argsort(self.key.scramble(np.arange(len(ends), dtype=np.uint64), "updates", epoch, source))
+        budget = SLACK * float(slots.sum()) / max(1, int(sizes.pairs[indices].sum()))
+        return _Epoch(indices, passes, slots, ends, order, budget)
 
-    def _visits(self, source: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The indices, passes and slots of a source's examples in an epoch, in drawn order."""
+    def _visits(self, source: int, epoch: int) -> dict[int, np.ndarray]:
+        """The number of each pass over a source that an epoch has a part of -> the indices of examples, in drawn
+        order."""
         sizes, first, end = self.sizes[source], epoch * self._pairs[source], (epoch + 1) * self._pairs[source]
-        total = int(sizes.pairs.sum())
-        columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        total, visits = int(sizes.pairs.sum()), dict[int, np.ndarray]()
         for number in range(first // total, -(-end // total)):
-            order = np.argsort(self._scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
+            order = np.argsort(self.key.scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
             if number * total < first or end < (number + 1) * total:  # a part of a pass
                 pairs = sizes.pairs[order]
                 starts = np.minimum(np.cumsum(pairs, dtype=np.int64) - pairs, total - 1) + number * total
                 order = order[(first <= starts) & (starts < end)]
-            columns.append((order, np.full(len(order), number, np.int32), sizes.slots(self.key, number)[order]))
-        indices, passes, slots = map(np.concatenate, zip(*columns, strict=True))
-        return indices, passes, slots
-
-    def _scramble(self, numbers: np.ndarray, *place: object) -> np.ndarray:
-        return scramble(numbers, self.options.seed, self.options.step, *place)
+            visits[number] = order
+        return visits
 
     def _cut_micro_batches(self, source: int, epoch: _Epoch, update: int, micro_batch_size: int) -> list[np.ndarray]:
         """The visits of each micro-batch of an update of a source."""
@@ -180,7 +170,8 @@ def cut(pairs: np.ndarray, count: int) -> np.ndarray:
     the total. None is empty if there are enough examples."""
     if not len(pairs):
         return np.zeros(count, np.int64)
-    total, numbers = np.cumsum(pairs, dtype=np.int64), np.arange(1, count + 1)
+    total, numbers = pairs.astype(np.int64), np.arange(1, count + 1)
+    np.cumsum(total, out=total)
     ends = np.searchsorted(total, -(-total[-1] * numbers // count)) + 1
     if len(pairs) >= count:
         ends = np.maximum.accumulate(ends - numbers) + numbers

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import torch
 
-from ..tensors import Example, ResolvedExample
+from ..examples import Example, ResolvedExample
+
+Numbers = TypeVar("Numbers", int, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -28,31 +31,37 @@ class RngKey:
         epoch_name = "still" if epoch is None else epoch
         return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, example.id, *more))))
 
-    def choose(self, ids: np.ndarray, counts: np.ndarray | int, epoch: object, field: str) -> np.ndarray:
-        """(n) which of its `counts` alternatives of an input every example shows in an epoch. `ids`: of `hash_ids`."""
-        return (scramble(ids, self.seed, self.step, epoch, field) % np.asarray(counts, np.uint64)).astype(np.int64)
+    def scramble(self, numbers: Numbers, *place: object) -> Numbers:
+        """A random number for each of these numbers, or for a single one. (See `scramble`.)"""
+        return scramble(numbers, self.seed, self.step, *place)
+
+    def choose(self, ids: Numbers, counts: Numbers, epoch: object, field: str) -> Numbers:
+        """Which of its `counts` alternatives of an input every example shows in an epoch. `ids`: of `hash_id`."""
+        return self.scramble(ids, epoch, field) % counts
 
     def resolve(self, example: Example, epoch: object) -> ResolvedExample:
         """The example with one of each input's alternatives: drawn in training, else the first."""
-        return resolve(example, None if epoch is None else partial(self._choose_one, example.id, epoch))
-
-    def _choose_one(self, id_: str, epoch: object, field: str, count: int) -> int:
-        return int(self.choose(hash_ids([id_]), count, epoch, field)[0]) if count > 1 else 0
-
-
-def hash_ids(ids: Iterable[str]) -> np.ndarray:
-    """(n) uint64, equal for equal ids in every process."""
-    digests = [hashlib.blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=8).digest() for id_ in ids]
-    return np.frombuffer(b"".join(digests), np.uint64)
+        if epoch is None:
+            return resolve(example)
+        id_ = hash_id(example.id)
+        return resolve(example, lambda field, count: count > 1 and self.choose(id_, count, epoch, field))
 
 
-def scramble(numbers: np.ndarray, *place: object) -> np.ndarray:
-    """(n) uint64: a random number for each of these numbers at a place (SplitMix64)."""
-    mixed = numbers ^ np.uint64(seed_from(*place))
+def hash_id(id_: str) -> int:
+    """64 bits, equal for equal ids in every process."""
+    digest = hashlib.blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def scramble(numbers: Numbers, *place: object) -> Numbers:
+    """(n) uint64: a random number for each of these 64-bit numbers at a place, or for a single one (SplitMix64)."""
+    mixed = numbers ^ seed_from(*place)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+        mixed ^= mixed >> shift
+        mixed *= factor
+        mixed &= 0xFFFFFFFFFFFFFFFF
+    mixed ^= mixed >> 31
+    return mixed
 
 
 def share_a_picture(first: Example, second: Example) -> bool:
@@ -76,6 +85,7 @@ def resolve(example: Example, choose: Callable[[str, int], int] | None = None) -
     return ResolvedExample(example.id, inputs, example.targets, example.facts, example.labels)
 
 
+@lru_cache(64, typed=True)
 def seed_from(*place: object) -> int:
     """A seed for torch from a place: (seed, step, update, ...)."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, place)).encode()).digest()[:7], "big")

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tensors import All, Example
-from .seeds import RngKey, hash_ids
+from ..examples import All, Example
+from .seeds import RngKey, hash_id
 
 if TYPE_CHECKING:
     from .collate import Collator
@@ -39,16 +38,18 @@ class Alternatives:
         values = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
         return 0 if value is None else sum(map(measure, values))
 
-    def drawn(self, ids: np.ndarray, key: RngKey, epoch: int, field: str) -> np.ndarray:
-        """(n) slots of the alternatives that the examples show in an epoch, as `RngKey.resolve` draws them."""
-        counts = np.frombuffer(self.counts, np.uint32)
-        (places,) = counts.nonzero()
-        counts = counts[places]
-        ends = np.cumsum(counts, dtype=np.int64)
-        drawn = np.zeros(len(ids), np.float32)
-        chosen = key.choose(ids[places], counts, epoch, field)
-        drawn[places] = np.frombuffer(self.slots, np.float32)[ends - counts + chosen]
-        return drawn
+    def add_drawn(self, slots: np.ndarray, ids: np.ndarray, key: RngKey, epoch: int, field: str) -> None:
+        """Adds to (n) slots those of the alternatives that the examples show in an epoch, as `RngKey.resolve` draws
+        them. In chunks, so that it takes no memory."""
+        counts, measured, end = np.frombuffer(self.counts, np.uint32), np.frombuffer(self.slots, np.float32), 0
+        for first in range(0, len(ids), CHUNK):
+            chunk = slice(first, first + CHUNK)
+            (places,) = counts[chunk].nonzero()
+            count = counts[chunk][places]
+            ends = end + np.cumsum(count, dtype=np.int64)
+            chosen = key.choose(ids[chunk][places], count, epoch, field).astype(np.int64)
+            slots[chunk][places] += measured[ends - count + chosen]
+            end += int(count.sum())
 
 
 class Sizes:
@@ -62,17 +63,16 @@ class Sizes:
 
     def __init__(self, examples: Iterable[Example], collate: Collator) -> None:
         """Measures the examples, in order; each is read once."""
-        measures, source = collate.measures(), iter(examples)
+        measures = collate.measures()
         alternatives = {field: Alternatives() for field in measures}
         pairs, fixed, ids = array("i"), array("f"), array("Q")
-        while chunk := list(islice(source, CHUNK)):
-            pairs.extend(map(collate.pairs, chunk))
-            ids.extend(hash_ids(example.id for example in chunk).tolist())
-            slots = np.fromiter(map(collate.tail, chunk), np.float32, len(chunk)) + len(collate.readers)
+        for example in examples:
+            pairs.append(collate.pairs(example))
+            ids.append(hash_id(example.id))
+            slots = np.float32(collate.tail(example)) + np.float32(len(collate.readers))
             for field, measure in measures.items():
-                add, values = alternatives[field].add, [example.inputs.get(field) for example in chunk]
-                slots += np.fromiter((add(value, measure) for value in values), np.float32, len(chunk))
-            fixed.frombytes(slots.tobytes())
+                slots += np.float32(alternatives[field].add(example.inputs.get(field), measure))
+            fixed.append(slots.item())
         self.pairs, self.fixed = np.frombuffer(pairs, np.int32), np.frombuffer(fixed, np.float32)
         self.ids = np.frombuffer(ids, np.uint64)
         self.alternatives = {field: some for field, some in alternatives.items() if some.slots}
@@ -84,5 +84,5 @@ class Sizes:
         """(n) float32: about how many slots each row takes in one epoch."""
         slots = self.fixed.copy()
         for field, alternatives in self.alternatives.items():
-            slots += alternatives.drawn(self.ids, key, epoch, field)
+            alternatives.add_drawn(slots, self.ids, key, epoch, field)
         return slots

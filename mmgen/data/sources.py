@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..tensors import Example
+from ..examples import Example
 from .collate import Collator
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..configs import EmbedderConfig
+from ..examples import ResolvedExample
 from ..parts import Backbone
-from ..tensors import ResolvedExample
 
 
 def texts_read(config: EmbedderConfig, examples: Iterable[ResolvedExample]) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -15,45 +16,63 @@ from accelerate.utils import gather_object
 
 from ..data.collate import Collator, by_length
 from ..data.part_checks import predict_with, write_texts
-from ..data.seeds import resolve, seeded
+from ..data.seeds import seeded
 from ..decoding import DecodingConfig
 from ..errors import DataError
+from ..examples import Example, Generation, Prediction
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
-from ..parts import Metric, Picture, ShownExample
 from ..progress import Progress
 from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR, Recipe
-from ..storage import generations, predictions
-from ..tensors import Example, Generation, Prediction
+from ..storage import generations
 from ..training.context import StepContext
 from ..training.precision import precision
-from .score import score_predictions
+
+WORDS = {True: ("writing", "texts", ADVICE_FEWER_TEXTS), False: ("predicting", "examples", ADVICE_SMALLER)}
 
 
-class _Task:
-    """What is asked of a model that reads these inputs: texts, by decoding options, or the predictions of an objective.
-    Called with examples, it gives an answer for each.
+@dataclass
+class _Walk:
+    """Answers of a model for examples: texts, by decoding options, or the predictions of an objective. It goes through
+    one process's share of the batches. `seed`: if there is one, every piece of a batch has a seed of its own."""
 
-    doing, unit, advice  words for progress and errors: "writing", "texts", what to do if memory runs out
-    """
+    model: Model
+    inputs: Sequence[str]
+    asked: DecodingConfig | str
+    examples: Sequence[Example]
+    batch_size: int
+    share: tuple[int, int] = (0, 1)
+    seed: tuple[object, ...] = ()
+    precision: str = "fp32"
 
-    def __init__(self, model: Model, inputs: Sequence[str], asked: DecodingConfig | str) -> None:
-        self.model, self.asked = model, asked
-        if isinstance(asked, str):
-            self.doing, self.unit, self.advice = "predicting", "examples", ADVICE_SMALLER
-            objectives = [asked]
-        else:
-            self.doing, self.unit, self.advice = "writing", "texts", ADVICE_FEWER_TEXTS
-            objectives = [GENERATOR] * model.generator.reader.reads_prompts
-        self.collate = Collator(model, inputs, objectives, predicting=True)
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """For progress and errors: the activity, its unit, and what to do if memory runs out."""
+        return WORDS[not isinstance(self.asked, str)]
 
-    def __call__(self, examples: Sequence[Example]) -> list[Any]:
-        batch = self.collate(examples).to(self.model.device)
-        if isinstance(self.asked, str):
-            return predict_with(self.model, self.asked, batch)
-        return write_texts(self.model, batch, self.asked, examples)
+    def pieces(self, retry: OomRetry, advance: Callable[[int], object] = bool) -> list[tuple[int, Any]]:
+        """(index, answer) of every example. `advance`: called with the number of examples that are done."""
+        reads_prompts = isinstance(self.asked, str) or self.model.generator.reader.reads_prompts
+        objectives = [self.asked if isinstance(self.asked, str) else GENERATOR] * reads_prompts
+        collate, results = Collator(self.model, self.inputs, objectives, predicting=True), list[tuple[int, Any]]()
+        for number, batch in enumerate(by_length(collate.slots(self.examples), self.batch_size)):
+            if number % self.share[1] == self.share[0]:
+                for piece, answers in retry.over(batch, partial(self._answer, collate, number, batch)):
+                    results += zip(piece, answers, strict=True)
+            advance(len(batch))
+        return results
+
+    def _answer(self, collate: Collator, number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:
+        examples = [self.examples[index] for index in piece]
+        cut = piece if len(piece) < len(batch) else ()  # the seed of a full batch does not depend on pieces
+        seed = seeded(*self.seed, number, *cut) if self.seed else contextlib.nullcontext()
+        with seed, precision(self.precision, self.model.device):
+            collated = collate(examples).to(self.model.device)
+            if isinstance(self.asked, str):
+                return predict_with(self.model, self.asked, collated)
+            return write_texts(self.model, collated, self.asked, examples)
 
 
 def generate(
@@ -68,34 +87,31 @@ def generate(
 
     A batch that runs out of memory is split in halves (samples differ then). Raises RunError if a single example does
     not fit."""
-    return _answers(_Task(model, inputs or model.inputs, options or model.decoding), examples, batch_size)
+    return _answers(_Walk(model, inputs or model.inputs, options or model.decoding, examples, batch_size))
 
 
 def predict(
-    model: Model,
-    examples: Sequence[Example],
-    objective: str,
-    inputs: Sequence[str] | None = None,
-    batch_size: int = 32,
+    model: Model, examples: Sequence[Example], objective: str, inputs: Sequence[str] | None = None, batch_size: int = 32
 ) -> list[Prediction]:
     """One prediction for each example. `objective`: the objective that predicts; `inputs`, the mode and the memory: see
     `generate`."""
-    return _answers(_Task(model, inputs or model.inputs, objective), examples, batch_size)
+    return _answers(_Walk(model, inputs or model.inputs, objective, examples, batch_size))
 
 
 @torch.inference_mode()
-def _answers(task: _Task, examples: Sequence[Example], batch_size: int) -> list[Any]:
-    if batch_size < 1:
-        raise DataError(f"batch_size must be at least 1, but is {batch_size}")
-    retry, training, results = OomRetry(task.doing, task.advice), task.model.training, dict[int, Any]()
-    task.model.eval()
+def _answers(walk: _Walk) -> list[Any]:
+    if walk.batch_size < 1:
+        raise DataError(f"batch_size must be at least 1, but is {walk.batch_size}")
+    training, (doing, _, advice) = walk.model.training, walk.words
+    walk.model.eval()
     try:
-        for batch in by_length(task.collate.slots(examples), batch_size):
-            pieces = retry.over([examples[index] for index in batch], task)
-            results |= zip(batch, (answer for _, answers in pieces for answer in answers), strict=True)
-        return [results[index] for index in range(len(examples))]
+        return _in_order(walk.pieces(OomRetry(doing, advice, named=lambda index: walk.examples[index].id)))
     finally:
-        task.model.train(training)
+        walk.model.train(training)
+
+
+def _in_order(answers: list[tuple[int, Any]]) -> list[Any]:
+    return [answer for _, answer in sorted(answers, key=itemgetter(0))]
 
 
 def write_answers(
@@ -117,15 +133,14 @@ def write_answers(
 
 def answers_file(recipe: Recipe, step: str) -> str:
     """The file of a step's texts or predictions, in its folder."""
-    return "generations.jsonl" if recipe.makes_texts(step) else predictions.FILE
+    return generations.GENERATIONS if recipe.makes_texts(step) else generations.PREDICTIONS
 
 
 def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | list[Prediction]:
     """The best text, or the prediction, of each example in a step's folder. Raises RunError."""
     if recipe.makes_texts(step):
         return [texts[0] for texts in generations.read(folder)]
-    predicts = recipe.predicts(step)
-    return predictions.read(folder, predicts and predicts[1])
+    return generations.read_predictions(folder)
 
 
 def split_answers(
@@ -137,30 +152,19 @@ def split_answers(
 
     A batch that runs out of memory is split in halves, separately in each process. Greedy search and beam search find
     the same texts then; samples differ, since each piece has its own seed (the same splits give the same samples)."""
-    accelerator, step, results = context.accelerator, context.step, list[tuple[int, Any]]()
-    objective, kind = recipe.predicts(context.name) or (GENERATOR, "text")
+    processes, step, name = context.accelerator, context.step, context.name
+    objective, kind = recipe.predicts(name) or (GENERATOR, "text")
     if kind == "text":
         check_prompts(examples)
-    task = _Task(model, step.inputs, recipe.decoding_of(context.name) if kind == "text" else objective)
-    retry = context.retry(task.doing, task.advice, named=lambda index: examples[index].id)
 
-    def answer(number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:
-        cut = piece if len(piece) < len(batch) else ()  # the seed of a full batch does not depend on pieces
-        with (
-            seeded(context.seed, context.name, "write", number, *cut),
-            precision(step.training.precision, accelerator.device),
-        ):
-            return task([examples[index] for index in piece])
-
-    with context.progress.task(f"{context.name}: {task.doing}", len(examples), task.unit) as advance:
-        for number, batch in enumerate(by_length(task.collate.slots(examples), batch_size)):
-            if number % accelerator.num_processes == accelerator.process_index:
-                for piece, answers in retry.over(batch, partial(answer, number, batch)):
-                    results += zip(piece, answers, strict=True)
-            advance(len(batch))
-    if accelerator.num_processes > 1:
-        results = gather_object(results)
-    return [result for _, result in sorted(results, key=itemgetter(0))]
+    asked, share = recipe.decoding_of(name) if kind == "text" else objective, processes.num_processes
+    walk = _Walk(model, step.inputs, asked, examples, batch_size, (processes.process_index, share))
+    walk.seed, walk.precision = (context.seed, name, "write"), step.training.precision
+    doing, unit, advice = walk.words
+    retry = context.retry(doing, advice, named=lambda index: examples[index].id)
+    with context.progress.task(f"{name}: {doing}", len(examples), unit) as advance:
+        answers = walk.pieces(retry, advance)
+    return _in_order(gather_object(answers) if share > 1 else answers)
 
 
 def check_prompts(examples: Sequence[Example]) -> None:
@@ -181,31 +185,3 @@ def best_answers(
     silent = replace(context, progress=Progress())  # training has the progress bar
     answers = split_answers(model, silent, recipe, examples)
     return [answer[0] if isinstance(answer, list) else answer for answer in answers]
-
-
-def shown_examples(
-    recipe: Recipe,
-    context: StepContext,
-    examples: Sequence[Example],
-    pictures: Mapping[str, Picture],
-    model: Model,
-) -> list[ShownExample]:
-    """The validation examples that callbacks show, with what a step that trains answers now."""
-    answers = best_answers(recipe, context, examples, model)
-    shown = []
-    for example, answer in zip(map(resolve, examples), answers, strict=False):  # other processes have no answers
-        keys = [key for field in example.inputs for key in example.shown(field) if isinstance(key, str)]
-        shown.append(ShownExample(example, answer, tuple(pictures[key] for key in keys if key in pictures)))
-    return shown
-
-
-def validation_scores(
-    recipe: Recipe, context: StepContext, examples: Sequence[Example], metrics: Mapping[str, Metric], model: Model
-) -> Mapping[str, float | None]:
-    """The scores by column of a step that trains, on validation examples as on its test examples. All processes call
-    it; the scores are in the first."""
-    answers = best_answers(recipe, context, examples, model)
-    if not context.accelerator.is_main_process:
-        return {}
-    file = context.folder / "log.jsonl"
-    return score_predictions(context.name, answers, examples, metrics, file, Progress()).values

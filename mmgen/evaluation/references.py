@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,14 +13,15 @@ from ..data.datasets import ScoredOn
 from ..data.part_checks import references_of, score_with
 from ..data.seeds import share_a_picture
 from ..errors import MmgenError
+from ..examples import Example, Generation, Scores
 from ..files import write_json
 from ..parts import Metric
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
-from ..tensors import Example, Generation, Scores
+from ..storage.run_folder import RunFolder
 from .score import as_json, build_metric
 
-FILE = "references.json"  # in a run's folder: key of a metric and of examples -> scores
+FILE = "references.json"  # in a run's folder: a metric and the data of steps -> scores
 ALL = TypeAdapter(dict[str, Scores])
 
 
@@ -31,31 +31,29 @@ def reference_scores(
     data: ScoredOn,
     folder: Path | None,
     metrics: Mapping[str, Metric] | None = None,
-    save: bool = True,
 ) -> dict[str, dict[str, Scores]]:
     """Step -> metric -> the scores of people's texts, and those of chance as "chance_COLUMN". The steps are scored.
 
-    folder   the run's, which may have them
+    folder   the run's, which may have them, and keeps them
     metrics  those that are built already; one that needs pictures is left out unless it is built or its scores are kept
-    save     whether the folder gets new scores
 
     Raises RunError for a damaged file, and the metrics' errors."""
     file = folder / FILE if folder else None
     kept = parse(ALL, file) if file and file.exists() else {}
     known, by_step = dict(kept), dict[str, dict[str, Scores]]()
+    data_seen = RunFolder(folder).fingerprint() if folder else None
     for step in steps:
-        examples, writes, by_step[step] = data.scored_by(step), recipe.makes_texts(step), {}
-        about = repr([writes, *((example.id, example.targets) for example in examples)])
+        own, writes, by_step[step] = recipe.scored_data(step), recipe.makes_texts(step), {}
         for name, config in recipe.judging(step).items():
-            key = hashlib.sha256(f"{name} {config.model_dump_json()} {about}".encode()).hexdigest()
+            key = f"{'texts' if writes else 'predictions'}, {name} {config.model_dump_json()} of data {data_seen}"
+            key += f", {own.model_dump_json()}" if own else ""
             if key not in known:
                 metric = (metrics or {}).get(name)
                 if metric is None and config.needs_pictures:
                     continue
-                metric = metric or build_metric(name, config)
-                known[key] = _score(name, config, metric, examples, writes)
+                known[key] = _score(name, config, metric or build_metric(name, config), data.scored_by(step), writes)
             by_step[step][name] = known[key]
-    if file and save and known != kept:
+    if file and known != kept:
         write_json(file, {key: as_json(scores) for key, scores in known.items()})
     return by_step
 

@@ -14,12 +14,12 @@ from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import score_with
 from ..errors import DataError, RunError
+from ..examples import Example, Generation, Prediction, Scores
 from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
-from ..tensors import Example, Generation, Prediction, Scores
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)
@@ -92,11 +92,11 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
     "METRIC.column"."""
     count = Counter(column for scores in scores_by_metric.values() for column in {*scores.values, *scores.per_example})
     merged = Scores({})
-    for metric_name, scores in scores_by_metric.items():
-        named = {column: column if count[column] == 1 else f"{metric_name}.{column}" for column in count}
-        values = {named[column]: value for column, value in scores.values.items()}
-        per_example = {named[column]: value for column, value in scores.per_example.items()}
-        sums = {f"{metric_name}/{name}": rows for name, rows in scores.sums.items()}
+    for metric, scores in scores_by_metric.items():
+        names = {column: column if times == 1 else f"{metric}.{column}" for column, times in count.items()}
+        values = {names[column]: value for column, value in scores.values.items()}
+        per_example = {names[column]: value for column, value in scores.per_example.items()}
+        sums = {f"{metric}/{name}": rows for name, rows in scores.sums.items()}
         merged = merge(merged, Scores(values, per_example, scores.notes, sums))
     return merged
 

@@ -65,16 +65,18 @@ class Classes:
 
     def error(self, regions: int) -> str:
         """Why a store cannot save these classes for so many regions; empty if it can."""
-        ids, probabilities, count = np.asarray(self.ids), np.asarray(self.probabilities), len(self.names)
-        if not 0 < count <= MAX_CLASSES:
-            return f"got {count} class names; expected 1 to {MAX_CLASSES}"
-        if ids.dtype.kind not in "iu" or probabilities.dtype.kind != "f":
-            return f"class ids must be integers and probabilities floats, but got {ids.dtype} and {probabilities.dtype}"
-        if ids.ndim != 2 or len(ids) != regions or probabilities.shape != ids.shape or not 0 < ids.shape[1] <= count:
-            shapes = f"{ids.shape} and {probabilities.shape}"
-            return f"class ids and probabilities must have one shape, ({regions}, 1 to {count}), but got {shapes}"
+        ids, probabilities, count = self.ids, self.probabilities, len(self.names)
+        kinds = ids.dtype.kind in "iu" and probabilities.dtype.kind == "f" and 0 < count <= MAX_CLASSES
+        if (
+            not kinds
+            or probabilities.shape != ids.shape
+            or ids.shape[:1] != (regions,)
+            or not 0 < ids.shape[1] <= count
+        ):
+            expected = f"expected integers and floats ({regions}, 1 to {count}) for 1 to {MAX_CLASSES} class names"
+            return f"{expected}, but got {ids.dtype} {ids.shape} and {probabilities.dtype} {probabilities.shape}"
         if ids.size and not -1 <= ids.min() <= ids.max() < count:
-            return f"class id {ids.max() if ids.max() >= count else ids.min()} is out of range for {count} classes"
+            return f"class ids must be -1 to {count - 1}, but reach from {ids.min()} to {ids.max()}"
         if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():
             return "class probabilities of a region must be numbers of at least 0 with a sum of at most 1"
         return ""

@@ -6,7 +6,7 @@ A plugin adds a config and the names of the slots: regions and grids are both su
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,23 +18,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
 from ..errors import DataError, MissingInput
+from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Embedder, Reader, Record
-from ..tensors import Example, Hiding, ResolvedExample, Segment
+from ..tensors import Hiding, Segment
 from .fingerprints import difference, in_words
-from .hiding import hide_regions
-from .multi_file import MultiFileStore
-from .regions import Regions, check_picture_count
+from .regions import Regions, hide_regions
 from .statistics import measure, word_scale
 from .store import FeatureStore
-from .stores import open_store
 
-FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
-REGIONS = (
-    "features",
-    "boxes",
-    "region_names",
-    "scores",
-)  # fields of a record with a row per region, except the classes
+PER_REGION = ("features", "boxes", "region_names", "scores")  # fields of a record with a row per region
 BOX_SHARE = 0.2  # share of a box in the variance of the output of the untrained W
 
 
@@ -55,42 +47,47 @@ class StoreReader(Reader):
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
         self.compared = config.compared
         self.path = Path(config.features) if config.features is not None else None
-        self._store: FeatureStore | MultiFileStore | None = None
+        self._store: FeatureStore | None = None
 
     @property
-    def store(self) -> FeatureStore | MultiFileStore:
+    def store(self) -> FeatureStore:
         """The store, opened on first use and compared with the training features. Raises DataError."""
         if self._store is None:
             if self.path is None:
-                raise DataError(f'{self.field}: no features; set features = "FILE" or an extractor')
-            store = open_store(self.path)
+                raise DataError(f'{self.field}: no features; set features = "FOLDER" or an extractor')
+            store = FeatureStore(self.path)
             self._check_store(store)
             self._store = store
         return self._store
 
     def records(self, example: ResolvedExample) -> list[Record]:
         """The features of each picture of the example, with at most `limit` regions. Raises DataError if the example
-        has no picture, or if the features differ from the training features."""
+        has no picture, or more than the encoder has token types, or if its features differ from the training
+        features."""
         values = example.shown(self.field)
         if not values:
             raise MissingInput(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
                 self.field,
             )
-        check_picture_count(example, self.field, self.most)
+        if self.most is not None and len(values) > self.most:
+            raise DataError(
+                f"example '{example.id}' shows {len(values)} pictures, but the encoder has token types for "
+                f"{self.most}; show fewer, or set extra_token_types of the backbone"
+            )
         return [self._record(value, example) for value in values]
 
     def _record(self, value: Any, example: Example) -> Record:
-        if isinstance(value, Record):
-            if self.width is not None and value.features.shape[1] != self.width:
-                raise DataError(
-                    f"{self.field} of '{example.id}': features have width {value.features.shape[1]}, but the model "
-                    f"expects width {self.width}"
-                )
-            return _limit_regions(value, self.limit)
-        if not isinstance(value, str):
+        if isinstance(value, str):
+            return self.store.read(value, self.limit)
+        if not isinstance(value, Record):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
-        return self.store.read(value, self.limit)
+        if self.width not in (None, width := value.features.shape[1]):
+            raise DataError(
+                f"{self.field} of '{example.id}': features have width {width}, but the model expects {self.width}"
+            )
+        cut = {name: values[: self.limit] for name in PER_REGION if (values := getattr(value, name)) is not None}
+        return replace(value, **cut, classes=value.classes and value.classes.of(slice(self.limit)))
 
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The regions of each picture. Raises DataError for a picture without regions."""
@@ -101,25 +98,12 @@ class StoreReader(Reader):
             raise DataError(
                 f"image '{record.key}' has no regions; leave the image out, or extract its features with other settings"
             )
+        if record.boxes is None and self.boxes:
+            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read features only")
         features = np.asarray(record.features)
         features = features if features.dtype == np.float16 else features.astype(np.float32, copy=False)
-        if not np.isfinite(features).all():
-            raise DataError(
-                f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); create "
-                "them again"
-            )
-        features = np.zeros_like(features) if self.blind else features
         boxes = None if record.boxes is None else np.asarray(record.boxes, np.float32)
-        if not self.boxes:
-            return Regions(features, boxes, record.classes)
-        if boxes is None:
-            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read features only")
-        if not (np.abs(boxes) <= FARTHEST).all():
-            raise DataError(
-                f"{self.path or self.field}: image '{record.key}': a box coordinate is {np.abs(boxes).max():g}; boxes "
-                "must be relative to the image's size"
-            )
-        return Regions(features, boxes, record.classes)
+        return Regions(np.zeros_like(features) if self.blind else features, boxes, record.classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """Mask regions: features are set to 0, boxes are kept; the labels are (N, C) class distributions of the masked
@@ -133,8 +117,7 @@ class StoreReader(Reader):
 
     def count(self, value: Any) -> int:
         """The number of regions of a picture, also beyond `limit`."""
-        known = isinstance(value, str)
-        return len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
+        return len(value.features) if isinstance(value, Record) else self.store.count(str(value))
 
     def slots(self, value: Any) -> int:
         """The number of the picture's regions that are read, from the index of the store."""
@@ -146,44 +129,34 @@ class StoreReader(Reader):
         (B, N); boxes (B, N, 4) if all regions have them; picture (B, N), the index of each region's picture, if an
         example shows several pictures."""
         dtype = np.result_type(*(regions.features for item in items for regions in item))
-        rows = [torch.from_numpy(np.concatenate([r.features for r in item], dtype=dtype)) for item in items]
+
+        def pad(rows: Iterable[np.ndarray]) -> Tensor:
+            return pad_sequence([torch.from_numpy(row) for row in rows], True)
+
+        rows = [np.concatenate([regions.features for regions in item], dtype=dtype) for item in items]
         lengths = torch.tensor([len(row) for row in rows])
-        collated = {
-            "features": pad_sequence(rows, True),
-            "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1),
-        }
+        collated = {"features": pad(rows), "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1)}
         if all(regions.boxes is not None for item in items for regions in item):
-            boxes = [np.concatenate([regions.boxes for regions in item if regions.boxes is not None]) for item in items]
-            collated["boxes"] = pad_sequence([torch.from_numpy(row) for row in boxes], True)
+            collated["boxes"] = pad(np.concatenate([r.boxes for r in item if r.boxes is not None]) for item in items)
         if any(len(item) > 1 for item in items):
-            pictures = [torch.cat([torch.full((len(r.features),), n) for n, r in enumerate(item)]) for item in items]
-            collated["picture"] = pad_sequence(pictures, True)
+            collated["picture"] = pad(
+                np.repeat(np.arange(len(item)), [len(regions.features) for regions in item]) for item in items
+            )
         return collated
 
-    def _check_store(self, store: FeatureStore | MultiFileStore) -> None:
-        if self.width is not None and store.width != self.width:
-            raise DataError(
-                f"{store.path}: features have width {store.width}, but the model was trained on width {self.width}"
-            )
-        if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
-            changes = difference(store.fingerprint, self.fingerprint, ("here", "in training"))
-            raise DataError(
-                f"{store.path}: features of {in_words(store.fingerprint)}, but the model was trained on features of "
-                f"{in_words(self.fingerprint)} ({changes}); set allow_other_features = true to use them anyway"
-            )
-        if self.classes and store.class_names and store.class_names != self.classes:
-            raise DataError(
-                f"{store.path}: the {len(store.class_names)} class names of the regions differ from the "
-                f"{len(self.classes)} that the model was trained on; create the features again with those classes"
-            )
-
-
-def _limit_regions(record: Record, limit: int | None) -> Record:
-    """A record with only its first `limit` regions."""
-    if limit is None or len(record.features) <= limit:
-        return record
-    cut = {name: values[:limit] for name in REGIONS if (values := getattr(record, name)) is not None}
-    return replace(record, **cut, classes=record.classes and record.classes.of(slice(limit)))
+    def _check_store(self, store: FeatureStore) -> None:
+        problem, advice = "", "use the features of the training"
+        if self.width not in (None, store.width):
+            problem = f"features have width {store.width}, but the model was trained on width {self.width}"
+        elif self.fingerprint not in (None, store.fingerprint) and not self.allow_other:
+            ours, theirs = self.fingerprint or {}, store.fingerprint
+            changes = difference(theirs, ours, ("here", "in training"))
+            what = f"features of '{in_words(theirs)}', but the model was trained on features of '{in_words(ours)}'"
+            problem, advice = f"{what} ({changes})", "set allow_other_features = true to use them anyway"
+        elif self.classes and store.class_names not in ((), self.classes):
+            problem = "the class names of the regions differ from those that the model was trained on"
+        if problem:
+            raise DataError(f"{store.path}: {problem}; {advice}")
 
 
 class StoredEmbedder(Embedder):
@@ -248,18 +221,16 @@ class StoredEmbedder(Embedder):
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """names, boxes and scores of the example's slots; for several pictures also "pictures", the picture of each
         slot."""
-        described: dict[str, Any] = {"names": [], "boxes": [], "scores": [], "pictures": []}
         records = self.reader.records(example)
-        for place, record in enumerate(records):
-            count = len(record.features)
-            described["names"] += record.region_names or self.slot_names(count)
-            described["pictures"] += [place] * count
+        described: dict[str, Any] = {"names": [], "boxes": [], "scores": []}
+        for record in records:
+            described["names"] += record.region_names or self.slot_names(len(record.features))
         for name in ("boxes", "scores"):  # for all pictures, or for none
             known = [getattr(record, name) for record in records]
             if all(values is not None for values in known):
-                described[name] = [value for values in known for value in values.tolist()]
-        if len(records) < 2:
-            del described["pictures"]
+                described[name] = np.concatenate(known).tolist()
+        if len(records) > 1:
+            described["pictures"] = [place for place, record in enumerate(records) for _ in record.features]
         return described
 
     def slot_names(self, count: int) -> list[str]:

@@ -15,18 +15,16 @@ def difference(theirs: Any, ours: Any, sides: tuple[str, str] = ("there", "here"
     if isinstance(theirs, Mapping) or isinstance(ours, Mapping):
         left, right = (value if isinstance(value, Mapping) else {} for value in (theirs, ours))
         names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-        differences = (difference(left.get(name), right.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names)
-        return "; ".join(differences)
-    description = ", ".join(
-        f"{'nothing' if value is None else value} {side}" for value, side in zip((theirs, ours), sides, strict=True)
-    )
-    return f"{at}: {description}" if at else description
+        return "; ".join(
+            difference(left.get(name), right.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names
+        )
+    here, there = ("nothing" if value is None else value for value in (ours, theirs))
+    return f"{at}: {there} {sides[0]}, {here} {sides[1]}"
 
 
 def in_words(fingerprint: Mapping[str, Any]) -> str:
     """A short description of a fingerprint: extractor and model."""
-    words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
-    return f"'{' '.join(words) or 'unknown'}'"
+    return " ".join(str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)) or "unknown"
 
 
 def is_imported(fingerprint: Mapping[str, object]) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import MmgenError
-from .fingerprints import RANDOM, is_random
-from .stores import open_store
+from .fingerprints import RANDOM, in_words, is_random
+from .store import FeatureStore
 
 
 def random_features(inputs: Mapping[str, EmbedderConfig]) -> dict[str, str]:
-    """Input -> a remark with its extractor, for inputs whose features come from random weights. Files of features that
-    cannot be read are left out."""
+    """Input -> a remark with its extractor, for inputs whose features come from random weights. Stores that cannot be
+    read are left out."""
     remarks = {}
     for name, config in inputs.items():
         if isinstance(config, FeaturesConfig) and (extractor := _random_extractor(config)):
@@ -27,8 +27,7 @@ def _random_extractor(config: FeaturesConfig) -> str:
         random = extractor is not None and extractor.is_random()
         return f"{extractor.type} {getattr(extractor, 'model', '')}".strip() if extractor and random else ""
     try:
-        fingerprint = open_store(config.features).fingerprint
+        fingerprint = FeatureStore(config.features).fingerprint
     except MmgenError:
         return ""
-    words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
-    return " ".join(words) if is_random(fingerprint) else ""
+    return in_words(fingerprint) if is_random(fingerprint) else ""

@@ -1,9 +1,8 @@
-"""Means and deviations of stored features and word embeddings: to initialise a layer, to recognise unlike pictures."""
+"""Means and deviations of stored features and word embeddings, to initialise a layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,15 +10,12 @@ from torch import Tensor
 
 from ..errors import DataError
 from ..parts import Backbone
-from .multi_file import MultiFileStore
 from .store import FeatureStore
 
-MARGIN = 1.3  # a picture farther than this times the farthest known picture is unlike all of them
-FEWEST = 20  # pictures of a store that show a range
 SAMPLED = 1000  # images that statistics are computed from
 
 
-def measure(store: FeatureStore | MultiFileStore, limit: int | None) -> tuple[Tensor, Tensor]:
+def measure(store: FeatureStore, limit: int | None) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each dimension, both (D,), over evenly spaced images of the store."""
     keys = sample(list(store))
     return statistics((store.read(key, limit).features for key in keys), store.width, str(store.path))
@@ -44,42 +40,6 @@ def statistics(rows: Iterable[np.ndarray], width: int, place: str) -> tuple[Tens
     # without a floor, a dimension that hardly varies would be scaled up into noise
     floor = 1e-2 * max(float(deviation.mean()), 1e-6)
     return torch.from_numpy(mean).float(), torch.from_numpy(np.maximum(deviation, floor)).float()
-
-
-@dataclass(frozen=True)
-class FeatureRange:
-    """Where the pictures of a store are in the space of features, to recognise pictures unlike all of them. A picture
-    is the mean of its regions.
-
-    mean, deviation  of every dimension, (D,), over half of the pictures
-    farthest         the largest distance of a picture of the other half
-    """
-
-    mean: np.ndarray
-    deviation: np.ndarray
-    farthest: float
-
-    @classmethod
-    def of(cls, store: FeatureStore | MultiFileStore, limit: int | None) -> FeatureRange | None:
-        """The range of evenly spaced pictures; None if there are too few."""
-        pictures = [store.read(key, limit).features for key in sample(list(store)) if store.count(key)]
-        if len(pictures) < FEWEST:
-            return None
-        means = np.stack([features.mean(0, dtype=np.float64) for features in pictures])
-        deviation = means[::2].std(0)
-        floor = 0.1 * max(float(deviation.mean()), 1e-6)  # a dimension that hardly varies tells little
-        known = cls(means[::2].mean(0), np.maximum(deviation, floor), 0.0)
-        return replace(known, farthest=max(map(known.distance, means[1::2])))
-
-    def has(self, features: np.ndarray) -> bool:
-        """Whether a picture is among the known ones, or hardly farther."""
-        return self.distance(features) <= MARGIN * self.farthest
-
-    def distance(self, features: np.ndarray) -> float:
-        """The root mean square, over the dimensions, of the distance from the mean in deviations. `features`: (D,), or
-        (R, D) of a picture's regions."""
-        mean = features.reshape(-1, features.shape[-1]).mean(0, dtype=np.float64)
-        return float(np.sqrt(np.square((mean - self.mean) / self.deviation).mean()))
 
 
 @torch.no_grad()

@@ -1,62 +1,43 @@
-"""Write a feature store: records go to a journal beside it, `finish` assembles the HDF5 file; leftovers are deleted.
+"""Write a feature store: records are checked, collected, and written as one part after another.
 
-A kill at any moment loses at most the record that was being written; the next writer continues after the last complete
-one. The file appears under its name only when it is complete.
+A kill at any moment costs at most the records of a minute, and leaves a temporary file, which the next writer removes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from ..errors import DataError, RunError
-from ..files import locked
+from ..files import locked, write_atomically
+from ..parts import Record
+from .classes import Classes
 from .fingerprints import difference
-from .journal import Journal
-from .layout import SAMPLE, Layout
-from .row_writer import RowWriter
-from .store import FORMAT, VERSION, FeatureStore
-from .store_check import check
+from .store import CLASSES, FORMAT, PARTS, UNKNOWN, FeatureStore
 
-if TYPE_CHECKING:
-    import h5py
-
-    from ..parts import Record
-
-
-SPARE_BYTES = 1 << 20  # by which a store may be larger than its journal
-
-
-def remove_leftovers(path: Path) -> None:
-    """Delete the journal and the lock that are left beside a store if its writer was killed after the store had got its
-    name. A journal with further records stays, and so does one that another process writes."""
-    path = path.resolve()
-    if any(Path(f"{path}.{kind}").exists() for kind in ("partial", "lock")):
-        with contextlib.closing(FeatureStore(path)) as store:
-            fingerprint, dtype = store.fingerprint, store.describe()["dtype"]
-        # a run that only reads goes on where the folder cannot be written
-        with contextlib.suppress(DataError, RunError, OSError), StoreWriter(path, fingerprint, dtype):
-            pass
+PART_BYTES, PART_SECONDS = 256 << 20, 60.0  # after so many bytes of features, or so long, a part is written
 
 
 class StoreWriter:
-    """Writes the store at `path`. A context manager: `finish` creates the file; without `finish`, the journal stays.
+    """Adds records to the store in the folder `path`. A context manager, which writes the rest at its end. Raises
+    DataError if the store has other features, and RunError if it cannot be written.
 
         with StoreWriter(path, fingerprint) as writer:
             for record in records:
                 writer.add(record)
-            writer.finish()
 
-    An existing store, partial or finished, is continued if its fingerprint and dtype are the same; otherwise the writer
-    raises DataError. `busy`: called repeatedly while another process writes the store; without it, the writer raises
-    DataError then.
-
-    keys     the images in the store
-    clipped  images whose boxes reached outside of the image and were clipped
+    prefix  of the names of the parts: writers with different ones may fill one folder at the same time
+    busy    called repeatedly while another process writes parts with this prefix; by default DataError is raised then
+    keys    the images in the store
     """
 
     def __init__(
@@ -64,170 +45,143 @@ class StoreWriter:
         path: str | Path,
         fingerprint: Mapping[str, Any],
         dtype: str = "float16",
-        busy: Callable[[], None] | None = None,
+        prefix: str = "part",
+        busy: Callable[[str], None] | None = None,
     ) -> None:
-        self.path = Path(path)
-        if self.path.is_symlink() and self.path.is_file():  # the link stays, and its file is replaced
-            self.path = path = self.path.resolve()
-        self.partial = Path(f"{path}.partial")
-        self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
-        self.clipped = 0
+        self.path, self.dtype, self.prefix, self.busy = Path(path), dtype, prefix, busy or self._refuse
+        self.fingerprint = json.loads(json.dumps(fingerprint))
         self.keys: set[str] = set()
-        self.width: int | None = None
-        self._journal: Journal
-        self._finished: FeatureStore | None = None
-        if self.path.is_dir():
-            raise DataError(f"{path}: is a folder; name a file in it, such as {self.path / 'features.h5'}")
-        self._open = contextlib.ExitStack()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = Path(f"{path}.lock")
-            self._open.enter_context(locked(lock, self._when_busy(busy)))
-            self._open.callback(lock.unlink, missing_ok=True)
-            self._open_existing()
-        except OSError as error:
-            self._open.close()
-            raise RunError(f"{self.path}: cannot be written: {error.strerror}; write elsewhere") from None
-        except BaseException:
-            self._open.close()
-            raise
+        self._like: Record | None = None  # as all others have to be
+        self._records: list[Record] = []
+        self._bytes, self._began = 0, time.monotonic()
 
     def __enter__(self) -> StoreWriter:
+        with contextlib.ExitStack() as opened:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(locked(self.path / f".{self.prefix}.lock", self.busy))
+                for left in self.path.glob(f".{self.prefix}-*partial"):
+                    left.unlink()
+            except OSError as error:
+                raise RunError(f"{self.path}: cannot be written: {error.strerror}; name another folder") from None
+            if any(self.path.glob(PARTS)):
+                store = FeatureStore(self.path)
+                ours = {**store.about, "dtype": self.dtype, "fingerprint": self.fingerprint}
+                if changes := difference(store.about, ours):
+                    raise DataError(
+                        f"{self.path}: contains other features ({changes}); delete them, or write elsewhere"
+                    )
+                self.keys = set(store)
+                of_classes = (part.keys[0] for part in store.parts if part.class_names)
+                self._like = store.read(next(of_classes, store.parts[0].keys[0]))
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        with self._opened:
+            self.flush()
 
-    @property
-    def waiting(self) -> int:
-        """The number of records in the journal that are not in the store, into which `finish` moves them."""
-        stored = self._finished or ()
-        return sum(entry.key not in stored for entry in self._journal.entries)
+    def _refuse(self, holder: str) -> None:
+        raise DataError(f"{self.path}: {holder or 'another process'} is writing this store; wait until it ends")
 
     def add(self, record: Record) -> bool:
-        """Add a record; False if its image is already in the store. Raises DataError for an invalid record: NaN or
-        infinite numbers, a different width, invalid boxes."""
+        """Add a record; False if its image is already in the store. Raises DataError for an invalid record."""
         if record.key in self.keys:
             return False
-        checked, clipped = check(record, self.purpose["dtype"], self.width, self._class_names_and_count)
-        self._journal.append(checked)
-        self.width = checked.features.shape[1]
+        record = checked(record, self.dtype, self._like)
+        if self._like is None or self._like.classes is None:
+            self._like = record
         self.keys.add(record.key)
-        self.clipped += clipped
+        self._records.append(record)
+        self._bytes += record.features.nbytes
+        if self._bytes > PART_BYTES or time.monotonic() - self._began > PART_SECONDS:
+            self.flush()
         return True
 
-    @property
-    def _class_names_and_count(self) -> tuple[tuple[str, ...], int] | None:
-        """Class names, and the number of classes per region; None while no record has classes."""
-        if self._finished and self._finished.class_names:
-            return self._finished.class_names, self._finished.top_classes
-        return self._journal.classes
+    def flush(self) -> None:
+        """Write the records that were added since the last part."""
+        records, self._records = self._records, []
+        self._bytes, self._began = 0, time.monotonic()
+        if records:
+            paths = (self.path / f"{self.prefix}-{number:05}.h5" for number in count())
+            path = next(path for path in paths if not path.exists())
+            write_atomically(path, lambda partial: self._write(partial, _datasets(records)))
 
-    def finish(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Assemble the store; `progress` is called after each image. Raises DataError if there are no records, and
-        RunError if the file cannot be written."""
-        if not self.keys:
-            self.partial.unlink()
-            raise DataError(f"{self.path}: not created: no features to store")
-        if self.waiting:
-            assembling = self.path.with_name(f".{self.path.name}.assembling")
-            try:
-                self._check_disk_space()
-                self._assemble_file(assembling, progress)
-                assembling.replace(self.path)
-            except (OSError, RuntimeError) as error:  # h5py raises both
-                reason = str(error).partition("\n")[0]
-                raise RunError(
-                    f"{self.path}: cannot be written: {reason}; the features are saved in {self.partial}; re-run the "
-                    "same command to continue"
-                ) from None
-            finally:
-                assembling.unlink(missing_ok=True)
-        self.partial.unlink()
-
-    def _when_busy(self, wait: Callable[[], None] | None) -> Callable[[str], None]:
-        """A function to call while another process holds the lock: waits, or raises DataError."""
-
-        def busy(holder: str) -> None:
-            if wait is not None:
-                return wait()
-            raise DataError(
-                f"{self.path}: {holder or 'another process'} is writing this store; wait until that process ends (the "
-                "same command then adds missing features), or write elsewhere"
-            )
-
-        return busy
-
-    def _open_existing(self) -> None:
-        """Open the existing store and journal, or start a new journal."""
-        self._finished = FeatureStore(self.path) if self.path.exists() else None
-        if self._finished:
-            self._open.callback(self._finished.close)
-            self.width = self._finished.width
-            self._check_purpose(
-                {"fingerprint": self._finished.fingerprint, "dtype": self._finished.describe()["dtype"]}, self.path
-            )
-        self._journal = Journal(self.partial, self.purpose)
-        self._open.callback(self._journal.close)
-        self._check_purpose(self._journal.purpose, self.partial)
-        self._open.callback(self._delete_journal_of_stored)
-        self.keys = {entry.key for entry in self._journal.entries} | set(self._finished or ())
-        if self._journal.entries:
-            self.width = self._journal.read(self._journal.entries[-1]).features.shape[1]
-
-    def _delete_journal_of_stored(self) -> None:
-        if not self.waiting:
-            self.partial.unlink(missing_ok=True)
-
-    def _check_purpose(self, stored: Mapping[str, Any], path: Path) -> None:
-        for name, ours in self.purpose.items():
-            if stored.get(name) != ours:
-                raise DataError(
-                    f"{path}: contains features with a different {name} ({difference(stored.get(name), ours)}); delete "
-                    "the file, or write elsewhere"
-                )
-
-    def _records_to_store(self) -> Iterator[Record]:
-        stored_keys: set[str] = set()
-        if self._finished:
-            stored_keys.update(self._finished)
-            yield from self._finished.records()
-        for entry in self._journal.entries:
-            if (
-                entry.key not in stored_keys
-            ):  # a kill between renaming the store and deleting the journal leaves a record in both
-                yield self._journal.read(entry)
-
-    def _check_disk_space(self) -> None:
-        """Raises OSError if the store might not fit on the disk, since HDF5 does not recover from a full disk."""
-        needed = self.partial.stat().st_size + SPARE_BYTES + (self.path.stat().st_size if self._finished else 0)
-        free = shutil.disk_usage(self.path.parent).free
-        if free < needed:
-            raise OSError(f"not enough disk space: up to {needed / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free")
-
-    def _assemble_file(self, path: Path, progress: Callable[[], None]) -> None:
+    def _write(self, path: Path, datasets: Mapping[str, np.ndarray]) -> None:
         import h5py
-        import numpy as np
 
-        first = [record for record, _ in zip(self._records_to_store(), range(SAMPLE), strict=False)]
-        with h5py.File(_new_file(path)) as file:
-            attributes = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
-            file.attrs.update({name: np.bytes_(text) for name, text in attributes.items()}, version=VERSION)
-            assert self.width is not None  # there are records
-            layout = Layout.choose(first, self.width, self.purpose["dtype"])
-            rows = RowWriter(file, layout, self._class_names_and_count)
-            for record in self._records_to_store():
-                rows.add(record)
-                progress()
-            rows.close()
+        try:
+            with h5py.File(path, "w", libver=("v110", "v110")) as file:  # older layouts have no checksums
+                checksum = 0
+                for name, values in sorted(datasets.items()):
+                    file.create_dataset(name, data=values)
+                    checksum = zlib.crc32(values.reshape(-1).view(np.uint8).data, checksum)
+                fingerprint = np.bytes_(json.dumps(self.fingerprint))  # a str lies where HDF5 has no checksums
+                file.attrs.update({"format": np.bytes_(FORMAT), "fingerprint": fingerprint, "checksum": checksum})
+        except RuntimeError as error:  # h5py's, when the disk is full
+            raise OSError(str(error)) from None
 
 
-def _new_file(path: Path) -> h5py.h5f.FileID:
-    """A new HDF5 file. It has the layout of 1.10, since older ones have no checksums, and libhdf5 may loop on damaged
-    ones; and no time of change, which older h5py writes for the root, so that equal records make equal files."""
-    import h5py
+def _datasets(records: Sequence[Record]) -> dict[str, np.ndarray]:
+    """The datasets of a part."""
+    names = list(dict.fromkeys(name for record in records for name in record.region_names or ()))
+    labels = {name: label for label, name in enumerate(names)}
+    texts: dict[str, Sequence[str]] = {"keys": [record.key for record in records], "label_names": names}
+    unknown = dict(UNKNOWN)
+    if classes := next(filter(None, (record.classes for record in records)), None):
+        blank = Classes.unknown(classes.names, classes.ids.shape[1], 1)
+        unknown |= zip(CLASSES, (blank.ids, blank.probabilities), strict=True)
+        texts["class_names"] = classes.names
+    columns = [
+        (
+            record.boxes,
+            record.scores,
+            record.region_names and [labels[name] for name in record.region_names],
+            record.classes and record.classes.ids,
+            record.classes and record.classes.probabilities,
+        )
+        for record in records
+    ]
+    lengths = [len(record.features) for record in records]
+    datasets = {"features": np.concatenate([record.features for record in records]), "ends": np.cumsum(lengths)}
+    for (name, row), values in zip(unknown.items(), zip(*columns, strict=True), strict=False):
+        if any(value is not None for value in values):
+            known = [np.repeat(row, n, 0) if v is None else v for v, n in zip(values, lengths, strict=True)]
+            datasets[name] = np.concatenate(known, dtype=row.dtype, casting="unsafe")
+    return datasets | {name: np.frombuffer(json.dumps(text).encode(), np.uint8) for name, text in texts.items()}
 
-    access, creation = h5py.h5p.create(h5py.h5p.FILE_ACCESS), h5py.h5p.create(h5py.h5p.FILE_CREATE)
-    access.set_libver_bounds(h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_LATEST)
-    creation.set_obj_track_times(False)
-    return h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fapl=access, fcpl=creation)
+
+def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
+    """The record as it is stored: finite numbers, boxes cut at the image's border. `like`: another record of the store.
+    Raises DataError."""
+
+    def require(condition: object, problem: str) -> None:
+        if not condition:
+            raise DataError(f"image '{record.key}': {problem}")
+
+    features = np.asarray(record.features)
+    shape = features.shape
+    require(len(shape) == 2 and shape[1] and features.dtype.kind in "fiu", f"features are {features.dtype} {shape}")
+    regions, width = shape[0], like.features.shape[1] if like else shape[1]
+    require(shape[1] == width, f"features have width {shape[1]}, but those of earlier images have width {width}")
+    with np.errstate(over="ignore"):
+        stored: dict[str, Any] = {"features": np.ascontiguousarray(features, dtype)}
+    require(np.isfinite(stored["features"]).all(), f"features are not finite, or too large for {dtype}")
+    for name in ("boxes", "scores"):
+        if (given := getattr(record, name)) is not None:
+            values, expected = np.asarray(given), (regions, *UNKNOWN[name].shape[1:])
+            numbers = values.shape == expected and values.dtype.kind in "fiu" and np.isfinite(values).all()
+            require(numbers, f"{name} must be finite numbers {expected}, not {values.dtype} {values.shape}")
+            stored[name] = values.astype(np.float32)
+    if (boxes := stored.get("boxes")) is not None:
+        require((boxes[:, :2] <= boxes[:, 2:]).all(), "a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1")
+        stored["boxes"] = boxes.clip(0, 1)
+    named = regions if record.region_names is None else len(record.region_names)
+    require(named == regions, f"got {named} region names for {regions} regions")
+    if (classes := record.classes) is not None:
+        other = like and like.classes or classes
+        same = (other.names, other.ids.shape[1:]) == (classes.names, classes.ids.shape[1:])
+        problem = "the classes, or their number for each region, differ from those of earlier images"
+        require(same, problem)
+        require(not (problem := classes.error(regions)), problem)
+    return replace(record, **stored)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..errors import DataError, RunError
 from ..evaluation.collapse import collapsed
+from ..examples import LOG_PROBABILITY, Generation, Prediction
 from ..parts import Picture
 from ..progress import html_table
-from ..tensors import LOG_PROBABILITY, Generation, Prediction
+from ..reading.text import json_lines
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,7 @@ class Answer:
     id          the id of the query
     texts       the texts of a step that writes, best first
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
-    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, stutters or has no end,
-                a picture unlike all pictures of the run
+    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, stutters or has no end
     choices     of a step that predicts a choice: the texts to choose from, if the query has them
     error       why the query could not be read; such an answer has no texts and no prediction
     pictures    the pictures of the query
@@ -69,7 +70,7 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """The best text, or the predicted value (`mmgen.tensors.Prediction`). Raises DataError with `error`."""
+        """The best text, or the predicted value (`mmgen.examples.Prediction`). Raises DataError with `error`."""
         return self.best.value
 
     @property
@@ -102,102 +103,70 @@ def remark_on_all(answers: Iterable[Answer]) -> str:
 
 
 class AnswersFile:
-    """A file of lines beside `path`, to which `add` appends. `earlier`: the lines of an earlier attempt."""
+    """A file of answers as lines of JSON. Lines go to `.<name>.partial` beside it, which `finish` renames; `done`: the
+    ids in that file, of an earlier attempt that was stopped. Raises RunError if a file cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.partial = path, path.with_name(f".{path.name}.partial")
-        self.earlier: list[dict[str, Any]] = []
-        self.lines = 0
+        self.done: set[str] = set()
+        with self._written():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = self.partial.read_bytes() if self.partial.exists() else b""
+            whole = text[: text.rfind(b"\n") + 1]  # a killed process may leave half a line
+            self.partial.write_bytes(whole)
+        self.done = {line["id"] for line in lines_of(self.partial)}
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Append a line. Raises RunError if it cannot be written."""
-        with _as_run_error(self.path):
-            _append_line(self.partial, json.dumps(line, ensure_ascii=False) + "\n")
-        self.lines += 1
-
-
-@contextlib.contextmanager
-def answers_file(
-    path: Path, resume: bool = False, check: Callable[[Path, list[dict[str, Any]]], None] = lambda partial, lines: None
-) -> Iterator[AnswersFile]:
-    """Yield a file whose lines go to `.<name>.partial` beside `path`; at the end, rename that file to `path`.
-
-    Each line is written immediately. If the block raises, the partial file keeps its lines, an older file at `path` is
-    unchanged, and a note on the exception names the partial file. Raises RunError if a file cannot be written; a first
-    check runs before the block.
-
-    resume  keep the complete lines of an earlier attempt; otherwise they are removed
-    check   raises an error for a partial file whose lines are not those of an earlier attempt; the file stays
-            unchanged
-    """
-    answers = AnswersFile(path)
-    partial = answers.partial
-    with _as_run_error(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = partial.open("ab")
-    with file:
-        _lock_for_writing(file, partial, path)
-        size, answers.earlier = _complete_lines(partial) if resume else (0, [])
-        if answers.earlier:
-            check(partial, answers.earlier)
-        file.truncate(size)
-        try:
-            yield answers
-            with _as_run_error(path):
-                partial.replace(path)
-        except BaseException as error:
-            if total := answers.lines + len(answers.earlier):
-                again = "continues" if resume else "starts over"
-                error.add_note(f"partial answers ({total}) are in {partial}; re-running the command {again}")
-            else:
-                partial.unlink(missing_ok=True)
-            raise
-
-
-def _complete_lines(path: Path) -> tuple[int, list[dict[str, Any]]]:
-    """The lines of JSON at the beginning of a file, and their size in bytes: a killed process may leave half a line."""
-    size, lines = 0, []
-    with path.open("rb") as file:
-        for text in file:
+        """Append a line, completely or not at all."""
+        size = self.partial.stat().st_size
+        with self._written():
             try:
-                line = json.loads(text) if text.endswith(b"\n") else None
-            except (ValueError, RecursionError):
-                break
-            if not isinstance(line, dict):
-                break
-            lines.append(line)
-            size += len(text)
-    return size, lines
+                with self.partial.open("ab") as file:
+                    file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+            except OSError:
+                os.truncate(self.partial, size)
+                raise
+        self.done.add(line["id"])
+
+    def finish(self) -> None:
+        with self._written():
+            self.partial.replace(self.path)
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
 
-def _lock_for_writing(file: BinaryIO, partial: Path, path: Path) -> None:
-    """Lock the file for this process. Raises RunError if another process writes it."""
-    # `files.locked` writes the holder of the lock into a separate lock file, which would stay beside the answers;
-    # here the file of answers itself is locked
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not partial.exists() or os.fstat(file.fileno()).st_ino != partial.stat().st_ino:
-            raise BlockingIOError  # another process has just renamed it
-    except BlockingIOError:
-        raise RunError(f"{path}: another command is writing this file; wait for it, or choose another file") from None
-    except OSError:
-        pass  # a file system without locks
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of answers. Raises DataError."""
+    lines = [line for _, line in json_lines(path)]
+    if not all(isinstance(line, dict) and "id" in line for line in lines):
+        raise DataError(f"{path}: is not a file of answers; delete it, and run the command again")
+    return lines
 
 
-def _append_line(path: Path, line: str) -> None:
-    """Append a complete line or nothing. Lone surrogates are written as \\uXXXX escapes."""
-    before = path.stat().st_size
-    try:
-        with path.open("ab") as file:
-            file.write(line.encode("utf-8", "backslashreplace"))
-    except OSError:
-        os.truncate(path, before)
-        raise
+def shard_path(path: Path, number: int, count: int) -> Path:
+    """The file of a shard's answers: "answers.jsonl" -> "answers-3-of-8.jsonl"."""
+    return path.with_name(f"{path.stem}-{number}-of-{count}{path.suffix}")
 
 
-@contextlib.contextmanager
-def _as_run_error(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written: {error.strerror or error}") from None
+def merged(path: Path) -> list[dict[str, Any]]:
+    """The answers of all shards of `path`, in the order of the queries. Raises DataError for a shard that is missing or
+    not complete."""
+    pattern = re.compile(rf"{re.escape(path.stem)}-[0-9]+-of-([0-9]+){re.escape(path.suffix)}")
+    counts = sorted({int(match[1]) for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))})
+    if len(counts) != 1:
+        example = shard_path(path, 1, 8).name
+        raise DataError(f"{path}: has shards of {counts or 'no number'}; one number is needed, as in {example}")
+    files = [shard_path(path, number, counts[0]) for number in range(1, counts[0] + 1)]
+    if missing := [str(number) for number, file in enumerate(files, 1) if not file.exists()]:
+        raise DataError(f"{path}: no shard {', '.join(missing)} of {counts[0]}; run it with --shard")
+    shards = [lines_of(file) for file in files]
+    answers = [line for row in itertools.zip_longest(*shards) for line in row if line is not None]
+    for number, (file, lines) in enumerate(zip(files, shards, strict=True)):
+        if lines != answers[number :: counts[0]]:
+            raise DataError(f"{file}: has {len(lines)} answers, which do not fit the other shards; run it again")
+    return answers

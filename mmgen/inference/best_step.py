@@ -1,17 +1,21 @@
-"""The step of a run that answers if none is named: the recipe's default step, or the best one by the table."""
+"""The step of a run that answers if none is named: the best one by the table of those that read the given inputs."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..errors import RunError
 from ..evaluation import score
 from ..progress import number
 from ..recipe.tables import Recipe
+from ..registry import installed
 from ..report.table import columns_with, groups
 from ..storage.run_folder import RunFolder
+from .query import Query
+from .query_names import COMMAND_ADVICE, StepNames
 
 MOST_NAMES = 3  # of steps in a reason
 
@@ -22,6 +26,44 @@ class ChosenStep:
 
     name: str
     reason: str
+
+
+def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
+    """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
+    (`load` raises then). Raises DataError if no step reads exactly the inputs of all queries: what a query lacks,
+    or what is too much, for the step that comes closest."""
+    folder = RunFolder(path)
+    recipe = folder.recipe(installed())
+    suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
+    if not suitable and not writes:
+        raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
+    forms: dict[object, Query] = {}
+    for query in queries:
+        forms.setdefault(form_of(query), query)
+    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
+    if not trained:
+        return None
+    steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
+    bound = {name: [names.bind(query) for query in forms.values()] for name, names in steps.items()}
+    exact = [name for name in steps if not any(values.missing or values.unread for values in bound[name])]
+    if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
+        fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
+        return best_step(recipe, folder, exact, fitting)
+
+    def misfit(name: str) -> tuple[bool, int, int]:
+        missing = {values.missing[0] for values in bound[name] if values.missing}
+        return bool(missing), sum(bool(values.unread) for values in bound[name]), len(missing)
+
+    closest = steps[min(reversed(steps), key=misfit)]
+    closest.advice = COMMAND_ADVICE
+    for query in forms.values():
+        closest.bind_exactly(query)
+    return None
+
+
+def form_of(query: Query) -> object:
+    """What `StepNames.bind` depends on: which names have values."""
+    return frozenset((name, value is None) for name, value in query.inputs.items())
 
 
 def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitting: str | None = None) -> ChosenStep:

@@ -12,8 +12,8 @@ import torch
 from ..data.seeds import seeded
 from ..decoding import DecodingConfig
 from ..errors import DataError
+from ..examples import All, Example
 from ..parts import Picture, Record
-from ..tensors import All, Example
 
 SEEDS = 1 << 31
 

@@ -1,44 +1,29 @@
-"""Export: write one step of a run as a folder (config, weights, extractors) that needs no run and no hub."""
+"""Export: one step of a run as a folder that needs no run, no data and no hub; `load` reads it as it reads a run."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from huggingface_hub import save_torch_state_dict
-from torch import Tensor
+from safetensors.torch import save_file
 
-from .. import API_VERSION, __version__
-from ..configs import FeaturesConfig, PartConfig
+from ..configs import FeaturesConfig
 from ..errors import RunError, UnavailableError
 from ..files import write_folder, write_json
-from ..model import EMBEDDERS, Model
-from ..parts import Embedder, Extractor
-from ..recipe.tables import GENERATOR, parts_in
-from ..registry import installed
-from ..storage.exports import (
-    BACKBONE,
-    CARD,
-    CONFIG,
-    EXAMPLES,
-    EXTRACTORS,
-    FORMAT_VERSION,
-    SHARD,
-    VOCABULARIES,
-    WEIGHTS,
-    is_export,
-    without_local_paths,
-)
-from ..storage.weights import state
+from ..model import EMBEDDERS
+from ..parts import Embedder
+from ..recipe.paths import without_local_paths
+from ..recipe.tables import PRETRAINED, NoData, Recipe
+from ..storage.model_files import EXTRACTORS, write_model_files
+from ..storage.run_folder import RunFolder
+from ..storage.weights import state, write_tensors
+from .model_card import model_card
 
 if TYPE_CHECKING:
     from .predictor import Predictor
 
-PARTS = ("backbone", "inputs", "generator", "objectives", "sequence", "decoding")  # tables of a recipe in config.json
-WITHOUT = "leave it out with --without-extractor, in Python extractor=False"
+WITHOUT = "leave the extractor out with --without-extractor, in Python extractor=False"
 
 
 def export(
@@ -47,131 +32,81 @@ def export(
     *,
     half: bool = False,
     extractor: bool = True,
-    card: Callable[[Path, dict[str, Any]], str] | None = None,
+    transformers: bool = False,
 ) -> Path:
-    """Write the model of a predictor into `folder`; `mmgen.load` reads it.
+    """Write the model of a predictor into a new folder, which `mmgen.load` reads.
 
-    half       write weights as bfloat16, half the size
-    extractor  include the networks that compute features of pictures
-    card       (folder, content of config.json) -> text of the model card; the folder may get the card's pictures
+    half          write weights as bfloat16, half the size
+    extractor     include the networks that compute features of pictures
+    transformers  write the encoder's weights a second time, so that the library it comes from loads `backbone/`
 
-    An existing export is replaced; its model card with its pictures is kept, as are files of others. Raises RunError
-    for any other existing folder, and UnavailableError for an extractor that cannot be saved."""
-    path = Path(folder)
-    if path.exists() and not (path.is_dir() and (is_export(path) or not any(path.iterdir()))):
-        raise RunError(f"{path}: already exists and is not an export; choose another folder or delete it")
-    existing_card = (path / CARD).read_text(encoding="utf-8") if (path / CARD).is_file() else None
-    extra_files = [file for file in path.iterdir() if not _is_export_file(file.name)] if path.is_dir() else []
+    Raises RunError for an existing folder, and UnavailableError for an extractor that cannot be saved."""
+    path, model = Path(folder), predictor.model
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunError(f"{path}: already exists; choose another folder or delete it")
+    recipe = _exported_recipe(predictor, extractor)
+    left_out = tuple(
+        [f"{EMBEDDERS}{name}." for name in model.embedders if name not in recipe.inputs]
+        + [f"objectives.{name}." for name in model.objectives if name not in recipe.objectives]
+        + ["backbone.pooler."] * (not any(config.pools for config in recipe.objectives.values()))
+    )
 
-    def write(partial: Path) -> None:
-        model, config = predictor.model, _config_table(predictor, extractor)
-        (partial / BACKBONE).mkdir()
-        model.backbone.save(partial / BACKBONE)
-        written = {f"{EMBEDDERS}{name}.": name in config["inputs"] for name in model.embedders}
-        pooled = any(predictor.recipe.objectives[name].pools for name in config["objectives"])
-        written["backbone.pooler."] = pooled
-        written |= {f"objectives.{name}.": name in config["objectives"] for name in model.objectives}
-        config["encoder_prefix"] = _write_weights(model, written, partial, half)
-        config["dtype"] = "bfloat16" if half else "float32"
-        if config["objectives"] and predictor.model.vocabularies:
-            saved = {name: list(classes) for name, classes in predictor.model.vocabularies.items()}
-            write_json(partial / VOCABULARIES, {"vocabularies": saved})
+    def write(place: Path) -> None:
+        run = RunFolder(place)
+        write_json(place / "recipe.json", recipe.model_dump(mode="json", exclude={"output", "jobs"}))
+        inputs = {name: model.embedders[name].inferred_settings() for name in recipe.inputs}
+        write_model_files(model, run, inputs, model.vocabularies if recipe.objectives else {})
+        tensors = {name: tensor for name, tensor in state(model).items() if not name.startswith(left_out)}
+        saved = {name: _rounded(tensor) for name, tensor in tensors.items()} if half else tensors
+        write_tensors(run.weights(predictor.step), saved, {"format": "pt", "step": predictor.step})
+        if transformers:
+            weights = {name: tensor.detach().cpu() for name, tensor in model.backbone.library_weights().items()}
+            save_file(weights, run.backbone / "model.safetensors", {"format": "pt"})
         if extractor:
-            _save_extractors(predictor, config, partial)
-        write_json(partial / CONFIG, config)
-        text = existing_card if existing_card is not None else card(partial, config) if card else None
-        if text is not None:
-            (partial / CARD).write_text(text, encoding="utf-8")
-        for file in [*extra_files, *([path / EXAMPLES] if existing_card is not None else [])]:
-            if file.is_dir():
-                shutil.copytree(file, partial / file.name, symlinks=True)
-            elif file.exists():
-                shutil.copy2(file, partial / file.name)
+            _save_extractors(predictor, place / EXTRACTORS)
+        (place / "README.md").write_text(model_card(predictor, recipe, half), encoding="utf-8")
 
     write_folder(path, write)
     return path
 
 
-def _is_export_file(name: str) -> bool:
-    """Whether a name at the top of a folder is one of an export's files, which a second export replaces."""
-    known = (CONFIG, VOCABULARIES, CARD, BACKBONE, EXTRACTORS, EXAMPLES, f"{WEIGHTS}.index.json")
-    return name in known or SHARD.fullmatch(name) is not None
-
-
-def _config_table(predictor: Predictor, extractor: bool) -> dict[str, Any]:
-    """The content of config.json: the tables of the recipe that the step needs, and who provides their parts."""
+def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
+    """The recipe with the one step, which reads nothing outside of the export, and without paths of this machine."""
     recipe, step = predictor.recipe, predictor.recipe.steps[predictor.step]
-    objectives = {
-        name: recipe.objectives[name].model_copy(update={"init_from": ""} if "init_from" in fields else {})
-        for name in step.objectives
-        if name != GENERATOR
-        for fields in (type(recipe.objectives[name]).model_fields,)
-    }
     inputs = {}
     for name, embedder in predictor.model.embedders.items():
-        if name not in step.inputs and not _adds_terms(embedder):
-            continue
-        config = recipe.inputs[name]
-        if isinstance(config, FeaturesConfig):
-            reads_pictures = extractor and name in step.inputs
-            config = config.model_copy(update={"features": None} | ({} if reads_pictures else {"extractor": None}))
-        inputs[name] = config
-    exported = recipe.model_copy(update={"inputs": inputs, "objectives": objectives})
-    tables = exported.model_dump(mode="json", include=set(PARTS))
-    return {
-        "format_version": FORMAT_VERSION,
-        "model_type": "mmgen",
-        "mmgen_version": __version__,
-        "api_version": API_VERSION,
-        "name": recipe.name,
-        "step": predictor.step,
-        "kind": predictor.kind,
-        "trained_on": predictor.trained_on,
-        "columns": recipe.data.table_columns().model_dump(mode="json", exclude={"images"}),
-        "step_inputs": list(step.inputs),
-        "step_objectives": list(step.objectives),
-        **without_local_paths(tables),
-        "plugins": _plugins_needed(parts_in((exported.backbone, inputs, exported.generator, objectives))),
+        if name in step.inputs or _adds_terms(embedder):
+            config = recipe.inputs[name]
+            if isinstance(config, FeaturesConfig):
+                pictures = {} if extractor and name in step.inputs else {"extractor": None}
+                config = config.model_copy(update={"features": None, **pictures})
+            inputs[name] = config
+    objectives = {
+        name: head.model_copy(update={"init_from": ""} if hasattr(head, "init_from") else {})
+        for name, head in recipe.objectives.items()
+        if name in step.objectives
     }
-
-
-def _write_weights(model: Model, names: Mapping[str, bool], folder: Path, half: bool) -> str:
-    """Write the weights of a model: the encoder's into `backbone/`, for the library that it comes from, and all others
-    into `model.safetensors`. Returns the prefix of the encoder's weights in the model's names.
-
-    names  prefix of weights -> whether to write them
-    half   write floating-point weights as bfloat16
-    """
-    tensors = {
-        name: tensor
-        for name, tensor in state(model).items()
-        if next((written for prefix, written in names.items() if name.startswith(prefix)), True)
+    columns = recipe.data.table_columns().model_copy(update={"images": None})
+    changes = {
+        "profile": None,
+        "inputs": inputs,
+        "objectives": objectives,
+        "steps": {
+            predictor.step: step.model_copy(
+                update={
+                    "train": step.train or ("backbone",),
+                    "start": PRETRAINED,
+                    "data": None,
+                    "decoding": None,
+                    "evaluate": recipe.predicts(predictor.step) is not None,
+                }
+            )
+        },
+        "default_step": None,
+        "data": NoData(columns=columns, about=predictor.trained_on[:80]),
+        **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
-    encoder = model.backbone.library_weights()
-    name_of = {id(tensor): name for name, tensor in tensors.items()}
-    prefixes = {
-        name_of[id(tensor)].removesuffix(name)
-        for name, tensor in encoder.items()
-        if id(tensor) in name_of and name_of[id(tensor)].endswith(name)
-    }
-    prefix = prefixes.pop() if len(prefixes) == 1 else ""
-    if prefix:
-        tensors = {
-            name: tensor
-            for name, tensor in tensors.items()
-            if not name.startswith(prefix) or encoder.get(name.removeprefix(prefix)) is not tensor
-        }
-        _save_sharded(encoder, folder / BACKBONE, half)
-    _save_sharded(tensors, folder, half)
-    return prefix
-
-
-def _save_sharded(tensors: Mapping[str, Tensor], folder: Path, half: bool) -> None:
-    on_cpu = {
-        name: tensor.detach().cpu().to(torch.bfloat16 if half and tensor.is_floating_point() else tensor.dtype).clone()
-        for name, tensor in tensors.items()
-    }
-    save_torch_state_dict(on_cpu, folder, metadata={"format": "pt"})
+    return without_local_paths(recipe.model_copy(update=changes))
 
 
 def _adds_terms(embedder: Embedder) -> bool:
@@ -179,34 +114,18 @@ def _adds_terms(embedder: Embedder) -> bool:
     return type(embedder).add is not Embedder.add or type(embedder).tail_term is not Embedder.tail_term
 
 
-def _plugins_needed(configs: Iterable[PartConfig]) -> dict[str, dict[str, Any]]:
-    """Distribution -> its version and the parts that it provides."""
-    used: dict[str, dict[str, Any]] = {}
-    registry = installed()
-    for config in configs:
-        part = next(part for part in registry.of_kind(config.kind) if part.config is type(config))
-        entry = used.setdefault(part.source.distribution, {"version": part.source.version, "parts": []})
-        entry["parts"].append(f"{part.kind} {part.name}")
-    return used
+def _rounded(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.bfloat16() if tensor.is_floating_point() else tensor
 
 
-def _save_extractors(predictor: Predictor, config: dict[str, Any], folder: Path) -> None:
-    """Save the extractor of each input."""
-    for name in config["step_inputs"]:
-        settings = predictor.recipe.inputs[name]
-        if name not in predictor.features or not isinstance(settings, FeaturesConfig):
+def _save_extractors(predictor: Predictor, folder: Path) -> None:
+    """Save the extractor of each input of the step. Raises UnavailableError."""
+    for name in predictor.names.inputs:
+        if name not in predictor.features:
             continue
-        if settings.extractor is None or settings.extractor.source == "file":
-            raise UnavailableError(
-                f"{predictor.where}: '{name}' was trained on features whose extractor is not known here, so the export "
-                f"could not read pictures; name it with --set, in Python sets of load_run: "
-                f"inputs.{name}.extractor.type=NAME, or {WITHOUT}"
-            )
-        extractor = predictor.features.extractor(name)
-        if type(extractor).save is Extractor.save:
-            raise UnavailableError(
-                f"{predictor.where}: the extractor '{settings.extractor.type}' of '{name}' cannot be saved; {WITHOUT}"
-            )
-        place = folder / EXTRACTORS / name
-        place.mkdir(parents=True)
-        extractor.save(place)
+        (folder / name).mkdir(parents=True)
+        try:
+            predictor.features.extractor(name).save(folder / name)
+        except (UnavailableError, NotImplementedError) as error:
+            reason = str(error) or f"{predictor.where}: the extractor of '{name}' cannot be saved"
+            raise UnavailableError(f"{reason}; or {WITHOUT}") from None

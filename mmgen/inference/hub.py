@@ -3,61 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import RunError, UnavailableError
-from ..storage import recipe_file
-from ..storage.exports import BACKBONE, CARD, CONFIG, EXAMPLES, EXTRACTORS, SHARD, VOCABULARIES, is_export
+from ..storage.recipe_file import is_export, missing
 
 HUB = "hf:"
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-REVISION = "@"
-FILES = (  # of an export; nothing else is downloaded or pushed, such as a pickle
-    CONFIG,
-    VOCABULARIES,
-    "*.safetensors",
-    "*.safetensors.index.json",
-    f"{BACKBONE}/*",
-    f"{EXTRACTORS}/*",
-)
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt", "*.msgpack", "*.h5", "*.py")
+FILES = ("README.md", "*.json", "*.safetensors", "extractor/*.txt")  # nothing else is downloaded or pushed
 
 
-@dataclass(frozen=True)
-class HubName:
-    """A repository of the hub, and a revision (a branch, a tag or a commit) or None."""
-
-    repository: str
-    revision: str | None = None
-
-    def __str__(self) -> str:
-        return f"{HUB}{self.repository}" + (f"{REVISION}{self.revision}" if self.revision else "")
-
-
-def hub_name(text: str) -> HubName:
-    """The repository of "hf:user/name" or "hf:user/name@revision". Raises RunError."""
-    repository, _, revision = text.removeprefix(HUB).partition(REVISION)
+def hub_name(text: str) -> tuple[str, str | None]:
+    """The repository and the revision, or None, of "hf:user/name" or "hf:user/name@revision". Raises RunError."""
+    repository, _, revision = text.removeprefix(HUB).partition("@")
     if not text.startswith(HUB) or not REPOSITORY.fullmatch(repository):
         raise RunError(f"{text}: not a name of the hub; write hf:user/name or hf:user/name@revision")
-    return HubName(repository, revision or None)
+    return repository, revision or None
 
 
-def find_folder(
-    where: str | Path,
-    *,
-    token: str | bool | None = None,
-    cache_dir: str | Path | None = None,
-    local_files_only: bool = False,
-) -> Path:
-    """The folder of a model: a folder as it is, or the downloaded files of a name on the hub. Raises RunError and
-    UnavailableError."""
-    text = str(where)
+def find_folder(where: str | Path, **hub: Any) -> Path:
+    """The folder of a model: that of a run or an export, or the downloaded files of a name on the hub. Raises RunError
+    and UnavailableError."""
+    text, path = str(where), Path(where)
     if text.startswith(HUB):
-        return _download(hub_name(text), token, cache_dir, local_files_only)
-    path = Path(where)
-    if not path.exists() and REPOSITORY.fullmatch(text.partition(REVISION)[0]):
+        return _download(text, **hub)
+    if not path.exists() and REPOSITORY.fullmatch(text.partition("@")[0]):
         raise RunError(
             f"{text}: no such folder; for a model on the Hugging Face Hub write hf:{text}, for a folder ./{text}"
         )
@@ -67,92 +38,59 @@ def find_folder(
 def check_folder(where: str) -> None:
     """Raises RunError for a folder that does not exist, before torch is imported. Names of the hub are not checked."""
     if not where.startswith(HUB) and not (folder := find_folder(where)).exists():
-        raise recipe_file.missing(folder)
+        raise missing(folder)
 
 
-def _download(name: HubName, token: str | bool | None, cache_dir: str | Path | None, local_files_only: bool) -> Path:
+def _download(name: str, **hub: Any) -> Path:
     from huggingface_hub import snapshot_download
 
+    repository, revision = hub_name(name)
     try:
-        return Path(
-            snapshot_download(
-                name.repository,
-                revision=name.revision,
-                token=token,
-                cache_dir=cache_dir,
-                local_files_only=local_files_only,
-                allow_patterns=list(FILES),
-                ignore_patterns=list(PICKLES),
-            )
-        )
+        folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*FILES], **hub))
     except Exception as error:  # the hub's client and the network raise errors of many kinds
-        raise _unavailable(name, "cannot be downloaded", error) from None
+        raise _unavailable(name, "downloaded", error) from None
+    if not is_export(folder):
+        raise RunError(f"{name}: not an export of mmgen, and nothing else is loaded from the hub")
+    return folder
 
 
-@dataclass(frozen=True)
-class Upload:
-    """A file to push: its path in the export, and its size in bytes."""
-
-    path: str
-    size: int
-
-
-def uploads(folder: Path) -> list[Upload]:
-    """The files of an export that `push` uploads. Raises RunError for a folder that is not an export."""
-    if not folder.is_dir() or not is_export(folder):
+def check_export(folder: Path) -> None:
+    """Raises RunError for a folder that is not an export."""
+    if not is_export(folder):
         raise RunError(f"{folder}: not an export; write one with `mmgen export RUN FOLDER`")
-    return sorted(_files_to_upload(folder), key=lambda upload: upload.path)
 
 
-def _files_to_upload(folder: Path) -> Iterator[Upload]:
-    known = {CONFIG, VOCABULARIES, CARD, "model.safetensors.index.json"}
-    for path in folder.rglob("*"):
-        relative = path.relative_to(folder)
-        inside = relative.parts[0] in (BACKBONE, EXTRACTORS, EXAMPLES) and not any(
-            path.match(pattern) for pattern in PICKLES
-        )
-        if path.is_file() and (inside or relative.as_posix() in known or SHARD.fullmatch(relative.as_posix())):
-            yield Upload(relative.as_posix(), path.stat().st_size)
-
-
-def push(
-    folder: str | Path,
-    where: str,
-    *,
-    private: bool = False,
-    token: str | bool | None = None,
-    endpoint: str | None = None,
-) -> str:
+def push(folder: str | Path, where: str, *, private: bool = False, token: str | bool | None = None) -> str:
     """Upload an export to the hub, after the hub has validated its model card. Returns the URL of the commit.
 
     where    "hf:user/name", or "hf:user/name@branch"; the repository and the branch are created if they are missing
     private  create the repository as a private one
 
-    Raises RunError and UnavailableError; an error never contains the token."""
+    Raises RunError and UnavailableError."""
+    path, (repository, branch) = Path(folder), hub_name(where)
+    check_export(path)
     from huggingface_hub import HfApi, ModelCard
 
-    path, name = Path(folder), hub_name(where)
-    files = uploads(path)
-    api = HfApi(endpoint=endpoint, token=token)
+    api = HfApi(token=token)
     try:
-        if (path / CARD).exists():
-            ModelCard.load(path / CARD).validate()
-        api.create_repo(name.repository, private=private, exist_ok=True)
-        if name.revision:
-            api.create_branch(name.repository, branch=name.revision, exist_ok=True)
-        commit = api.upload_folder(
-            repo_id=name.repository,
-            folder_path=path,
-            revision=name.revision,
-            allow_patterns=[file.path for file in files],
-            commit_message="Model exported by mmgen",
+        ModelCard.load(path / "README.md").validate()
+        api.create_repo(repository, private=private, exist_ok=True)
+        if branch:
+            api.create_branch(repository, branch=branch, exist_ok=True)
+        message = "Model exported by mmgen"
+        return str(
+            api.upload_folder(
+                repo_id=repository,
+                folder_path=path,
+                revision=branch,
+                allow_patterns=[*FILES],
+                commit_message=message,
+            ).commit_url
         )
     except Exception as error:  # the hub's client and the network raise errors of many kinds
-        raise _unavailable(name, "cannot be pushed", error) from None
-    return str(commit.commit_url)
+        raise _unavailable(where, "pushed", error) from None
 
 
-def _unavailable(name: HubName, what: str, error: Exception) -> UnavailableError:
-    """An error in one line, without tokens."""
-    reason = re.sub(r"(?<=Bearer )[^'\"]+|hf_\w+", "***", " ".join(str(error).split()))[:200] or type(error).__name__
-    return UnavailableError(f"{name}: {what}: {reason}; check the name, the connection, and `hf auth login`")
+def _unavailable(name: str, what: str, error: Exception) -> UnavailableError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return UnavailableError(f"{name}: cannot be {what}: {reason}; check the name, the connection, and `hf auth login`")

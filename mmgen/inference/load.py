@@ -1,10 +1,9 @@
-"""Load a run or an export as a predictor; device, dtype, settings and decoding that may change; a step for queries."""
+"""Load a step of a run or of an export as a predictor; settings that may change; the step that suits queries."""
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,23 @@ from pydantic import ValidationError
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
-from ..decoding import DecodingConfig
-from ..errors import DataError, RecipeError, RunError, UnreadInput, placed
+from ..errors import DataError, RecipeError, RunError, placed
+from ..features.uninitialised import Uninitialised
 from ..files import check_table, read_table
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
 from ..recipe.messages import mistake_text
-from ..recipe.tables import Recipe
-from ..registry import Registry, installed
-from ..storage.exports import is_export, read_config
-from ..storage.model_files import build_model, features_file, prepare_inputs
+from ..recipe.tables import NoData, Recipe
+from ..registry import installed
+from ..storage.model_files import EXTRACTORS, INPUTS, build_model, features_file, prepare_inputs
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of, load_step
-from .best_step import ChosenStep, best_step
+from ..storage.step_weights import parts_in_weights, read_step
+from ..storage.weights import load_state
+from .best_step import ChosenStep, best_step, choose_step, form_of
 from .hub import find_folder
-from .load_export import load_export
 from .predictor import Predictor
 from .query import Query
-from .query_names import COMMAND_ADVICE, StepNames, describe_steps, quote_name
+from .query_names import COMMAND_ADVICE
 
 log = logging.getLogger("mmgen")
 INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
@@ -39,149 +37,122 @@ INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a 
 
 def load(
     where: str | Path,
-    *,
     step: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    token: str | bool | None = None,
-    cache_dir: str | Path | None = None,
-    local_files_only: bool = False,
+    *,
+    sets: Sequence[str] = (),
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "float32",
+    **hub: Any,
 ) -> Predictor:
-    """Load a model as a predictor: from an export, from a run, or from the Hugging Face Hub.
+    """Load a model as a predictor: from a run, from an export, or from the Hugging Face Hub.
 
         model = mmgen.load("hf:user/name")
         model.ask("photo.jpg", n=3).texts
 
-    where   the folder of an export or of a run, or "hf:user/name", or "hf:user/name@revision"
-    step    of a run: the step; default: the recipe's `default_step`, or the best one by the table's first metric. A
-            call of `ask` or `predict` without its inputs is answered by the best step that reads those it gives
+    where   the folder of a run or of an export, or "hf:user/name", or "hf:user/name@revision"
+    step    default: the recipe's `default_step`, or the best one by the table's first metric. A call of `ask` or
+            `predict` without its inputs is answered by the best step that reads those it gives
+    sets    overrides of decoding, and of an input's extractor and features: "decoding.num_beams=4"
     device  default: a GPU if there is one, else "cpu"
-    dtype   of weights and computations: "float32" (default), "bfloat16" or "float16"
-    token, cache_dir, local_files_only  see `huggingface_hub.snapshot_download`
+    dtype   of weights and computations: "float32", "bfloat16" or "float16"
+    hub     options of `huggingface_hub.snapshot_download`: token, cache_dir, local_files_only
 
-    Raises RunError, DataError, PluginError and UnavailableError."""
-    torch_device, torch_dtype = _parse_device(device), _parse_dtype(dtype or "float32")
-    folder = find_folder(where, token=token, cache_dir=cache_dir, local_files_only=local_files_only)
-    predictor = open_model(folder, step)
-    predictor.model.to(torch_device, torch_dtype)
-    return predictor
-
-
-def open_model(folder: Path, step: str | None = None, sets: Sequence[str] = ()) -> Predictor:
-    """The predictor of an export, or of a step of a run. `step`, `sets`: see `load_run`. Raises RunError."""
-    if not is_export(folder):
-        return load_run(folder, step, sets=sets)
-    if step is not None and step != (exported := read_config(folder)["step"]):
-        raise RunError(f"{folder}: has no step '{step}', because it is an export of step '{exported}'")
+    Raises RunError, RecipeError, DataError, PluginError and UnavailableError."""
     _check_overridable(sets)
-    predictor = load_export(folder, installed(), sets)
-    predictor.model.to(_parse_device(None))
-    return predictor
-
-
-def _parse_device(name: str | None) -> torch.device:
-    try:
-        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        device = torch.device("meta")  # which holds no values, so that it is refused too
-    if device.type == "meta":
-        raise DataError(f'device {name!r:.60}: must be "cpu", "cuda" or "cuda:N"')
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):  # torch raises either, by the kind of device
-        raise DataError(f'device {name!r:.60}: not available on this machine; use "cpu", or leave it out') from None
-    return device
-
-
-def _parse_dtype(name: str) -> torch.dtype:
-    dtype = getattr(torch, name, None) if isinstance(name, str) else name
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize < 2:  # float8 only stores
-        raise DataError(f'dtype {name!r:.60}: must be "float32", "bfloat16" or "float16"')
-    return dtype
-
-
-def load_run(
-    path: str | Path,
-    step: str | None = None,
-    registry: Registry | None = None,
-    sets: Sequence[str] = (),
-    *,
-    threads: int | None = None,
-    warm: bool = False,
-) -> Predictor:
-    """Load the model of a step as a predictor, on the GPU if there is one.
-
-    step     default: the recipe's `default_step`, or the best trained step by the table's first metric; others answer
-             queries that do not give its inputs
-    sets     overrides of the run's recipe: decoding, and the source of an input's features
-    threads  number of CPU threads of torch; a setting of the process
-    warm     build extractors and answer a dummy query first, so that the first real query is fast
-
-    Raises RunError."""
-    if threads is not None:
-        if not isinstance(threads, int) or threads < 1:
-            raise DataError(f"threads must be a positive integer, not {threads!r:.60}")
-        torch.set_num_threads(threads)
-    folder, registry = RunFolder(Path(path)), registry or installed()
-    recipe = folder.recipe(registry)
-    _check_overridable(sets)
+    folder = RunFolder(find_folder(where, **hub))
+    recipe = folder.recipe(installed())
     trained = [name for name in recipe.steps if folder.trained(recipe, name)]
     if not trained:
-        raise RunError(f"{path}: no step is trained yet; continue with `mmgen run`")
+        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
     chosen = ChosenStep(step, "") if step else best_step(recipe, folder, trained)
-    if (step_name := chosen.name) not in trained:
-        raise RunError(f"{path}: step '{step_name}' has no weights; trained steps: {', '.join(trained)}")
+    if chosen.name not in trained:
+        raise RunError(f"{folder.path}: step '{chosen.name}' has no weights; trained steps: {', '.join(trained)}")
     if chosen.reason:
-        log.info("%s: step '%s' answers, %s", path, step_name, chosen.reason)
-    recipe = recipe.decoding_as(step_name)
-    recipe = with_settings(recipe, sets, registry) if sets else recipe
-    inputs_file = folder.path / "inputs.json"
-    step_inputs, saved = inputs_of(recipe, [step_name]), read_table(inputs_file)
-    input_names = [name for name in recipe.inputs if name in saved or name in step_inputs]
-    check_table(saved, inputs_file, dict.fromkeys(input_names, dict))
-    inputs: dict[str, EmbedderConfig] = {}
-    for name in input_names:  # a run with --step builds only the inputs of its steps
-        config = recipe.inputs[name]
-        store = None
-        if isinstance(config, FeaturesConfig) and config.extractor is not None and config.features is None:
-            store = features_file(config.extractor, recipe, folder)
-        features = {"features": store} if store and store.exists() else {}
-        inputs[name] = restore_config(config, saved[name], inputs_file, name).model_copy(update=features)
-    recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **inputs}})
-    with placed(folder.path / "recipe.json"):
-        model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
-    for name, embedder in model.embedders.items():
-        if json.loads(json.dumps(embedder.inferred_settings())) != saved[name]:
-            raise RunError(
-                f"{inputs_file}: damaged: settings of '{name}' from training are missing; copy the file from the "
-                "original run"
-            )
-    load_step(model, recipe, folder, step_name)
-    prepare_inputs(model, recipe, partial(Datasets, recipe))
-    predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, step_name, folder)
+        log.info("%s: step '%s' answers, %s", folder.path, chosen.name, chosen.reason)
+    predictor = _load_step(folder, recipe.decoding_as(chosen.name), chosen.name, sets)
     predictor.chosen = chosen.reason
-    if step is None:
-        predictor.other_steps = _other_steps(predictor, folder, registry, sets)
-    if warm:
-        predictor.warm()
+    if step is None and len(recipe.steps) > 1:
+        predictor.other_steps = _other_steps(predictor, folder, sets)
+    _move(predictor, device or ("cuda" if torch.cuda.is_available() else "cpu"), dtype)
     return predictor
+
+
+def _move(predictor: Predictor, device: str | torch.device, dtype: str | torch.dtype) -> None:
+    try:
+        predictor.model.to(device, getattr(torch, dtype) if isinstance(dtype, str) else dtype)
+    except (RuntimeError, AssertionError, TypeError, AttributeError) as error:  # torch raises any of them
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"the model cannot be loaded to device {str(device)!r} as {dtype}: {reason}") from None
+
+
+def _load_step(folder: RunFolder, recipe: Recipe, step: str, sets: Sequence[str]) -> Predictor:
+    """The predictor of a step: the parts that its weights belong to, built without weights, and those."""
+    recipe, extractors = _closed(recipe, folder, sets)
+    recipe = with_settings(recipe, sets, installed()) if sets else recipe
+    tensors = read_step(recipe, folder, step)
+    input_names, objectives = parts_in_weights(recipe, step, tensors)
+    inputs = _restore_inputs(recipe, folder, input_names)
+    recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **inputs}})
+    needed = {"inputs": inputs, "objectives": {name: recipe.objectives[name] for name in objectives}}
+    with placed(folder.path / "recipe.json"), Uninitialised(sum(tensor.numel() for tensor in tensors.values())):
+        model = build_model(recipe.model_copy(update=needed), folder=folder.backbone)
+    load_state(model, tensors, folder.weights(recipe.trained_by(step)))
+    if not isinstance(recipe.data, NoData):
+        prepare_inputs(model, recipe, partial(Datasets, recipe))
+    return Predictor(model, recipe, step, folder, extractors=extractors)
+
+
+def _closed(recipe: Recipe, folder: RunFolder, sets: Sequence[str]) -> tuple[Recipe, dict[str, Path]]:
+    """The recipe of an export, which may come from a stranger, without anything outside of its folder; and the folder
+    of every input's extractor that `sets` do not replace. Runs stay as they are. Raises RunError."""
+    if not isinstance(recipe.data, NoData):
+        return recipe, {}
+    tables = [setting_table(setting)[0].get("inputs", {}) for setting in sets]
+    replaced = {name for table in tables for name, settings in table.items() if "extractor" in settings}
+    inputs, extractors = dict(recipe.inputs), {}
+    for name, config in recipe.inputs.items():
+        if not isinstance(config, FeaturesConfig):
+            continue
+        inputs[name] = config.model_copy(update={"features": None, **({"extractor": None} if name in replaced else {})})
+        if config.extractor is not None and name not in replaced:
+            extractors[name] = folder.path / EXTRACTORS / name
+            if not extractors[name].is_dir():
+                raise RunError(f"{extractors[name]}: missing; download or copy the complete folder again")
+    return recipe.model_copy(update={"inputs": inputs}), extractors
+
+
+def _restore_inputs(recipe: Recipe, folder: RunFolder, names: Sequence[str]) -> dict[str, EmbedderConfig]:
+    """The configs of inputs with what training has found out, and the file of the run's own features. Raises
+    RunError."""
+    path = folder.path / INPUTS
+    saved = read_table(path)
+    check_table(saved, path, dict.fromkeys(names, dict))
+    inputs: dict[str, EmbedderConfig] = {}
+    for name in names:
+        config = recipe.inputs[name]
+        inputs[name] = restore_config(config, saved[name], path, name)
+        extractor = config.extractor if isinstance(config, FeaturesConfig) and config.features is None else None
+        store = features_file(extractor, recipe, folder) if extractor is not None else None
+        if store and store.exists():
+            inputs[name] = inputs[name].model_copy(update={"features": store})
+    return inputs
 
 
 def _other_steps(
-    first: Predictor, folder: RunFolder, registry: Registry, sets: Sequence[str]
+    first: Predictor, folder: RunFolder, sets: Sequence[str]
 ) -> Callable[[Sequence[Query], bool], Predictor]:
     """A function that loads the best step of a run for queries (`choose_step`), once, like the `first` one."""
     loaded = {first.step: first}
     chosen_for: dict[object, ChosenStep] = {}
 
     def load_best(queries: Sequence[Query], writes: bool) -> Predictor:
-        forms = frozenset(map(_names_with_values, queries)), writes
+        forms = frozenset(map(form_of, queries)), writes
         if forms not in chosen_for:
             chosen_for[forms] = choose_step(folder.path, queries, writes) or ChosenStep(first.step, "")
         chosen = chosen_for[forms]
         if chosen.name not in loaded:
-            predictor = load_run(folder.path, chosen.name, registry, sets)
-            predictor.model.to(first.model.device, next(first.model.parameters()).dtype)
+            dtype = next(first.model.parameters()).dtype
+            predictor = load(folder.path, chosen.name, sets=sets, device=first.model.device, dtype=dtype)
             predictor.chosen = chosen.reason
             why = f", {chosen.reason}" if chosen.reason else ""
             log.warning("%s: step '%s' answers, which reads %s%s", folder.path, chosen.name, predictor.names.reads, why)
@@ -193,14 +164,12 @@ def _other_steps(
 
 def _check_overridable(sets: Sequence[str]) -> None:
     """Raises RecipeError for a setting that is fixed after training."""
-    settings_by_table = ((text, *item) for text in sets for item in setting_table(text)[0].items())
-    for setting, name, value in settings_by_table:
-        keys = (
-            [key for settings in value.values() if isinstance(settings, dict) for key in settings]
-            if name == "inputs" and isinstance(value, dict)
-            else []
-        )
-        if name != "decoding" and not (keys and set(keys) <= set(INPUT_SETTINGS)):
+    for setting in sets:
+        ((table, value),) = setting_table(setting)[0].items()
+        inputs = [*value.values()] if table == "inputs" and isinstance(value, dict) else []
+        if table != "decoding" and not (
+            inputs and all(isinstance(keys, dict) and {*keys} <= {*INPUT_SETTINGS} for keys in inputs)
+        ):
             raise RecipeError(
                 f"--set {setting}: the settings of a trained run are fixed; only decoding.* and an input's "
                 f"{', '.join(INPUT_SETTINGS)} (inputs.NAME.*) can be overridden"
@@ -223,11 +192,11 @@ def load_for(
     """The predictor of `step`, for a command; by default of the best step that reads exactly the inputs of every query
     (`best_step`).
 
-    Lines of a file that cannot be read are ignored here; their answers have the error. `writes`: whether the step must
-    write texts, or predict something else. Raises RunError and DataError, naming the missing or unread input."""
+    `writes`: whether the step must write texts, or predict something else. Raises RunError and DataError, naming the
+    missing or unread input."""
     place = find_folder(path)
-    chosen = choose_step(place, queries, writes) if step is None and not is_export(place) else None
-    predictor = open_model(place, chosen.name if chosen else step, sets)
+    chosen = choose_step(place, queries, writes) if step is None else None
+    predictor = load(place, chosen.name if chosen else step, sets=sets)
     predictor.chosen = chosen.reason if chosen else predictor.chosen
     predictor.names.advice = COMMAND_ADVICE
     if writes and predictor.kind != "text":
@@ -235,106 +204,3 @@ def load_for(
     if not writes and predictor.kind == "text":
         raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
     return predictor
-
-
-def check_query(path: str | Path, step: str | None = None, writes: bool = True) -> Callable[[Query], None]:
-    """A function that raises DataError for a query that `step`, or else every suitable step, cannot answer. Fast enough
-    for millions of queries."""
-    known: set[object] = set()
-
-    def check(query: Query) -> None:
-        if (form := _names_with_values(query)) in known or is_export(place := find_folder(path)):
-            return
-        if step is not None:
-            StepNames(RunFolder(place).recipe(installed()), step, COMMAND_ADVICE).bind_exactly(query)
-        else:
-            try:
-                choose_step(place, [query], writes)
-            except UnreadInput as error:  # which names the query
-                raise DataError(str(error)) from None
-            except RunError as error:
-                raise DataError(f"{query.where}: {error}") from None
-        known.add(form)
-
-    return check
-
-
-def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> DecodingConfig:
-    """The decoding options: `Predictor.decoding(n)`, or, if `sets` override keys of decoding, the run's options with
-    these overrides. Raises DataError and RecipeError."""
-    keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
-    try:
-        return predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
-    except DataError as error:
-        key, _, reason = str(error).partition(": ")
-        if n is None or key != "num_return_sequences":
-            raise
-        raise RecipeError(f"--n {n}: {reason}") from None
-
-
-def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
-    """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
-    (`load_run` raises then). Raises RunError if no step reads exactly the inputs of all queries that can be read, and
-    DataError if there are none."""
-    folder = RunFolder(path)
-    recipe = folder.recipe(installed())
-    suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
-    if not suitable and not writes:
-        raise RunError(f"{path}: all steps write texts; use `mmgen generate`")
-    forms = _readable_forms(recipe, queries)
-    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
-    if not trained:
-        return None
-    steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
-    missing, unread = {}, {}
-    for name, names in steps.items():
-        bound = [(query.where, names.bind(query)) for query in forms]
-        missing[name] = [(where, values.missing[0]) for where, values in bound if values.missing]
-        unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
-    complete = [name for name in steps if not missing[name]]
-    exact = [name for name in complete if not unread[name]]
-    if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
-        fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
-        return best_step(recipe, folder, exact, fitting)
-    if complete:
-        name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
-        where, what = unread[name][0]
-        raise UnreadInput(
-            f"{folder.path}: {where}: step '{name}' does not read {quote_name(what)}; give exactly the inputs of one "
-            f"step: {describe_steps(recipe, list(steps))}"
-        )
-    name = min(reversed(steps), key=lambda name: (len(unread[name]), len({what for _, what in missing[name]})))
-    where, what = missing[name][0]
-    whose = f" in {where}" if sum(missing_name == what for _, missing_name in missing[name]) < len(forms) else ""
-    raise RunError(
-        f"{folder.path}: '{what}' is missing{whose}: step '{name}' reads {steps[name].reads}; "
-        f"{COMMAND_ADVICE.format(name=what)}"
-    )
-
-
-def _names_with_values(query: Query) -> object:
-    """What `StepNames.bind` depends on: which names have values."""
-    return frozenset((name, value is None) for name, value in query.inputs.items()), query.picture is not None
-
-
-def _readable_forms(recipe: Recipe, queries: Iterable[Query]) -> list[Query]:
-    """The first query of every form, without queries that cannot be read. Raises DataError for such a query that is not
-    a line of a file, and if no line can be read."""
-    names = StepNames(recipe, next(iter(recipe.steps)))
-    forms: dict[object, Query | None] = {}
-    failed = None
-    for query in queries:
-        try:
-            query.check()
-            if (form := _names_with_values(query)) not in forms:
-                forms[form] = None
-                names.check_known(query)
-                forms[form] = query
-        except DataError as error:
-            if not query.place:
-                raise
-            failed = failed or error
-    readable = [query for query in forms.values() if query is not None]
-    if failed and not readable:
-        raise failed
-    return readable

@@ -8,11 +8,11 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any
 
 import torch
 from PIL import Image
@@ -22,23 +22,22 @@ from ..data.collate import Collator, ReadExample
 from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
-from ..errors import DataError, MissingInput, MissingLabel, RunError
+from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
+from ..examples import All, Example, Generation, ResolvedExample
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Picture
-from ..progress import html_table
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
-from ..tensors import All, Example, Generation, Prediction, ResolvedExample
 from .answers import Answer
 from .draws import choose_seed, draws_of
-from .query import Query, from_json, is_many, queries_of
+from .query import Query, from_json, queries_of, values_in
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
-from .query_pictures import as_file, as_picture, frames_remarks
+from .query_pictures import as_file, as_picture
 
 log = logging.getLogger("mmgen")
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
@@ -49,17 +48,35 @@ class Prepared:
     """A query before its answer is computed. `read`: the example with its inputs read; None if `answer` has an
     error."""
 
+    query: Query | Example
     answer: Answer
     read: ReadExample | None = None
+
+
+@dataclass
+class _Draft:
+    """A query whose values are being read.
+
+    bound     its values by the step's names; None for an example of a data set
+    values    input -> field -> what the input's reader gets
+    pictures  of the query
+    error     the first mistake; the others are not looked for
+    """
+
+    query: Query | Example
+    bound: Bound | None = None
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pictures: list[Picture] = field(default_factory=list)
+    error: DataError | None = None
 
 
 class Predictor:
     """A model with the weights of one step. Safe to call from several threads. Extractors are built for the first
     picture, and reused.
 
-        run = load_run("runs/first/default/seed-0", step="both")
-        run.ask("photo.jpg", caption="a dog on a beach", n=3).texts
-        [answer.value for answer in run.ask(["a.jpg", "b.jpg"], caption="a dog")]
+        run = mmgen.load("runs/first/default/seed-0", step="both")
+        run.ask({"picture": "photo.jpg", "caption": "a dog on a beach"}, n=3).texts
+        [answer.value for answer in run.ask_all([{"picture": "a.jpg"}, {"picture": "b.jpg"}])]
 
     model   the model; the predictor sets it to eval mode
     recipe  the recipe of the run
@@ -103,104 +120,55 @@ class Predictor:
         trained_on = self.trained_on
         return f"trained on {trained_on}; expect no sensible answer about anything else" if trained_on else ""
 
-    def _repr_html_(self) -> str:
-        """What the model reads and gives, as a table for a notebook."""
-        weights = sum(parameter.numel() for parameter in self.model.parameters())
-        row = [self.step, self.names.reads, self.kind, f"{weights:,}", str(self.model.device)]
-        notes = [f"step '{self.step}' answers, {self.chosen}"] if self.chosen else []
-        notes += [self.limits] if self.limits else []
-        return html_table([["step", "reads", "gives", "weights", "device"], row], notes, self.where)
-
-    @overload
     def ask(
         self,
-        query: list[Any] | Sequence[Example],
-        /,
-        *,
+        query: Any,
         n: int | None = None,
-        options: DecodingConfig | None = None,
+        options: DecodingConfig | Mapping[str, Any] | None = None,
         seed: int | None = None,
-        batch_size: int = 16,
-        **inputs: Any,
-    ) -> list[Answer]: ...
+    ) -> Answer:
+        """Write texts about a picture, or about the other inputs of the step.
 
-    @overload
-    def ask(
+        query    a dict from names of inputs to values, in which "picture" is for the only input that takes pictures; a
+                 picture alone; a `Query`; or an `Example` of a data set
+        n        number of different texts, 1 to 100: the best of many candidates, or as the generator's class says.
+                 Default: the texts that the recipe's [decoding] writes
+        options  decoding options by name, {"num_beams": 4}, which override the recipe's; or all of them
+        seed     of a decoding that samples: the same seed gives a query the same texts, alone and in a list; by
+                 default drawn from torch's random numbers. `Answer.seed` has it
+
+        A picture is a path, a key of the run's features, bytes, a PIL image, an array
+        (`mmgen.features.pixels.from_array`), features (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes".
+        A list or `All((a, b))` is several pictures for one input.
+
+        Raises DataError for a query that cannot be read, RunError for a step that does not write texts, and
+        UnavailableError if the extractor of the training features is not available for a picture."""
+        return _single(self.ask_all([query], n, options, seed))
+
+    def ask_all(
         self,
-        query: Any = None,
-        /,
-        *,
+        queries: Iterable[Any],
         n: int | None = None,
-        options: DecodingConfig | None = None,
+        options: DecodingConfig | Mapping[str, Any] | None = None,
         seed: int | None = None,
         batch_size: int = 16,
-        **inputs: Any,
-    ) -> Answer: ...
-
-    def ask(
-        self,
-        query: Any = None,
-        /,
-        *,
-        n: int | None = None,
-        options: DecodingConfig | None = None,
-        seed: int | None = None,
-        batch_size: int = 16,
-        **inputs: Any,
-    ) -> Answer | list[Answer]:
-        """Write `n` different texts about a picture, or about the other inputs of the step. A list gives a list of
-        answers.
-
-        query       a picture for the only input that takes pictures, a dict from input names to values, a `Query`, or
-                    an `Example` of a data set. A list of these, or the examples of a split, are several queries
-        n           number of different texts, 1 to 100, by default 1; by a search that the generator supports
-        options     decoding options to use instead, with their own num_return_sequences; without n and options by name
-        seed        of a decoding that samples: the same seed gives a query the same texts, alone and in a list; by
-                    default drawn from torch's random numbers. `Answer.seed` has it
-        batch_size  number of queries in a batch
-        inputs      values by input name, for every query that does not give its own; also decoding options of the
-                    generator by name, which override the recipe's: steps=4, temperature=0.7
-
-        A picture is a path, a key of the run's features, bytes, a file opened for reading, a PIL image, an array
-        (`mmgen.features.pixels.from_array`), or features (`mmgen.parts.Record`). Several pictures for one input are
-        `All((a, b))`.
-
-        Raises DataError for a query that cannot be read; in a list, such a query gets an `Answer.error` instead. Raises
-        RunError for a step that does not write texts, and UnavailableError if the extractor of the training features is
-        not available for a picture."""
-        reads = {*self.names.known, *self.recipe.inputs}
-        chosen = {
-            name: inputs[name]
-            for name in inputs
-            if name in type(self.recipe.decoding).model_fields and name not in reads
-        }
-        values = {name: value for name, value in inputs.items() if name not in chosen}
-        queries = queries_of(query, values)
-        predictor = self._answering(queries, writes=True)
+    ) -> list[Answer]:
+        """The answers to several queries, or to the examples of a split; see `ask`. A query that cannot be read gets an
+        `Answer.error`."""
+        numbered = queries_of(queries)
+        predictor = self._answering(numbered, writes=True)
         predictor._check_writes()
-        if options is None:
-            options = self.decoding(n, chosen)
-        elif beside := [*(["n"] if n is not None else []), *chosen]:
-            raise DataError(f"options replaces {' and '.join(beside)}; give one or the other")
-        else:
-            options = self._check_options(options)
-        answers = predictor._answer_call(queries, values, options, batch_size, choose_seed(options, seed))
-        return answers if is_many(query) else _single(answers)
+        return predictor._answer_all(numbered, predictor.decoding(n, options), batch_size, seed)
 
-    @overload
-    def predict(
-        self, query: list[Any] | Sequence[Example], /, *, batch_size: int = 16, **inputs: Any
-    ) -> list[Answer]: ...
+    def predict(self, query: Any) -> Answer:
+        """Predict a label, a choice, a region or boxes (a step that writes gives its texts): `Answer.value` and
+        `Answer.score`. `query` and errors: see `ask`."""
+        return _single(self.predict_all([query]))
 
-    @overload
-    def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer: ...
-
-    def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer | list[Answer]:
-        """Predict a label, a choice, a region or boxes (a step that writes gives one text): `Answer.value` and
-        `Answer.score`. Parameters and errors are those of `ask`."""
-        queries = queries_of(query, inputs)
-        answers = self._answering(queries, writes=False)._answer_call(queries, inputs, None, batch_size)
-        return answers if is_many(query) else _single(answers)
+    def predict_all(self, queries: Iterable[Any], batch_size: int = 16) -> list[Answer]:
+        """The predictions for several queries; see `predict` and `ask_all`."""
+        numbered = queries_of(queries)
+        return self._answering(numbered, writes=False)._answer_all(numbered, None, batch_size, None)
 
     def _answering(self, queries: Sequence[Query | Example], writes: bool) -> Predictor:
         """The predictor that answers these queries: this one, or, if no step was named and this one does not read
@@ -212,7 +180,7 @@ class Predictor:
             if (self.kind == "text" or not writes) and all(map(self.names.reads_exactly, asked)):
                 return self
             for kind in (True,) if writes else (False, True):
-                with contextlib.suppress(RunError):
+                with contextlib.suppress(RunError, DataError):
                     return self.other_steps(asked, kind)
         return self
 
@@ -222,23 +190,12 @@ class Predictor:
                 f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
             )
 
-    def _answer_call(
-        self,
-        queries: Sequence[Query | Example],
-        inputs: Mapping[str, Any],
-        options: DecodingConfig | None,
-        batch_size: int,
-        seed: int | None = None,
+    def _answer_all(
+        self, queries: Sequence[Query | Example], options: DecodingConfig | None, batch_size: int, seed: int | None
     ) -> list[Answer]:
         if self.limits and not self._said_limits:
             log.warning("%s: %s", self.where, self.limits)
             self._said_limits = True
-        for name in self.names.pictures:
-            if isinstance(inputs.get(name), list | tuple):
-                raise DataError(
-                    f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
-                    "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
-                )
         return list(self.answers(queries, options, batch_size, seed))
 
     def answers(
@@ -252,147 +209,101 @@ class Predictor:
         `batch_size`: larger batches are faster in total, but delay the first answer. `seed`: see `ask`."""
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DataError(f"batch_size must be a positive integer, not {batch_size!r:.60}")
-        retry, options = self.retry(), options or self.decoding()
+        retry, options = self.retry(), options or self.recipe.decoding
         seed = choose_seed(options, seed) if self.kind == "text" else None
         remaining = iter(queries)
-        while batch := [self.prepare(query) for query in itertools.islice(remaining, batch_size)]:
-            yield from self.finish(batch, options, retry, seed)
+        while batch := list(itertools.islice(remaining, batch_size)):
+            yield from self.finish(self.prepare(batch), options, retry, seed)
 
     def retry(self) -> OomRetry:
         """For `finish`: halves batches that do not fit into memory."""
         writes = self.kind == "text"
         return OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
 
-    def finish(
-        self,
-        batch: Sequence[Prepared],
-        options: DecodingConfig | None = None,
-        retry: OomRetry | None = None,
-        seed: int | None = None,
-    ) -> list[Answer]:
-        """The answers to prepared queries, from one pass of the model over all that could be read; with a `seed`, which
-        a decoding that samples needs, from a pass for each."""
-        chosen, retry = options or self.decoding(), retry or self.retry()
-        readable = [query for query in batch if query.read is not None]
-        outcomes: list[list[Generation] | Prediction | str] = []
-        for group in [readable] if seed is None else [[query] for query in readable]:
-            reads = [query.read for query in group if query.read is not None]
-            one = None if seed is None else draws_of(seed, reads[0].rows[0].example, group[0].answer.pictures)
-            with one or contextlib.nullcontext():
-                for _, results in retry.over(reads, lambda piece: self._compute_outcomes(piece, chosen)):
-                    outcomes += results
-        answers = iter(outcomes)
-        return [query.answer if query.read is None else self._answered(query, next(answers), seed) for query in batch]
-
-    def _answered(self, query: Prepared, outcome: list[Generation] | Prediction | str, seed: int | None) -> Answer:
-        """The answer to a query with its texts, prediction or error, and with remarks on the texts."""
-        if isinstance(outcome, str):
-            return replace(query.answer, error=outcome, remarks=())
-        if isinstance(outcome, Prediction):
-            return replace(query.answer, prediction=outcome)
-        remarks = (*query.answer.remarks, *_remarks_on(outcome, self.model.backbone.end_id))
-        return replace(query.answer, texts=tuple(outcome), remarks=remarks, seed=seed)
-
-    def slots(self, prepared: Prepared) -> float:
-        """About how many slots the input of a query takes; 0 for one that cannot be read."""
-        read = prepared.read
-        return self._collate.slots([read.rows[0].example])[0] if read and read.rows else 0
-
-    def prepare(self, query: Query | Example) -> Prepared:
-        """Resolve a query to an example, and read its inputs once."""
-        bound: Bound | None = None
-        shown: list[Picture] = []
-        try:
-            if isinstance(query, Query):
-                bound = self.names.bind_exactly(query)
-                example: Example = self._example_of(query, bound, shown)
+    def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
+        """Resolve queries to examples, and read their inputs once. The extractor of an input gets the pictures of all
+        queries together."""
+        drafts = [self._draft(query) for query in queries]
+        for name in self.names.inputs:
+            places = [
+                (draft, draft.bound.query, key, value)
+                for draft in drafts
+                if draft.bound and not draft.error
+                for key, value in draft.bound.inputs.get(name, {}).items()
+            ]
+            if name in self.features:
+                resolved = self.features.resolve(name, [(query, value) for _, query, _, value in places])
             else:
-                Query(query.id, {**query.inputs, **query.labels}).check()
-                example = query
-            read = self._collate.read(example)
+                resolved = [self._resolve(name, key, value, query) for _, query, key, value in places]
+            for (draft, _, key, _), (value, pictures) in zip(places, resolved, strict=True):
+                draft.error = draft.error or (value if isinstance(value, DataError) else None)
+                draft.values.setdefault(name, {})[key] = value
+                draft.pictures += pictures
+        return [self._read(draft) for draft in drafts]
+
+    def _draft(self, query: Query | Example) -> _Draft:
+        try:
+            return _Draft(query, self.names.bind_exactly(query) if isinstance(query, Query) else None)
         except DataError as error:
-            return Prepared(Answer(query.id, error=self._error_message(error, bound)))
-        except UNREADABLE as error:
-            return Prepared(Answer(query.id, error=_unreadable_message(self.names.reads, error)))
+            return _Draft(query, error=error)
+
+    def _resolve(self, name: str, key: str, value: Any, query: Query) -> tuple[Any, list[Picture]]:
+        """The value of a field for the reader of an input without stored features, and its pictures. A string of a
+        stranger, where a picture or a file is expected above all, is a DataError."""
+        takes = self.names.inputs[name].takes
+        if takes not in ("picture", "file"):
+            value = self._parse_json(key, value)
+            if takes == "text" and key not in self.names.filled and not isinstance(value, str):
+                return DataError(f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}"), []
+            return value, []
+        read_as: Callable[..., Any] = as_picture if takes == "picture" else as_file
+        parts = []
+        for part in values_in(value):
+            try:
+                read = read_as(part, query.id, query.folder)
+            except (ValueError, TypeError) as error:
+                return DataError(f"{name}: {error}"), []
+            if read is None and query.folder is None:
+                return DataError(f"{name}: expected a {takes}, but got {str(part)[:40]!r}"), []
+            parts.append(part if read is None else read)
+        pictures = [part for part in parts if isinstance(part, Picture)]
+        return All(tuple(parts)) if isinstance(value, All | list | tuple) else parts[0], pictures
+
+    def _read(self, draft: _Draft) -> Prepared:
+        """A draft with its inputs read, or its error."""
+        query = draft.query
+        try:
+            if draft.error:
+                raise draft.error
+            example = self._example_of(draft, draft.bound) if draft.bound else query
+            assert isinstance(example, Example)
+            with _readable(self.names.reads):
+                read = self._collate.read(example)
+        except DataError as error:
+            return Prepared(query, Answer(query.id, error=_message(query, error)))
         query_remarks = [
             remark
             for row in read.rows
             for name in row.items
             for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
         ]
-        query_remarks += [remark for row in read.rows for remark in self.features.remarks(row.example)]
-        query_remarks += frames_remarks(shown)
         choices = tuple(
             value
             for row in (read.rows if self.kind == "choice" else ())  # each choice is a row
-            for field, value in row.example.inputs.items()
-            if field in self.names.filled and isinstance(value, str)
+            for key, value in row.example.inputs.items()
+            if key in self.names.filled and isinstance(value, str)
         )
-        answer = Answer(query.id, remarks=tuple(dict.fromkeys(query_remarks)), choices=choices, pictures=tuple(shown))
-        return Prepared(answer, read)
+        pictures = tuple(draft.pictures)
+        answer = Answer(query.id, remarks=tuple(dict.fromkeys(query_remarks)), choices=choices, pictures=pictures)
+        return Prepared(query, answer, read)
 
-    def extracted(self, queries: Sequence[Query]) -> AbstractContextManager[None]:
-        """Extract the features of these queries' pictures together; `prepare` uses them until the end of the block."""
-        values = []
-        for query in queries:
-            with contextlib.suppress(DataError):  # `prepare` reports it
-                for name, fields in self.names.bind(query).inputs.items():
-                    for value in fields.values() if name in self.features else ():
-                        elements = value.values if isinstance(value, All) else value
-                        several = isinstance(elements, list | tuple)
-                        values += [(name, element, query) for element in (elements if several else [value])]
-        return self.features.extracted(values)
-
-    @torch.inference_mode()
-    def _compute_outcomes(
-        self, examples: Sequence[ReadExample], options: DecodingConfig
-    ) -> Sequence[list[Generation] | Prediction | str]:
-        """Texts, a prediction or an error message for each example."""
-        try:
-            batch = self._collate.batch(examples)
-        except (DataError, *UNREADABLE) as error:
-            if len(examples) > 1:  # one example cannot be read; answer each separately
-                return [outcome for example in examples for outcome in self._compute_outcomes([example], options)]
-            labels = " and ".join(examples[0].rows[0].example.labels)
-            return [self._error_message(error) if isinstance(error, DataError) else _unreadable_message(labels, error)]
-        batch = batch.to(self.model.device)
-        if self.kind == "text":
-            try:
-                return write_texts(self.model, batch, options, [example.rows[0].example for example in examples])
-            except DataError as error:
-                if len(examples) == 1:
-                    return [str(error)]
-                return [outcome for example in examples for outcome in self._compute_outcomes([example], options)]
-        return predict_with(self.model, self.objective, batch)
-
-    def _error_message(self, error: DataError, bound: Bound | None = None) -> str:
-        """The error message of an answer. It shows a value that must be a text, and says how to give a missing
-        label."""
-        if isinstance(error, MissingLabel) and error.label in self.names.labels:
-            name = error.label
-            return f"{error}; {self.names.advice.format(name=name)}"
-        values = [
-            (name, field, value)
-            for name, fields in (bound.inputs if bound else {}).items()
-            if self.names.takes[name] not in ("picture", "file")
-            for field, value in fields.items()
-            if not isinstance(value, str)
-        ]
-        for name, field, value in values:
-            if isinstance(error, MissingInput) and error.field == field:
-                return f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}"
-        return str(error)
-
-    def _example_of(self, query: Query, bound: Bound, shown: list[Picture]) -> ResolvedExample:
-        """The example of a query, for the readers. Adds the query's pictures to `shown`. Raises DataError."""
-        by_input = {
-            name: {field: self._value_for_reader(name, field, value, query, shown) for field, value in fields.items()}
-            for name, fields in bound.inputs.items()
-        }
-        inputs = {field: value for fields in reversed(by_input.values()) for field, value in fields.items()}
+    def _example_of(self, draft: _Draft, bound: Bound) -> ResolvedExample:
+        """The example of a query, for the readers. Raises DataError."""
+        inputs = {key: value for values in reversed(draft.values.values()) for key, value in values.items()}
         overrides = {
-            name: {field: value for field, value in fields.items() if value is not inputs[field]}
-            for name, fields in by_input.items()
+            name: changed
+            for name, values in draft.values.items()
+            if (changed := {key: value for key, value in values.items() if value is not inputs[key]})
         }
         labels = {name: self._parse_json(name, value) for name, value in bound.labels.items()}
         for name, value in bound.optional.items():
@@ -400,27 +311,7 @@ class Predictor:
                 self._add_optional(name, from_json(value), inputs, labels)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{name}: {error}") from None
-        overrides = {name: fields for name, fields in overrides.items() if fields}
-        return ResolvedExample(query.id, inputs, labels=labels, overrides=overrides)
-
-    def _value_for_reader(self, name: str, field: str, value: Any, query: Query, shown: list[Picture]) -> Any:
-        """The value of a field for the reader of an input. Raises DataError, for a string of a stranger above all where
-        a picture or a file is expected."""
-        if name in self.features:
-            return self.features.of(name, value, query, shown)
-        if (takes := self.names.inputs[name].takes) not in ("picture", "file"):
-            return self._parse_json(field, value)
-        if isinstance(value, All | list | tuple):
-            elements = value.values if isinstance(value, All) else value
-            return All(tuple(self._value_for_reader(name, field, element, query, shown) for element in elements))
-        try:
-            read = (as_picture if takes == "picture" else as_file)(value, query.id, query.folder)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{name}: {error}") from None
-        if read is None and query.folder is None:
-            raise DataError(f"{name}: expected a {takes}, but got {str(value)[:40]!r}")
-        shown += [read] if isinstance(read, Picture) else []
-        return value if read is None else read
+        return ResolvedExample(draft.query.id, inputs, labels=labels, overrides=overrides)
 
     def _add_optional(self, name: str, value: Any, inputs: dict[str, Any], labels: dict[str, Any]) -> None:
         """Add an optional field to the inputs, or, if each row has its own value, to the labels. Raises ValueError."""
@@ -435,52 +326,87 @@ class Predictor:
 
     def _parse_json(self, name: str, value: Any) -> Any:
         """The value; for labels and fields with a value per row, a JSON string is parsed."""
-        if name not in {*self.names.filled, *self.names.labels}:
-            return value
-        try:
-            return from_json(value)
-        except (ValueError, RecursionError):  # a text that starts like JSON
-            return value
+        if name in {*self.names.filled, *self.names.labels}:
+            with contextlib.suppress(ValueError, RecursionError):  # a text that starts like JSON
+                return from_json(value)
+        return value
 
-    def decoding(self, n: int | None = None, chosen: Mapping[str, Any] | None = None) -> DecodingConfig:
-        """Decoding options for n different texts, 1 by default: the first that the generator supports of those that its
-        class lists (`DecodingConfig.for_texts`). `chosen`: options by name, over those of the recipe. Raises
-        DataError."""
-        if n is not None:
-            _check_count(n)
-            if "num_return_sequences" in (chosen or ()):
-                raise DataError("n and num_return_sequences both set the number of texts; give one or the other")
-        generator, options = self.recipe.generator, self.recipe.decoding
+    def slots(self, prepared: Prepared) -> float:
+        """About how many slots the input of a query takes; 0 for one that cannot be read."""
+        read = prepared.read
+        return self._collate.slots([read.rows[0].example])[0] if read and read.rows else 0
+
+    def finish(
+        self,
+        batch: Sequence[Prepared],
+        options: DecodingConfig | None = None,
+        retry: OomRetry | None = None,
+        seed: int | None = None,
+    ) -> list[Answer]:
+        """The answers to prepared queries, from one pass of the model over all that could be read; with a `seed`, which
+        a decoding that samples needs, from a pass for each."""
+        chosen, retry = options or self.recipe.decoding, retry or self.retry()
+        readable = [prepared for prepared in batch if prepared.read is not None]
+        answers: list[Answer] = []
+        for group in [readable] if seed is None else [[prepared] for prepared in readable]:
+            draws: AbstractContextManager[None] = contextlib.nullcontext()
+            if seed is not None and group[0].read is not None:
+                draws = draws_of(seed, group[0].read.rows[0].example, group[0].answer.pictures)
+            with draws:
+                for _, results in retry.over(group, lambda piece: self._answers_of(piece, chosen)):
+                    answers += results
+        finished = iter(answers if seed is None else [replace(answer, seed=seed) for answer in answers])
+        return [prepared.answer if prepared.read is None else next(finished) for prepared in batch]
+
+    @torch.inference_mode()
+    def _answers_of(self, group: Sequence[Prepared], options: DecodingConfig) -> list[Answer]:
+        """The answers to queries that have been read, with remarks on their texts."""
+        reads = [prepared.read for prepared in group if prepared.read is not None]
+        try:
+            with _readable(" and ".join(reads[0].rows[0].example.labels)):
+                batch = self._collate.batch(reads).to(self.model.device)
+            if self.kind != "text":
+                predictions = predict_with(self.model, self.objective, batch)
+                return [replace(one.answer, prediction=made) for one, made in zip(group, predictions, strict=True)]
+            written = write_texts(self.model, batch, options, [read.rows[0].example for read in reads])
+        except DataError as error:
+            if len(group) > 1:  # one query cannot be answered; answer each separately
+                return [answer for prepared in group for answer in self._answers_of([prepared], options)]
+            return [replace(group[0].answer, error=_message(group[0].query, error), remarks=())]
+        end = self.model.backbone.end_id
+        return [
+            replace(one.answer, texts=tuple(texts), remarks=(*one.answer.remarks, *_remarks_on(texts, end)))
+            for one, texts in zip(group, written, strict=True)
+        ]
+
+    def decoding(
+        self, n: int | None = None, options: DecodingConfig | Mapping[str, Any] | None = None
+    ) -> DecodingConfig:
+        """The decoding options of a call: the recipe's; those for `n` different texts (`DecodingConfig.for_texts`); or
+        the recipe's with some `options`, also `n`, by name. Raises DataError."""
+        generator, chosen = self.recipe.generator, self.recipe.decoding
         if generator is None:  # the step predicts, and decoding has no effect
-            return options
-        writes_one = DataError(f"the generator '{generator.type}' writes one text per query; n must be 1")
-        counted = "num_return_sequences" in type(options).model_fields
-        if n not in (None, 1) and not counted:
-            raise writes_one
-        if not chosen:
-            fitting = (texts for texts in options.for_texts(n or 1) if not generator.option_errors(texts))
-            if (first := next(fitting, None)) is None:
-                raise writes_one
-            return first
-        several = {"num_return_sequences": n} if counted and n is not None else {}
+            return chosen
+        if n is not None and (type(n) is not int or not 1 <= n <= MOST_TEXTS):
+            raise DataError(f"n must be a whole number from 1 to {MOST_TEXTS}, not {n!r:.60}")
+        if options is not None and not isinstance(options, Mapping):
+            if n is not None or not isinstance(options, type(chosen)):
+                raise DataError(f"options must be a {type(chosen).__name__}, without n, or a dict, not {options!r:.60}")
+            chosen = options
         try:
-            options = type(options)(**{**dict(options), **chosen, **several})
+            if isinstance(options, Mapping) and options:
+                count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
+                chosen = type(chosen)(**{**dict(chosen), **options, **count})
+            elif n is not None:
+                chosen = chosen.for_texts(n)
         except ValidationError as error:
-            place, text = describe_mistake(type(options), error.errors()[0])
+            place, text = describe_mistake(type(chosen), error.errors()[0])
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
-        return self._check_options(options)
-
-    def _check_options(self, options: DecodingConfig) -> DecodingConfig:
-        """The options. Raises DataError for those of another class, for those that the generator refuses, and for too
-        many texts."""
-        generator, options_class = self.recipe.generator, type(self.recipe.decoding)
-        if not isinstance(options, options_class):
-            raise DataError(f"options must be a {options_class.__name__}, not {options!r:.60}")
-        if options.texts > MOST_TEXTS:
-            raise DataError(f"num_return_sequences is {options.texts}, but must be at most {MOST_TEXTS}")
-        if generator is not None and (refused := generator.option_errors(options)):
+        except ValueError as error:
+            raise DataError(f"n = {n}: {error}") from None
+        if refused := generator.option_errors(chosen):
             raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
-        return options
+        return chosen
 
     def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
         """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step
@@ -488,14 +414,14 @@ class Predictor:
         self._check_writes()
         return generate(self.model, examples, options or self.recipe.decoding, tuple(self.names.inputs))
 
-    def save(self, folder: str | Path, *, half: bool = False, extractor: bool = True) -> Path:
+    def save(
+        self, folder: str | Path, *, half: bool = False, extractor: bool = True, transformers: bool = False
+    ) -> Path:
         """Export the model into a folder that `mmgen.load` reads. `half`, `extractor`: see
         `mmgen.inference.export.export`."""
-        from ..progress import Progress
         from .export import export
-        from .model_card import model_card
 
-        return export(self, folder, half=half, extractor=extractor, card=model_card(self, Progress(), half))
+        return export(self, folder, half=half, extractor=extractor, transformers=transformers)
 
     save_pretrained = save  # the name in other libraries
 
@@ -509,33 +435,16 @@ class Predictor:
     def warm(self) -> None:
         """Build the extractors and answer a dummy query, so that the first real query is fast. Nobody knows a dummy for
         an input that takes files."""
-        values = self._dummy_values()
-        if "file" not in map(self.names.takes.get, self.names.required):
-            list(self.answers([Query("warm", values)]))
-
-    def needed_labels(self) -> tuple[str, ...]:
-        """The labels without which a query cannot be answered (choices, but not the truth), found by trying; all labels
-        if an input takes files."""
-        values = self._dummy_values()
-        labels = [name for name in self.names.labels if name in values]
         if "file" in map(self.names.takes.get, self.names.required):
-            return tuple(labels)
-        queries = [Query(name, {label: value for label, value in values.items() if label != name}) for name in labels]
-        return tuple(answer.id for answer in self.answers(queries) if answer.error)
-
-    def _dummy_values(self) -> dict[str, Any]:
-        """A value for every input that a query must give, and for every label of a prediction."""
+            return
         labels = () if self.kind == "text" else self.names.labels
         values: dict[str, Any] = dict.fromkeys(labels, ["a", "a"] if self.names.filled else "a")
         for name in self.names.required:
-            if name in self.features:
-                values[name] = self.features.warm(name)
-            elif name in self.names.pictures:
-                values[name] = Image.new("RGB", (64, 64))
-            else:
-                reads = self.names.inputs[name].fields
-                values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
-        return values
+            fields = self.names.inputs[name].fields
+            value = Image.new("RGB", (64, 64)) if name in self.names.pictures else "a"
+            values |= dict.fromkeys((name,) if len(fields) == 1 else fields, value)
+        with contextlib.suppress(UnavailableError):  # of a run that was trained on a file of features
+            list(self.answers([Query("warm", values)]))
 
 
 def _single(answers: Sequence[Answer]) -> Answer:
@@ -546,17 +455,25 @@ def _single(answers: Sequence[Answer]) -> Answer:
     return answer
 
 
-def _check_count(n: object) -> None:
-    """Raises DataError unless `n` is a number of texts that a query may ask for."""
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise DataError("n must be a positive integer")
-    if n > MOST_TEXTS:
-        raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
+@contextlib.contextmanager
+def _readable(names: str) -> Iterator[None]:
+    """Words errors of files that are not there and of values of a wrong type, which readers meet. `names`: of the
+    values."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{names}: {error}") from None
+    except UNREADABLE as error:
+        kind = type(error).__name__
+        raise DataError(
+            f"{names}: a value has a form that cannot be read ({kind}); see the examples of the data set"
+        ) from None
 
 
-def _unreadable_message(names: str, error: Exception) -> str:
-    """The message for values that a reader could not read."""
-    return f"{names}: a value has a form that cannot be read ({type(error).__name__}); see the examples of the data set"
+def _message(query: Query | Example, error: DataError) -> str:
+    """What is wrong with a query, in one line that names it."""
+    where = query.where if isinstance(query, Query) else f"example '{query.id}'"
+    return str(error) if where in str(error) else f"{where}: {error}"
 
 
 def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:

@@ -1,27 +1,23 @@
-"""Features of a query's pictures, by the extractor of the training features; remarks on pictures unlike those."""
+"""Features of queries' pictures, by the extractor of the training features, which gets those of a batch together."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-
-import numpy as np
-from PIL import Image
+from typing import Any
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
+from ..examples import All
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
-from ..features.statistics import FeatureRange
 from ..model import Model
-from ..parts import Extractor, FailedImage, Picture, Record
-from ..tensors import All, ResolvedExample
-from .query import Query
-from .query_pictures import as_picture, as_record
+from ..parts import Extractor, Picture, Record
+from .query import Query, values_in
+from .query_pictures import as_picture, check_record
 
 
 class QueryFeatures:
@@ -42,77 +38,58 @@ class QueryFeatures:
         }
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
-        self._ranges: dict[str, FeatureRange | None] = {}
-        self._extracted: dict[tuple[str, int], tuple[Picture, Record]] = {}  # by input and identity of the value
         self._lock = threading.Lock()
         self._extracting = threading.Lock()  # held by an extractor that is not thread-safe
 
     def __contains__(self, name: str) -> bool:
         return name in self.embedders
 
-    def of(self, name: str, value: object, query: Query, shown: list[Picture]) -> Record | str | All:
-        """The value for an input's reader, from a picture, a key or features, or from several of them. Adds the
-        pictures to `shown`. Raises DataError, and UnavailableError if the extractor for a picture is not available."""
-        values = value.values if isinstance(value, All) else value
-        if isinstance(values, list | tuple):
-            return All(tuple(self._resolve_one(name, element, query, shown) for element in values))
-        return self._resolve_one(name, value, query, shown)
+    def resolve(
+        self, name: str, values: Sequence[tuple[Query, Any]]
+    ) -> list[tuple[Record | str | All | DataError, list[Picture]]]:
+        """For each query and its value for an input: the value for the input's reader, from a picture, a key or
+        features, or from several of them; and the pictures. A value that cannot be read is a DataError. Raises
+        UnavailableError if the extractor for a picture is not available."""
+        parts = [[self._part(name, part, query) for part in values_in(value)] for query, value in values]
+        records = iter(self._extract(name, [part for row in parts for part in row if isinstance(part, Picture)]))
+        results: list[tuple[Record | str | All | DataError, list[Picture]]] = []
+        for (_, value), row in zip(values, parts, strict=True):
+            resolved = [next(records) if isinstance(part, Picture) else part for part in row]
+            error = next((part for part in resolved if isinstance(part, DataError)), None)
+            together = isinstance(value, All | list | tuple)
+            pictures = [part for part in row if isinstance(part, Picture)]
+            results.append((error or (All(tuple(resolved)) if together else resolved[0]), pictures))
+        return results
 
-    @contextlib.contextmanager
-    def extracted(self, values: Sequence[tuple[str, object, Query]]) -> Iterator[None]:
-        """Extract the features of the pictures among these values (input, value, query) together, if they are bytes;
-        `of` uses them until the end of the block. Pictures for which this fails are left to `of`, which reports the
-        reason."""
-        ready: dict[tuple[str, int], tuple[Picture, Record]] = {}
-        for name in self.embedders:
-            pictures: dict[str, Picture] = {}
-            for value, query in [(value, query) for input_name, value, query in values if input_name == name]:
-                content = value.get("picture") if isinstance(value, Mapping) else value
-                with contextlib.suppress(ValueError, TypeError, DataError):
-                    if isinstance(content, bytes) and (picture := as_picture(value, query.id)):
-                        pictures[str(id(value))] = replace(picture, key=str(id(value)))
-            if len(pictures) < 2:
-                continue
-            with contextlib.suppress(Exception):  # `of` meets the error again, for the picture that it is about
-                for record in self._extract_records(name, [*pictures.values()]):
-                    if isinstance(record, Record):
-                        ready[name, int(record.key)] = pictures[record.key], record
-        self._extracted |= ready
-        try:
-            yield
-        finally:
-            for key in ready:
-                self._extracted.pop(key, None)
-
-    def _resolve_one(self, name: str, value: object, query: Query, shown: list[Picture]) -> Record | str:
-        try:
-            ready, record = self._extracted.get((name, id(value)), (None, None))
-            picture = replace(ready, key=query.id) if ready else as_picture(value, query.id, query.folder)
-            if picture is not None:
-                shown.append(picture)
-                self._check_boxes(name, picture, query)
-                return self._extract(name, picture, record)
-            record = as_record(value, query.id)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{name}: {error}") from None
+    def _part(self, name: str, value: Any, query: Query) -> Picture | Record | str | DataError:
+        """A value as a picture, features, a key of the store, or an error."""
         reader = self.embedders[name].reader
-        if record is not None:
-            if record.boxes is None and reader.boxes:
-                raise DataError(f'{name}: the model needs boxes; add "boxes", with one box per row of features')
-            return record
+        try:
+            if (picture := as_picture(value, query.id, query.folder)) is not None:
+                self._check_boxes(name, picture, query)
+                return picture
+            if isinstance(value, Record):
+                if value.boxes is None and reader.boxes:
+                    raise ValueError("the model needs boxes; give one box per row of features")
+                return check_record(value)
+        except (ValueError, TypeError) as error:
+            return DataError(f"{name}: {error}")
+        except DataError as error:
+            return error
         if not isinstance(value, str) or query.folder is None:
-            line = " ".join(str(value)[:40].split())
-            raise DataError(f"{name}: expected a picture, a key or features, but got {line}")
-        if reader.path is None or not reader.path.exists() or value not in reader.store:
-            if "://" in value:
-                raise DataError(f"{value}: is a web address; download the picture, and give the file")
-            with contextlib.suppress(OSError):  # a name that is too long for a file
-                if (special := query.folder / value).exists():
-                    what = "a folder; give one picture" if special.is_dir() else "not a regular file"
-                    raise DataError(f"{special}: is {what}")
-            keys = f", and not a key of {reader.path}" if reader.path and reader.path.exists() else ""
-            raise DataError(f"{query.folder / value}: no such file{keys}")
-        return value
+            return DataError(
+                f"{name}: expected a picture, a key or features, but got {' '.join(str(value)[:40].split())}"
+            )
+        stored = reader.path is not None and reader.path.exists()
+        if stored and value in reader.store:
+            return value
+        if "://" in value:
+            return DataError(f"{value}: is a web address; download the picture, and give the file")
+        with contextlib.suppress(OSError):  # a name that is too long for a file
+            if (special := query.folder / value).exists():
+                what = "a folder; give one picture" if special.is_dir() else "not a regular file"
+                return DataError(f"{special}: is {what}")
+        return DataError(f"{query.folder / value}: no such file" + f", and not a key of {reader.path}" * stored)
 
     def _check_boxes(self, name: str, picture: Picture, query: Query) -> None:
         """Raises DataError if a field of the query refers to boxes that the query does not give."""
@@ -125,20 +102,34 @@ class QueryFeatures:
                         f'{{"{name}": {{"picture": "photo.jpg", "boxes": [[x0, y0, x1, y1]]}}}}'
                     )
 
-    def _extract(self, name: str, picture: Picture, ready: Record | None = None) -> Record:
-        """The features of a picture; `ready`: if they are extracted already. Raises DataError for a picture that cannot
-        be read."""
-        record = replace(ready, key=picture.key) if ready else next(iter(self._extract_records(name, [picture])), None)
-        if record is None or isinstance(record, FailedImage):
-            raise DataError(record.reason if record else f"{picture.key}: the extractor returned no features")
-        if picture.boxes is not None and (record.boxes is None or len(record.boxes) != len(picture.boxes)):
-            raise DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
-        return record
-
-    def _extract_records(self, name: str, pictures: list[Picture]) -> list[Record | FailedImage]:
+    def _extract(self, name: str, pictures: Sequence[Picture]) -> list[Record | DataError]:
+        """The features of pictures, from one call of the extractor; if that fails, from a call for each. A picture that
+        cannot be read is a DataError."""
+        if not pictures:
+            return []
         extractor = self.extractor(name)
-        with contextlib.nullcontext() if extractor.thread_safe else self._extracting:
-            return list(extractor.records(pictures))
+        keyed: dict[str, Picture] = {}
+        for number, picture in enumerate(pictures):
+            key = f"{picture.key} ({number})" if picture.key in keyed else picture.key
+            keyed[key] = replace(picture, key=key)
+        try:
+            with contextlib.nullcontext() if extractor.thread_safe else self._extracting:
+                results = {result.key: result for result in extractor.records([*keyed.values()])}
+        except Exception as error:
+            if len(pictures) > 1:
+                return [result for picture in pictures for result in self._extract(name, [picture])]
+            if isinstance(error, DataError):
+                return [error]
+            raise
+        return [self._checked(name, picture, results.get(key)) for key, picture in zip(keyed, pictures, strict=True)]
+
+    def _checked(self, name: str, picture: Picture, result: Any) -> Record | DataError:
+        """The record of a picture under the picture's own key, or what is wrong."""
+        if not isinstance(result, Record):
+            return DataError(result.reason if result else f"{picture.key}: the extractor returned no features")
+        if picture.boxes is not None and (result.boxes is None or len(result.boxes) != len(picture.boxes)):
+            return DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
+        return replace(result, key=picture.key)
 
     @property
     def thread_safe(self) -> bool:
@@ -159,7 +150,7 @@ class QueryFeatures:
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
-                f"a key of the feature store, or name the extractor with --set, in Python sets of load_run: "
+                f"a key of the feature store, or name the extractor with --set, in Python with sets of mmgen.load: "
                 f"inputs.{name}.extractor.type=NAME"
                 + f" {allow}; or train with [inputs.{name}.extractor], which is compared with the file"
                 * imported
@@ -181,33 +172,3 @@ class QueryFeatures:
                 )
             )
         return extractor
-
-    def remarks(self, example: ResolvedExample) -> Iterator[str]:
-        """A remark for every picture of a query that differs from all pictures of the run's feature store. Without the
-        store there are none."""
-        for name, embedder in self.embedders.items():
-            for value in example.seen_by(name).shown(embedder.reader.field):
-                if isinstance(value, Record) and (known := self._known_range(name)) is not None:
-                    distance = known.distance(features := value.features[: embedder.reader.limit])
-                    if not known.has(features):
-                        yield (
-                            f"{name}: the picture is unlike the pictures that the model knows (its features are "
-                            f"{distance:.1f} deviations from their mean, those of known pictures at most "
-                            f"{known.farthest:.1f}); expect no sensible answer"
-                        )
-
-    def _known_range(self, name: str) -> FeatureRange | None:
-        with self._lock:
-            if name not in self._ranges:
-                reader = self.embedders[name].reader
-                known = reader.path is not None and reader.path.exists()
-                self._ranges[name] = FeatureRange.of(reader.store, reader.limit) if known else None
-            return self._ranges[name]
-
-    def warm(self, name: str) -> Record:
-        """Features of a blank picture, so that the extractor is built; zeros if the input takes no pictures."""
-        try:
-            return self._extract(name, Picture("warm", partial(Image.new, "RGB", (64, 64))))
-        except (UnavailableError, DataError):
-            width = self.embedders[name].width
-            return Record("warm", np.zeros((1, width), np.float32), np.array([[0, 0, 1, 1]], np.float32))

@@ -9,9 +9,8 @@ from typing import Any
 from ..configs import ObjectiveConfig
 from ..errors import DataError, RunError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
-from .query import Query
+from .query import PICTURE, Query
 
-PICTURE = ""  # the name of `Query.picture` among names of values
 ADVICE = "add {name}=VALUE"  # for a missing value, in Python
 COMMAND_ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a JSONL file'
 
@@ -20,6 +19,7 @@ COMMAND_ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a JSONL fil
 class Bound:
     """The values of a query, matched to the inputs and labels of a step.
 
+    query     the query
     inputs    input name -> field that it reads -> value
     labels    label -> value
     optional  optional field of an input -> value
@@ -27,6 +27,7 @@ class Bound:
     unread    names that the query gives and the step does not read
     """
 
+    query: Query
     inputs: Mapping[str, Mapping[str, Any]]
     labels: Mapping[str, Any] = field(default_factory=dict)
     optional: Mapping[str, Any] = field(default_factory=dict)
@@ -39,11 +40,11 @@ class StepNames:
 
     A value under an input's name is for that input. A value under a field's name is for every input that reads the
     field, unless the query names the input. If an input has the name of a field that it does not read, a query cannot
-    give that field. A picture without a name is for the only input that takes pictures.
+    give that field. "picture" is for the only input that takes pictures.
 
     inputs    the step's inputs
     required  the inputs that a query must give; the objective that predicts fills the other inputs
-    labels    the labels that a query may give (the choices, the phrase)
+    labels    the labels that a query gives: all of them to a step that predicts (the choices), any to one that writes
     optional  optional field -> config of the input that reads the field
     takes     name of an input, or of a field that it reads -> what a query gives (`EmbedderConfig.takes`)
     known     all names that a query to the run may use
@@ -57,55 +58,60 @@ class StepNames:
             raise RunError(f"step '{step}' is not in the recipe{did_you_mean(step, recipe.steps)}")
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
         self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
-        fields = {*recipe.inputs, *self._fields}
         objective = _predicting_objective(recipe, step)
         self.filled = frozenset(objective.provides() if objective else ())
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
-        self.labels = tuple(name for name in _query_labels(recipe, step) if name not in fields)
+        self.labels = _query_labels(recipe, step)
+        self._needed = self.labels if objective else ()
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         self.pictures = [name for name, config in self.inputs.items() if config.takes == "picture"]
         texts_first = sorted(self.inputs.items(), key=lambda item: item[1].takes not in (None, "text"))
         self.takes = {key: config.takes for name, config in texts_first for key in (name, *config.fields)}
-        labels = [label for name in recipe.steps for label in _query_labels(recipe, name) if label not in fields]
+        labels = [label for name in recipe.steps for label in _query_labels(recipe, name)]
         optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
         self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
+
+    @property
+    def reads(self) -> str:
+        """The step's inputs, as text."""
+        return " and ".join(self.inputs)
 
     def bind(self, query: Query) -> Bound:
         """Match the query's values. Raises DataError for a name that no step of the recipe knows, and for a duplicate
         value."""
-        query_values = {name: value for name, value in query.inputs.items() if value is not None}
         self.check_known(query)
+        given = {name: value for name, value in query.inputs.items() if value is not None}
         values: dict[str, dict[str, Any]] = {}
         used: set[str] = set()
         for name, config in self.inputs.items():
             for field_ in config.fields:
-                key = name if name in query_values and len(config.fields) == 1 else field_
-                if key in query_values and (key == name or self._gives_field(key)):
-                    values.setdefault(name, {})[field_] = query_values[key]
+                key = name if name in given and len(config.fields) == 1 else field_
+                if key in given and (key == name or self._gives_field(key)):
+                    values.setdefault(name, {})[field_] = given[key]
                     used.add(key)
-        if query.picture is not None and len({self.inputs[name].fields[0] for name in self.pictures}) == 1:
+        if PICTURE in given and PICTURE not in self.known and self._reads_one_picture():
             for name in self.pictures:  # inputs that read one field, such as two networks' features of a picture
                 if name in values:
                     raise DataError(
                         f"{query.where}: got two values for '{name}', by name and as the picture; remove one"
                     )
-                values[name] = {self.inputs[name].fields[0]: query.picture}
+                values[name] = {self.inputs[name].fields[0]: given[PICTURE]}
             used.add(PICTURE)
-        labels = {name: query_values[name] for name in self.labels if name in query_values}
-        optional = {name: query_values[name] for name in self.optional if name in query_values}
+        labels = {name: given[name] for name in self.labels if name in given}
+        optional = {name: given[name] for name in self.optional if name in given}
         missing = [
             name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
             for field_ in self.inputs[name].fields
             if field_ not in values.get(name, {})
         ]
-        names = [*query_values, *([PICTURE] if query.picture is not None else [])]
-        unread = [name for name in names if name not in {*used, *labels, *optional}]
-        return Bound(values, labels, optional, list(dict.fromkeys(missing)), unread)
+        if {*values} <= {*self.required}:  # a label may also be given under the name of the input that it fills
+            missing += [name for name in self._needed if name not in labels]
+        unread = [name for name in given if name not in {*used, *labels, *optional}]
+        return Bound(query, values, labels, optional, list(dict.fromkeys(missing)), unread)
 
     def bind_exactly(self, query: Query) -> Bound:
         """Match the query's values, which must be exactly the step's. Raises DataError for missing and unread names."""
-        query.check()
         bound = self.bind(query)
         if PICTURE in bound.unread and len(self.pictures) > 1:
             raise DataError(
@@ -130,26 +136,24 @@ class StepNames:
         bound = self.bind(query)
         return not (bound.missing or bound.unread)
 
-    @property
-    def reads(self) -> str:
-        """The step's inputs, as text."""
-        return " and ".join(self.inputs)
-
-    def _gives_field(self, name: str) -> bool:
-        """Whether this name means a field: False if an input has the name but does not read the field."""
-        return name not in self.inputs or name in self.inputs[name].fields
-
     def check_known(self, query: Query) -> None:
         """Raises DataError for a name that the recipe does not have, and for the name of an input of several fields."""
         for name in query.inputs:
             reads = self.recipe.inputs[name].fields if name in self.recipe.inputs else ()
             if len(reads) > 1 and name not in self._fields:
                 raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these fields separately")
-            if name not in self.known:
+            if name not in self.known and name != PICTURE:
                 known = ", ".join(self.known)
                 raise DataError(
                     f"{query.where}: unknown input {name!r:.60}{did_you_mean(name, self.known)}; available: {known}"
                 )
+
+    def _gives_field(self, name: str) -> bool:
+        """Whether this name means a field: False if an input has the name but does not read the field."""
+        return name not in self.inputs or name in self.inputs[name].fields
+
+    def _reads_one_picture(self) -> bool:
+        return len({self.inputs[name].fields[0] for name in self.pictures}) == 1
 
 
 def _predicting_objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:
@@ -160,9 +164,8 @@ def _predicting_objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:
 
 def _query_labels(recipe: Recipe, step: str) -> tuple[str, ...]:
     """The labels that a query to a step may give."""
-    if (objective := _predicting_objective(recipe, step)) is not None:
-        return objective.required_labels
-    return () if recipe.generator is None else recipe.generator.query_labels
+    config = _predicting_objective(recipe, step) or recipe.generator
+    return () if config is None else config.query_labels
 
 
 def quote_name(name: str) -> str:

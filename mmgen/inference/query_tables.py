@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..configs import TableColumns
 from ..errors import DataError
 from ..reading.tables import rows
 from ..reading.text import join_names
-from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage.exports import is_export, read_config
 from ..storage.run_folder import RunFolder
 from .hub import find_folder
-from .load_export import recipe_of_export
 from .query_names import StepNames
 from .query_pictures import is_file
 
 log = logging.getLogger("mmgen")
 
 
-def table_reader(path: Path, step: str | None) -> Callable[[Path], list[tuple[int, str]]]:
-    """A function that reads the rows of a table as lines of JSON, with their numbers, for the model in `path`.
+def table_reader(path: Path, step: str | None) -> Callable[[Path], Iterator[tuple[int, Mapping[str, Any]]]]:
+    """A function that reads the rows of a table as values by name, with their numbers, for the model in `path`.
 
     Columns that are no input of the step (without a step: of any step) are left out, and logged. Rows of one id, and
     rows that are equal without the other columns, are one query: a table to train on may have a row for each text."""
 
-    def read(source: Path) -> list[tuple[int, str]]:
-        recipe, chosen = _recipe_and_step(find_folder(path), step)
+    def read(source: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        recipe = RunFolder(find_folder(path)).recipe(installed())
+        chosen = step or (next(iter(recipe.steps)) if len(recipe.steps) == 1 else None)
         names = StepNames(recipe, chosen or next(iter(recipe.steps)))
         columns = ((recipe.scored_data(chosen) if chosen else None) or recipe.data).table_columns()
-        known, several = names.known, {*names.labels, *names.optional}
-        if chosen:  # other inputs of the recipe are columns that the step does not read
-            known = [*names.inputs, *(field for config in names.inputs.values() for field in config.fields), *several]
+        several = {*names.labels, *names.optional}
+        fields = [field for config in names.inputs.values() for field in config.fields]
+        known = [*names.inputs, *fields, *several] if chosen else names.known
         (_, header), *numbered = rows(source)
         try:
             places = _places(header, ["id", *known], columns)
@@ -43,29 +41,21 @@ def table_reader(path: Path, step: str | None) -> Callable[[Path], list[tuple[in
             raise DataError(f"{source}:1: {error}") from None
         if unused := [name for place, name in enumerate(header) if place not in places.values()]:
             log.info("%s: unused columns: %s", source, join_names(unused))
-        queries: dict[str, tuple[int, str]] = {}
+        read_before: set[str] = set()
         for number, cells in numbered:
-            texts = {name: _texts(cells[place], columns.between) for name, place in places.items()}
-            values = {
-                name: all_ if name in several and len(all_) > 1 else all_[0] for name, all_ in texts.items() if all_
-            }
+            values: dict[str, Any] = {}
+            for name, place in places.items():
+                if texts := _texts(cells[place], columns.between):
+                    values[name] = texts if name in several and len(texts) > 1 else texts[0]
             for name in {*names.pictures} & {*values}:
-                picture = (columns.images or source.parent) / texts[name][0]
-                if not is_file(source.parent / texts[name][0]) and is_file(picture):  # in the data's own folder
+                picture = (columns.images or source.parent) / values[name]
+                if not is_file(source.parent / values[name]) and is_file(picture):  # in the data's own folder
                     values[name] = str(picture.resolve())
-            line = json.dumps(values)
-            queries.setdefault(str(values.get("id") or line), (number, line))
-        return [*queries.values()]
+            if (same := str(values.get("id") or values)) not in read_before:
+                read_before.add(same)
+                yield number, values
 
     return read
-
-
-def _recipe_and_step(folder: Path, step: str | None) -> tuple[Recipe, str | None]:
-    """The recipe of a run or an export, and the step, which is known of an export."""
-    if is_export(folder):
-        config = read_config(folder)
-        return recipe_of_export(config, folder, installed()), config["step"]
-    return RunFolder(folder).recipe(installed()), step
 
 
 def _places(header: Sequence[str], known: Sequence[str], columns: TableColumns) -> dict[str, int]:

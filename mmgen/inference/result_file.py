@@ -11,6 +11,7 @@ from typing import Any
 from ..configs import MetricConfig
 from ..data.datasets import build_split
 from ..errors import DataError, RunError
+from ..examples import Example
 from ..progress import Progress
 from ..reading.results import ResultFiles
 from ..recipe.layers import setting_table
@@ -18,10 +19,9 @@ from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
 from ..registry import Registry, find_format, installed
 from ..storage.run_folder import RunFolder
-from ..tensors import Example
 from .best_step import ChosenStep, best_step
 from .export_with_data import DataSource, predictions_of, with_data
-from .load import load_run
+from .load import load
 
 log = logging.getLogger("mmgen")
 
@@ -40,7 +40,7 @@ def result_file(
     steps  the steps that predict; default: the best step with such predictions (`best_step`). For an example of several
            steps, the first step counts
     split  a split of the data on which a step is scored; default: the split on which the step is scored
-    sets   overrides of the data ("data.subtask=every"), and those of `load_run`
+    sets   overrides of the data ("data.subtask=every"), and those of `load`
 
     Raises RunError, RecipeError, DataError."""
     folder, registry, progress = RunFolder(Path(path)), installed(), progress or Progress()
@@ -56,7 +56,7 @@ def result_file(
     for step in steps:
         if step in recipe.steps and (reason := mismatch(data_recipe, step, judge, form)):
             raise RunError(f"{path}: {reason}; choose another step with --step")
-        run = load_run(path, step, sets=[setting for setting in sets if setting not in data_settings])
+        run = load(path, step, sets=[setting for setting in sets if setting not in data_settings])
         config = data_recipe.scored_data(step) or data_recipe.data
         scored = build_split(config, split).split(split or config.test_split)
         examples = [example for example in scored if example.id not in values]
@@ -76,11 +76,12 @@ def result_file_of_export(
     judge, files = _find_format(form, installed())
     data_settings = tuple(setting for setting in sets if _is_data_setting(setting))
     source = replace(source, sets=(*source.sets, *data_settings))
-    with with_data(where, source, [setting for setting in sets if setting not in data_settings], progress) as export:
-        if reason := mismatch(export.recipe, export.step, judge, form):
+    own_settings = [setting for setting in sets if setting not in data_settings]
+    with with_data(where, source, own_settings, progress) as (predictor, recipe, examples):
+        if reason := mismatch(recipe, predictor.step, judge, form):
             raise RunError(f"{where}: {reason}; choose another recipe with --data, or another export")
-        outcomes = predictions_of(export.load(), export.examples, progress)
-        return files.write({outcome.id: outcome.value for outcome in outcomes}, [*export.examples])
+        outcomes = predictions_of(predictor, examples, progress)
+        return files.write({outcome.id: outcome.value for outcome in outcomes}, [*examples])
 
 
 def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], ResultFiles]:

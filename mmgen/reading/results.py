@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..tensors import Example
+from ..examples import Example
 
 
 class ResultFiles(abc.ABC):
     """The result files of one task. A metric's config lists them (`configs.MetricConfig.result_files`), since a
-    metric knows the format of its task's results. Values of predictions are those of `tensors.Prediction`, or texts.
+    metric knows the format of its task's results. Values of predictions are those of `examples.Prediction`, or texts.
 
     name  of the format in `mmgen predict --as`
     """

@@ -13,7 +13,6 @@ from .text import read_text
 BETWEEN = "---"  # joins the texts of a cell in VQG's files
 TABS = (".tsv", ".tab")
 DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}  # of spreadsheets; Excel writes ";" in half of Europe
-SEPARATOR = "sep="
 
 
 def is_table(path: Path) -> bool:
@@ -33,26 +32,24 @@ def rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     filled_rows = filter(None, reader)  # without empty lines
     try:
-        if text[:4].lower() == SEPARATOR:
-            next(filled_rows)
         header = [name.strip() for name in next(filled_rows, [])]
         yield max(1, reader.line_num), header
         for cells in filled_rows:
             if len(cells) != len(header):
                 raise DataError(
-                    f"{path}:{reader.line_num}: {_count_of(cells, 'value')} under {_count_of(header, 'column')}; put "
-                    f"texts with {DELIMITERS[delimiter]} in quotation marks"
+                    f"{path}:{reader.line_num}: values: {len(cells)}, columns: {len(header)}; put texts with "
+                    f"{DELIMITERS[delimiter]} in quotation marks"
                 )
             yield reader.line_num, cells
     except csv.Error as error:
-        raise DataError(f"{path}:{max(1, reader.line_num)}: {_quoting_problem(error)}") from None
+        raise DataError(
+            f"{path}:{max(1, reader.line_num)}: its quotation marks, or those of a line before, do not fit: {error}"
+        ) from None
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """What separates the cells of a table: what Excel's line "sep=;" names, or else what makes the most columns of the
-    header. A tab of a .tsv or .tab file comes first; in doubt it is a comma."""
-    if text[:4].lower() == SEPARATOR and text[4:5] in DELIMITERS:
-        return text[4]
+    """What separates the cells of a table: what makes the most columns of the header. A tab of a .tsv or .tab file
+    comes first; in doubt it is a comma."""
     usual = "\t" if _without_gz(path).suffix.lower() in TABS else ","
     columns = {delimiter: _columns(text, delimiter) for delimiter in DELIMITERS}
     if max(columns.values()) == columns[usual] or (usual == "\t" and columns[usual] > 1):
@@ -66,19 +63,3 @@ def _columns(text: str, delimiter: str) -> int:
         return len(next(filter(None, csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)), []))
     except csv.Error:
         return 0
-
-
-def _count_of(items: Sequence[str], name: str) -> str:
-    return f"{len(items)} {name}{'s' * (len(items) != 1)}"
-
-
-def _quoting_problem(error: csv.Error) -> str:
-    """What is wrong with the quotation marks of a line, and what to do."""
-    text = str(error)
-    if text == "unexpected end of data":
-        return "a quotation mark is not closed before the end of the file; close it"
-    if text.startswith("field larger than"):
-        return f"a cell has more than {csv.field_size_limit():,} characters; is a quotation mark before it not closed?"
-    if "expected after" in text:
-        return "text follows a closing quotation mark; inside a quoted cell, write every quotation mark twice"
-    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import zlib
@@ -15,7 +16,7 @@ from ..files import foreign, image_key, json_problem, read_bytes
 
 LONGEST_NUMBER = 100  # digits of an id
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
-NOT_BLANK = re.compile(r"\S")
+INVALID = re.compile("[\0\ud800-\udfff]")
 NAMES = {
     dict: "a table",
     list: "a list",
@@ -29,30 +30,18 @@ NAMES = {
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, unpacked if gzipped, without a byte-order mark. Raises DataError."""
-    try:
-        return _decode(read_unpacked(path), path)
-    except MemoryError:
-        raise DataError(f"{path}: out of memory; split the file into smaller files") from None
-
-
-def _decode(data: bytearray, path: Path) -> str:
-    """The text of a file's bytes. Raises DataError."""
+    data = read_unpacked(path)
     if what := foreign(data):
         raise DataError(f"{path}: {what}")
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(f"{path}:1: the encoding is UTF-16; save the file as UTF-8")
-    if b"\0" in data:
-        raise DataError(
-            f"{path}:{_line_number(data, data.index(0))}: contains a NUL byte; the file is damaged or is not a "
-            "text file"
-        )
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # the error counts from after a byte-order mark, which has no line break
-        raise DataError(
-            f"{path}:{_line_number(error.object, error.start)}: the encoding is not UTF-8; save the file as UTF-8"
-        ) from None
+        line = data.count(b"\n", 0, error.start) + 1  # counted from after a byte-order mark, which has no line break
+        raise DataError(f"{path}:{line}: the encoding is not UTF-8; save the file as UTF-8") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(f"{path}:{line}: contains a NUL byte; the file is damaged or is not a text file")
+    return text
 
 
 def read_unpacked(path: Path) -> bytearray:
@@ -67,20 +56,13 @@ def read_unpacked(path: Path) -> bytearray:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _line_number(data: bytes | bytearray, position: int) -> int:
-    return data.count(b"\n", 0, position) + 1
-
-
 def parse_json(text: str, path: Path, line: int | None = None) -> Any:
     """The value of a JSON text. `line`: its line number, if the text is one line of a file."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        cut = line is None and (error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"))
-        advice = "; the file may be cut short: get it again" if cut else ""
-        raise DataError(
-            f"{path}:{line or error.lineno}: not valid JSON: {error.msg} (column {error.colno}){advice}"
-        ) from None
+        place = f"{path}:{line or error.lineno}"
+        raise DataError(f"{place}: not valid JSON: {error.msg} (column {error.colno})") from None
     except (RecursionError, ValueError) as error:
         raise DataError(f"{path}:{line or 1}: not usable JSON: {json_problem(error)}") from None
 
@@ -92,17 +74,10 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Line numbers and lines of a text, without blank lines. Lines end at "\\n" only. Each line is cut out of the text
-    when it is its turn: a list of all lines of a large text may need eight times the memory of the text."""
-    number, position = 1, 0
-    while match := NOT_BLANK.search(text, position):
-        start = max(position, text.rfind("\n", position, match.start()) + 1)
-        end = text.find("\n", match.start())
-        number += text.count("\n", position, start)
-        yield number, text[start : end if end >= 0 else len(text)]
-        if end < 0:
-            return
-        number, position = number + 1, end + 1
+    """Line numbers and lines of a text, without blank lines. Lines end at "\\n" only."""
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
+        if line.strip():
+            yield number, line.removesuffix("\n")
 
 
 def read_list(path: Path, name: str, what: str, bare: bool = False) -> tuple[dict[str, Any], list[Any]]:
@@ -144,12 +119,10 @@ def tidy(value: Any, name: str) -> str:
             f"{join_names([name])} has {len(value):,} characters; the limit is {LONGEST:,}; the file is damaged"
         )
     text = " ".join(value.split())
-    if not text.isprintable():
-        for character in text:
-            if character == "\0" or "\ud800" <= character <= "\udfff":
-                raise DataError(
-                    f"{join_names([name])} contains {character!r}, which is not a valid character; the file is damaged"
-                )
+    if bad := INVALID.search(text):
+        raise DataError(
+            f"{join_names([name])} contains {bad[0]!r}, which is not a valid character; the file is damaged"
+        )
     return text
 
 

@@ -71,15 +71,14 @@ def _metric_problems(recipe: Recipe) -> Iterator[Wrong]:
 
 
 def _unsupported_training(recipe: Recipe) -> Iterator[Wrong]:
-    """Training settings that the backbone does not support, once for [training] and once for each step's own."""
+    """Training settings that the backbone does not support, once for [training] or once for each step's own."""
     tables: list[tuple[Key, Training]] = [(("training",), recipe.training)]
-    tables += [(("steps", name, "training"), step.training) for name, step in recipe.steps.items()]
-    for key, verb in (("gradient_checkpointing", "recompute"), ("torch_compile", "compile")):
-        if not getattr(recipe.backbone, f"supports_{key}"):
-            asked = [place for place, training in tables if getattr(training, key)]
-            for place in asked[:1] if asked[:1] == [("training",)] else asked:
-                message = f"the backbone '{recipe.backbone.type}' cannot {verb} its layers; remove this key"
-                yield (*place, key), message
+    if not recipe.training.gradient_checkpointing:
+        tables = [(("steps", name, "training"), step.training) for name, step in recipe.steps.items()]
+    for place, training in tables:
+        if training.gradient_checkpointing and not recipe.backbone.supports_gradient_checkpointing:
+            message = f"the backbone '{recipe.backbone.type}' cannot recompute its layers; remove this key"
+            yield (*place, "gradient_checkpointing"), message
 
 
 class _StepProblems:

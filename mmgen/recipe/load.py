@@ -51,13 +51,13 @@ def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -
 
 
 def with_settings(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
-    """A recipe with settings overridden. Raises RecipeError."""
+    """The recipe of a run with settings overridden. Raises RecipeError."""
     values = recipe.model_dump(mode="json")
     profile = values.pop("profile")
     layers = Layered(values)
     for setting in sets:
         layers.lay(*setting_table(setting))
-    return parse(layers, registry, profile, "--set")
+    return parse(layers, registry, profile, "--set", stored=True)
 
 
 def part_from(

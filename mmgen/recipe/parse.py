@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from ..configs import Config, GeneratorConfig, PartConfig, classes_in
+from ..configs import Config, DatasetConfig, GeneratorConfig, PartConfig, classes_in
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError, RecipeError
 from ..registry import Registry
@@ -19,7 +19,7 @@ from .layers import Layered
 from .messages import describe_mistake
 from .names import Wrong, name_problems
 from .paths import from_folder, map_paths
-from .tables import SOURCE_KEYS, Recipe, SourceConfig
+from .tables import NO_DATA, SOURCE_KEYS, NoData, Recipe, SourceConfig
 from .toml_lines import Key
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
@@ -28,17 +28,23 @@ FROM_START = ("inputs", "objectives", "data", "evaluate", "training")  # of a st
 
 @dataclass(frozen=True)
 class Parts:
-    """The context of a validation: the parts that tables may name. `generator`: its table, which decides the options of
-    decoding."""
+    """The context of a validation: the parts that tables may name.
+
+    generator  its table, which decides the options of decoding
+    stored     whether the tables come from a finished run, or from an export, which has no data
+    """
 
     registry: Registry
     generator: Any = None
+    stored: bool = False
 
     def part(self, kind: type[PartConfig], table: Mapping[str, Any]) -> PartConfig:
         """The config that a table's `type` names. Raises ValidationError."""
         if not isinstance(table.get("type"), str):
             names = ", ".join(self.registry.names(kind.kind)) or "(none installed)"
             raise _mistake((), f'has no type; write  type = "..."  with one of: {names}', table)
+        if self.stored and kind is DatasetConfig and table["type"] == NO_DATA:
+            return self.check(NoData, table)
         try:
             config = self.registry.get(kind.kind, table["type"]).config
         except PluginError as error:
@@ -105,7 +111,7 @@ def parse(layers: Layered, registry: Registry, profile: str | None, source: str,
     """The checked recipe of merged tables. `source`: the place of values without one. `stored`: the tables come from a
     finished run or an export. Raises RecipeError with a line for every mistake."""
     tables = {"decoding": {}, **_with_inherited(layers.values), "profile": profile}
-    parts = Parts(registry, tables.get("generator"))
+    parts = Parts(registry, tables.get("generator"), stored)
     problems = [*name_problems(layers.values)]
     try:
         recipe = map_paths(

@@ -85,5 +85,15 @@ def with_real_paths(config: Some) -> Some:
     return map_paths(config, real)
 
 
+def without_local_paths(config: Some) -> Some:
+    """The config with "local" in place of every path: what leaves this machine must not contain any."""
+
+    def hide(text: str, either: bool, at: Key) -> str:
+        is_name = either and not Path(text).is_absolute() and not _exists(text) and not text.endswith(WEIGHT_FILES)
+        return text if is_name else "local"
+
+    return map_paths(config, hide)
+
+
 def _exists(path: str | Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110  # pathlib raises OSError for a name that is too long

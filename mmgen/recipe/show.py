@@ -26,7 +26,7 @@ def _write_table(values: dict[str, Any], path: Key, layers: Layered, lines: list
     if path and plain:
         lines += [("", ""), (f"[{'.'.join(map(toml_key, path))}]", "")]
     for name, value in plain.items():
-        decides = OVERRIDDEN_BY.get(name) if path[-1:] == ("training",) else None
+        decides = OVERRIDDEN_BY.get(name, "") if path[-1:] == ("training",) else ""
         effect = f"; {decides} decides" if plain.get(decides) else ""
         lines.append((f"{toml_key(name)} = {toml_value(value)}", _origin(layers, (*path, name)) + effect))
     for name, value in values.items():

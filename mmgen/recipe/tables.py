@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 from pydantic import (
     Field,
@@ -30,12 +30,16 @@ from ..configs import (
     PathOrName,
     ProbeConfig,
     SequenceConfig,
+    TableColumns,
     nested_kinds,
 )
 from ..decoding import Decoding, DecodingConfig
-from ..errors import RecipeError, did_you_mean
+from ..errors import DataError, RecipeError, did_you_mean
 from .toml_lines import Key
 from .training import NO_RESULT, Training
+
+if TYPE_CHECKING:
+    from ..parts import Dataset
 
 NAME = r"^\w[\w.-]*$"  # of a name that becomes the name of a file or a folder: never a path
 MODULE = r"^\w[\w-]*$"  # of a name that becomes the name of a module too
@@ -45,6 +49,7 @@ PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's we
 WEIGHTS = "weights:"  # prefix of a `start` from published weights
 BESIDE = ("description", "default_step")  # keys that change no result; a run folder saves the latest value
 EXPORT = "export:"  # prefix of a `start` from an exported model
+NO_DATA = "none"  # the `type` of an export's data
 
 Name = Annotated[str, Field(pattern=NAME)]
 
@@ -55,6 +60,27 @@ def _of_generator(value: Any, validate: Callable[[Any], Any], info: ValidationIn
 
 
 Options = Annotated[SerializeAsAny[DecodingConfig], WrapValidator(_of_generator)]
+
+
+class NoData(DatasetConfig):
+    """The data of an export, which has none: how its run read tables, and what the model knows alone."""
+
+    type: str = NO_DATA
+    columns: TableColumns = TableColumns()
+    about: str = Field("", max_length=80)
+
+    @property
+    def only_about(self) -> str:  # type: ignore[override]  # of other data sets it is a constant
+        return self.about
+
+    def table_columns(self) -> TableColumns:
+        return self.columns
+
+    def build(self) -> Dataset:
+        raise DataError(
+            "an export has no data; `mmgen predict --as` takes it with --data RECIPE; for anything else name a run "
+            "folder"
+        )
 
 
 class SourceConfig(Config):

@@ -101,9 +101,6 @@ class Training(Config):
         False,
         description="recompute the encoder's activations in the backward pass: less memory, about a third more time",
     )
-    torch_compile: bool = Field(
-        False, description="train through torch.compile; results change slightly (floating-point rounding)"
-    )
     keep: Literal["last", "best"] = Field(
         "last",
         description="keep the weights of the last epoch, or of the best one: by the validation loss, or by "

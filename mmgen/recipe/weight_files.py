@@ -73,7 +73,7 @@ def _may_be_hub_name(text: str) -> bool:
 
 def check_export(text: str) -> None:
     """Raises DataError for a folder that is not there; names of the hub are not looked up."""
-    if not text.startswith("hf:") and not (Path(text) / "config.json").is_file():
+    if not text.startswith("hf:") and not (Path(text) / "recipe.json").is_file():
         raise DataError(
             f"'{text}': not an export; give a folder that `mmgen export` wrote, or {EXPORT}hf:user/name for the hub"
         )

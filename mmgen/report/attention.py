@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from ..attention_maps import WordAttention, all_layers, last_layer, word_attention
 from ..data.seeds import resolve
+from ..examples import Example, Generation, ResolvedExample
 from ..model import Model
 from ..oom import ADVICE_SMALLER, OomRetry
-from ..tensors import Example, Generation, ResolvedExample
 
 BATCH = 16
 LAYER_CHOICES = {"last": last_layer, "all": all_layers}

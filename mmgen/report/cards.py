@@ -10,9 +10,9 @@ from typing import Any
 from ..cards import Card, Piece, letter
 from ..data.seeds import resolve
 from ..evaluation.answers import read_answers
+from ..examples import Example, Generation
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation
 from .attention import AttentionPanel
 from .frames import Box, Frame, numbered_outline, outlines
 from .pictures import Shot

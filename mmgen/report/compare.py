@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import MmgenError, RunError, did_you_mean
 from ..evaluation import score
+from ..examples import Example, Scores
 from ..files import read_table, write_text
 from ..progress import html_table, table
 from ..registry import installed
@@ -20,7 +21,6 @@ from ..scoring.intervals import groups_of
 from ..scoring.table import Row, ScoreTable
 from ..storage.run_folder import RunFolder, differences
 from ..storage.scored_examples import ScoredExamples
-from ..tensors import Example, Scores
 from .short_paths import tell_apart
 from .table import describe_seeds, over_seeds
 

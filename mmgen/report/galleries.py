@@ -8,12 +8,12 @@ from typing import Any, Literal
 from ..data.datasets import ScoredOn
 from ..errors import MmgenError
 from ..evaluation import score
+from ..examples import Generation
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..scoring.table import ScoreTable
 from ..storage.run_folder import RunFolder
-from ..tensors import Generation
 from . import pictures, table
 from .attention import AttentionPanel, attention_panel
 from .cards import Gallery, answers_of, card, compact

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 
 from ..errors import MmgenError
+from ..examples import Example, Generation, Prediction
 from ..parts import Dataset, Picture
 from ..progress import html_table, table
-from ..tensors import Example, Generation, Prediction
 from .pictures import find, thumbnail
 
 SIDE = 200  # longer side of a picture, in pixels

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..data.datasets import pictures_of
 from ..errors import MmgenError
+from ..examples import Example
 from ..features.pixels import load_image
 from ..parts import Dataset, Picture
-from ..tensors import Example
 
 SIDE, QUALITY = 320, 72  # longer side in pixels, small enough for hundreds of pictures; JPEG quality
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from ..cards import Card, as_json, checked_card
+from ..cards import Card, as_json
 from ..configs import RendererConfig
-from ..errors import PluginError
+from ..errors import PluginError, blame
+from ..examples import Generation, Prediction, ResolvedExample
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
-from ..registry import OURS, Part, Registry, blame, installed
-from ..tensors import Generation, Prediction, ResolvedExample
+from ..registry import OURS, Part, Registry, installed
 
 Answer = Generation | Prediction
 
@@ -32,7 +32,10 @@ class StepRenderer:
         """The renderer's card, or a plain card: a prediction as JSON; empty for a text, which the page shows itself."""
         try:
             if renderer := self._renderer():
-                return checked_card(renderer.card(example, answer))
+                card = renderer.card(example, answer)
+                if not isinstance(card, Card):
+                    raise ValueError(f"returned {card!r:.60}; expected a mmgen.cards.Card")
+                return card
         except Exception as error:  # of any kind: renderers may come from third parties
             self._note_failure(error, "card", example)
         return Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ..configs import EmbedderConfig
 from ..data.seeds import resolve
+from ..examples import Example, Generation
 from ..progress import padded
-from ..tensors import Example, Generation
 from .rendering import Answer, StepRenderer
 
 

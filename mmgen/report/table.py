@@ -15,6 +15,7 @@ from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..evaluation.references import reference_scores
+from ..examples import LOG_PROBABILITY, Scores
 from ..files import write_text
 from ..parts import Dataset
 from ..progress import number
@@ -23,7 +24,6 @@ from ..scoring.intervals import Interval, groups_of, intervals
 from ..scoring.table import Cell, Row, ScoreTable
 from ..storage import generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import LOG_PROBABILITY, Scores
 
 PLURAL = {
     "text": "texts",
@@ -155,7 +155,7 @@ def remarks(label: str, place: Path) -> tuple[str, ...]:
     """Remarks if the texts in a folder are nearly all the same or empty, and if their scores are not log-probabilities.
     `label`: that of the row."""
     try:
-        texts = [*generations.best(place).values()] if generations.is_complete(place) else []
+        texts = [*generations.best(place).values()] if (place / generations.GENERATIONS).exists() else []
     except MmgenError:  # reported by code that needs the texts
         return ()
     kinds = {text.score_kind for text in texts} - {LOG_PROBABILITY}

@@ -1,13 +1,14 @@
-"""The command `python -m mmgen.runs.child FOLDER [STEP ...]`: trains steps for a run (`jobs`), one after the other.
+"""The command `python -m mmgen.runs.child FOLDER SETTINGS`: trains steps for a run (`jobs`), one after the other.
 
-Standard input: the recipe as a line of JSON, then lines with names of steps. It builds the model of the steps STEP and
-those from which they start, by default of all. When the input ends, it finishes the current update, writes a
-checkpoint and ends. Standard output: pickled messages; see `jobs.Child.receive`.
+SETTINGS: see `Settings`. Standard input: the recipe as a line of JSON, then lines with names of steps. When the input
+ends, it finishes the current update, writes a checkpoint and ends. Standard output: pickled messages; see
+`jobs.Child.receive`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -16,26 +17,40 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+from typing import NamedTuple
 
 from ..commands import quiet
 from ..data.datasets import Datasets
-from ..errors import MmgenError, PluginError, RunError
+from ..errors import MmgenError, PluginError, RunError, blame
 from ..progress import Advance, Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
-from ..registry import blame, installed
+from ..registry import installed
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
-from ..storage.weights import state
+from ..storage.step_weights import inputs_of
 from ..training import distributed
 from ..training.callbacks import Events, Forwarded
-from ..training.context import StepContext
 from ..training.signals import stop_signals_as_ctrl_c
+from ..training.threads import choose_threads
 from .prepare import with_inputs_of
-from .step import train_step
+from .step import Steps
 
 TRAINED = None  # the message after a trained step
 Send = Callable[[object], None]
+
+
+class Settings(NamedTuple):
+    """What a child is started with.
+
+    only     the steps whose inputs its model has, with those of earlier steps; more as such steps come; (): all
+    threads  see `training.threads.choose_threads`
+    jobs     the number of children that share the machine
+    """
+
+    only: tuple[str, ...] = ()
+    threads: int | str | None = None
+    jobs: int = 1
 
 
 class Lines(Bars):
@@ -56,7 +71,7 @@ class Lines(Bars):
 
 def main() -> None:
     """The command. A person's mistake is a message to the run, which reports it."""
-    folder, *only = sys.argv[1:]
+    folder, settings = RunFolder(Path(sys.argv[1])), Settings(*json.loads(sys.argv[2]))
     connection = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # what libraries print is not a message
 
@@ -70,7 +85,7 @@ def main() -> None:
             recipe = from_json(sys.stdin.readline(), installed(), "the run's recipe")
             steps = SimpleQueue[str]()
             Thread(target=_read_steps, args=(steps.put,), daemon=True).start()
-            train_steps(RunFolder(Path(folder)), recipe, only, iter(steps.get, None), send)
+            train_steps(folder, recipe, settings, iter(steps.get, None), send)
     except KeyboardInterrupt:
         sys.exit(1)
     except (MmgenError, OSError) as error:
@@ -90,17 +105,18 @@ def _read_steps(put: Callable[[str], None]) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def train_steps(folder: RunFolder, recipe: Recipe, only: Iterable[str], steps: Iterable[str], send: Send) -> None:
+def train_steps(folder: RunFolder, recipe: Recipe, settings: Settings, names: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
-    processes, datasets = distributed.start(), Datasets(recipe)
-    model = build_model(with_inputs_of(recipe, tuple(only)), datasets)
-    initial = {name: tensor.clone() for name, tensor in state(model).items()}
-    events = Forwarded(send) if recipe.callbacks else Events()
-    for name in steps:
-        step, place = recipe.steps[name], folder.step(name)
-        context = StepContext(name, step, recipe.seed, place, processes, Lines(send), events)
+    processes, datasets, only = distributed.start(), Datasets(recipe), tuple(settings.only)
+    events, steps = Forwarded(send) if recipe.callbacks else Events(), None
+    for name in names:
+        if steps is None or not {*inputs_of(recipe, [name])} <= {*steps.model.inputs}:
+            only = (*only, name) if only else ()
+            model = build_model(with_inputs_of(recipe, only), datasets)
+            choose_threads(settings.threads, model, settings.jobs)
+            steps = Steps(recipe, folder, datasets, model, processes, Lines(send), events)
         with folder.step_locked(name):
-            train_step(context, recipe, model, initial, datasets, folder)
+            steps.train(name)
         send(TRAINED)
 
 

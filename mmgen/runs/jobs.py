@@ -8,12 +8,13 @@ equal those of a sequential run: to the bit on CPUs, up to rounding on a GPU.
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
@@ -24,32 +25,28 @@ from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
 from ..training.callbacks import Event, Events
 from ..training.distributed import Processes
-from ..training.threads import ASKED, cores
-from .child import TRAINED
+from ..training.threads import cores
+from .child import TRAINED, Settings
 
-Say = Callable[[str], None]
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 
 
 class Child:
-    """A child command, which trains steps of a run in turn, with some `threads` and on a GPU (as in `VISIBLE`).
+    """A child command, which trains steps of a run in turn; on a GPU (as in `VISIBLE`), if one is given.
 
     connection  receives its messages
     step        the current or last step, which began at the time `began`
     """
 
-    def __init__(
-        self, folder: RunFolder, recipe: Recipe, only: Sequence[str], threads: int, gpu: str | None = None
-    ) -> None:
+    def __init__(self, folder: RunFolder, recipe: Recipe, settings: Settings, gpu: str | None = None) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in OF_TORCHRUN}
-        environment |= dict.fromkeys(ASKED, str(threads)) | ({VISIBLE: gpu} if gpu else {})
         self.connection, remote_end = multiprocessing.Pipe(duplex=False)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mmgen.runs.child", str(folder.path), *only],
+            [sys.executable, "-m", "mmgen.runs.child", str(folder.path), json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=remote_end.fileno(),
-            env=environment,
+            env=environment | ({VISIBLE: gpu} if gpu else {}),
             start_new_session=True,  # Ctrl-C goes to the run's process, which stops this one
         )
         remote_end.close()
@@ -91,13 +88,14 @@ class Child:
         self._process.wait()
 
 
-def start_child(folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> Child:
-    """The child with this number on this machine: with the threads that the run has chosen for it, and its GPU."""
+def start_child(folder: RunFolder, recipe: Recipe, settings: Settings, number: int) -> Child:
+    """The child with this number on this machine, on its GPU: the last for the first child, since the run's process
+    extracts features on the first."""
     gpu = None
     if torch.cuda.is_available():
-        visible = os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))
-        gpu = visible.split(",")[number]
-    return Child(folder, recipe, only, torch.get_num_threads(), gpu)
+        visible = (os.environ.get(VISIBLE) or ",".join(map(str, range(torch.cuda.device_count())))).split(",")
+        gpu = visible[-1 - number % len(visible)]
+    return Child(folder, recipe, settings, gpu)
 
 
 @dataclass(frozen=True)
@@ -105,61 +103,92 @@ class Jobs:
     """How many steps train at the same time, and what starts a child: see `start_child`."""
 
     count: int
-    start: Callable[[RunFolder, Recipe, Sequence[str], int], Child] = start_child
+    start: Callable[[RunFolder, Recipe, Settings, int], Child] = start_child
 
     @classmethod
     def of(cls, requested: int | None, recipe: Recipe, only: Sequence[str], processes: Processes) -> Jobs:
         """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
-        above 1 if there are several processes already, or fewer GPUs."""
+        above 1 if there are several processes already."""
         several = processes.num_processes > 1
         gpus = torch.cuda.device_count() if processes.device.type == "cuda" else 0
         if requested is None:
             return cls(1 if several or only else min(recipe.jobs, gpus or cores()))
         if requested > 1 and several:
             raise RunError(f"--jobs {requested}: this run trains in several processes already; leave out --jobs")
-        if gpus and requested > gpus:
-            raise RunError(f"--jobs {requested}: every step needs its own GPU; use at most --jobs {gpus}")
         return cls(requested)
 
-    def train(
-        self, steps: Sequence[str], recipe: Recipe, folder: RunFolder, only: Sequence[str], say: Say, events: Events
-    ) -> Generator[str]:
-        """Train steps, each as soon as the step from which it starts is trained, and yield each that is trained; with a
-        count of 1, yield untrained steps. Raises the error of a step. When the generator ends, all children end."""
-        if self.count == 1:
-            yield from steps
+
+@dataclass
+class Children:
+    """The steps of a run that its children train, each as soon as the step from which it starts is trained.
+
+    say  prints a line
+    """
+
+    jobs: Jobs
+    names: Sequence[str]
+    recipe: Recipe
+    folder: RunFolder
+    settings: Settings
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self._done = {name for name in self.recipe.steps if self.folder.trained(self.recipe, name)}
+        self._trained = [name for name in self.names if name in self._done]
+        self._waiting = [name for name in self.names if name not in self._done]
+        self._idle, self._training = list[Child](), dict[Connection, Child]()
+
+    def begin(self, names: Sequence[str]) -> int:
+        """Train such of these steps while features are extracted, all but one of the children at most; how many."""
+        names = [name for name in self._waiting if name in names]
+        self._start(names, self.jobs.count - 1, self.settings._replace(only=tuple(names)))
+        return len(self._training)
+
+    def start(self) -> None:
+        """Train as many steps as can start; none in children if there is one job."""
+        self._start(self._waiting, self.jobs.count * (self.jobs.count > 1), self.settings)
+
+    def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
+        startable = [name for name in names if self.recipe.steps[name].before in {None, *self._done}]
+        for name in startable[: most - len(self._training)]:
+            self._waiting.remove(name)
+            number = len(self._training)
+            child = self._idle.pop() if self._idle else self.jobs.start(self.folder, self.recipe, settings, number)
+            self._training[child.connection] = child
+            child.train(name)
+
+    def train(self, events: Events) -> Iterator[str]:
+        """Train all steps, and yield each that is trained; for one job, yield untrained steps. Raises the error of a
+        step."""
+        if self.jobs.count == 1:
+            yield from self.names
             return
-        done = {name for name in recipe.steps if folder.trained(recipe, name)}
-        trained, waiting = [name for name in steps if name in done], [name for name in steps if name not in done]
-        idle, training = list[Child](), dict[Connection, Child]()
-        try:
-            while trained or waiting or training:
-                startable = [name for name in waiting if recipe.steps[name].before in {None, *done}]
-                for name in startable[: self.count - len(training)]:
-                    waiting.remove(name)
-                    child = idle.pop() if idle else self.start(folder, recipe, only, len(training))
-                    training[child.connection] = child
-                    child.train(name)
-                if trained:
-                    yield trained.pop(0)
-                    continue
-                for child in [training[ready] for ready in wait(list(training)) if isinstance(ready, Connection)]:
-                    message = child.receive()
-                    if isinstance(message, Event):
-                        events.send(message.method, *message.arguments)
-                    elif message is not TRAINED:
-                        say(str(message))
-                    else:
-                        idle.append(training.pop(child.connection))
-                        folder.spent(child.step, time.monotonic() - child.began)
-                        done.add(child.step)
-                        trained.append(child.step)
-        finally:
-            children = [*idle, *training.values()]
-            if training:
-                names = ", ".join(child.step for child in training.values())
-                say(f"stopping {names}: after the current update, with a checkpoint")
-            for child in children:
-                child.stop()
-            for child in children:
-                child.wait()
+        while self._trained or self._waiting or self._training:
+            self.start()
+            if self._trained:
+                yield self._trained.pop(0)
+                continue
+            for child in [self._training[end] for end in wait(list(self._training)) if isinstance(end, Connection)]:
+                message = child.receive()
+                if isinstance(message, Event):
+                    events.send(message.method, *message.arguments)
+                elif message is not TRAINED:
+                    self.say(str(message))
+                else:
+                    self._idle.append(self._training.pop(child.connection))
+                    self.folder.spent(child.step, time.monotonic() - child.began)
+                    self._done.add(child.step)
+                    self._trained.append(child.step)
+        self.close()
+
+    def close(self) -> None:
+        """End all children, each after its update."""
+        if self._training:
+            names = ", ".join(child.step for child in self._training.values())
+            self.say(f"stopping {names}: after the current update, with a checkpoint")
+        children = [*self._idle, *self._training.values()]
+        self._idle, self._training = [], {}
+        for child in children:
+            child.stop()
+        for child in children:
+            child.wait()

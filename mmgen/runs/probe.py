@@ -15,17 +15,16 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.answers import generate
-from ..inference.load import load_run
+from ..inference.load import load
 from ..inference.predictor import Predictor
 from ..model import Model
-from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
+from ..parts import Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
 from ..recipe.load import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
 from ..storage.run_folder import RunFolder
-from ..tensors import Example
 
 
 def probe(
@@ -39,21 +38,23 @@ def probe(
     """Run probes on a run's steps (default: all trained steps); the results, or the error of each probe. Files are in
     the run's `probes/NAME/`. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
-    recipe = folder.recipe(registry, probes=not names)
+    recipe = folder.recipe(registry)
     probes = select_probes(recipe, names, sets, registry)
     recipe.check_steps(steps)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
-    if untrained := [name for name in steps if not folder.trained(recipe, name)]:
-        raise RunError(f"{folder.path}: step '{untrained[0]}' is not trained yet; continue with `mmgen run`")
-    if not trained:
-        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
-    dataset = recipe.data.build()
+    untrained = [f"step '{name}' is not" for name in steps if not folder.trained(recipe, name)]
+    if untrained or not trained:
+        which = untrained[0] if untrained else "no step is"
+        raise RunError(f"{folder.path}: {which} trained yet; continue with `mmgen run`")
+    dataset, pictures = recipe.data.build(), dict[str, Picture]()
     examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
+    with contextlib.suppress(MmgenError):  # the data set has no pictures
+        pictures = pictures_of(dataset, examples)
     probe_data = ProbeInput(
         [_trained_step(folder, recipe, name) for name in recipe.steps if name in (steps or trained)],
         examples,
-        lambda: untrained_model(load_run(folder.path, trained[-1]), folder.backbone),
-        _pictures_of(dataset, examples),
+        lambda: untrained_model(load(folder.path, trained[-1]), folder.backbone),
+        pictures,
         progress or Progress(),
     )
     with folder.locked():
@@ -79,7 +80,7 @@ def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     inputs = tuple(input_name for input_name in recipe.inputs if input_name in recipe.steps[name].inputs)
     return TrainedStep(
         name,
-        lambda: _to_device(load_run(folder.path, name).model),
+        lambda: _to_device(load(folder.path, name).model),
         inputs,
         generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {},
         list(recipe.steps).index(name),
@@ -103,10 +104,3 @@ def untrained_model(run: Predictor, backbone: Path) -> Model:
                 if reset is not None:
                     reset()
     return _to_device(run.model)
-
-
-def _pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
-    """The examples' pictures by key; empty if the data set has no pictures."""
-    with contextlib.suppress(MmgenError):
-        return pictures_of(dataset, examples)
-    return {}

@@ -6,6 +6,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ import torch
 
 from .. import report
 from ..data.datasets import Datasets, ScoredOn
-from ..errors import DataError
-from ..inference.load import load_run
+from ..errors import DataError, MmgenError
+from ..evaluation import score
+from ..evaluation.references import reference_scores
+from ..inference.load import load as load_model
 from ..model import Model
 from ..parts import Metric, RunInfo
 from ..progress import Progress
@@ -26,19 +30,23 @@ from ..storage import scored_examples
 from ..storage.model_files import build_model, keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
-from ..storage.weights import state
 from ..training import distributed
 from ..training.callbacks import Callbacks
-from ..training.context import StepContext
 from ..training.distributed import Processes
-from ..training.threads import choose_threads, use_threads
+from ..training.threads import AUTO, choose_threads, use_threads
+from .child import Settings
 from .data_check import check_data
-from .jobs import Jobs
-from .missing import missing_parts, with_missing_parts
-from .named_extractors import compare_extractors
-from .prepare import build_metrics, fill_stores, with_inputs_of
-from .start_from_weights import check_starts
-from .step import score_step, train_step
+from .jobs import Children, Jobs
+from .prepare import (
+    compare_extractors,
+    feature_files,
+    fill_stores,
+    missing_parts,
+    with_features,
+    with_inputs_of,
+    with_missing_parts,
+)
+from .step import Steps
 
 log = logging.getLogger("mmgen")
 
@@ -76,42 +84,98 @@ def run(
             if main:
                 folder.claim(recipe, datasets, fresh)
         processes.wait_for_everyone()
-        outdated, rewritten = folder.outdated(recipe), folder.outdated_steps(recipe)
+        rewritten = folder.outdated_steps(recipe)
         todo = [name for name in recipe.ordered(only) if name in rewritten or not folder.done(recipe, name)]
         if todo:
             if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
                 raise DataError("\n".join(missing))
             with _with_place(layers):
-                ready, model, metrics = _prepare(recipe, only, todo, datasets, folder, processes, progress)
-            progress.say(choose_threads(threads, model, jobs.count))
-            if main:
-                folder.note_environment(ready)  # with the number of threads
-                check_starts(recipe, todo, model, folder, progress, layers)
-        processes.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
-        if outdated and main and (message := folder.retire(recipe)):
-            progress.say(message)
-        processes.wait_for_everyone()
-        with Callbacks(recipe.callbacks if todo and main else {}, progress.say) as events:
-            if todo:
-                table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
-                info = RunInfo(recipe.name, profile, recipe.seed, folder.path, table, tuple(todo))
-                events.send("on_run_begin", info)
-                initial = {name: tensor.clone() for name, tensor in state(model).items()}
-                with contextlib.closing(jobs.train(todo, ready, folder, only, progress.say, events)) as steps:
-                    for name in steps:
-                        place, step = folder.step(name), ready.steps[name]
-                        context = StepContext(name, step, recipe.seed, place, processes, progress, events)
-                        with folder.timed(name) if main else contextlib.nullcontext():
-                            train_step(context, ready, model, initial, datasets, folder)
-                            scores = score_step(context, ready, datasets, metrics) if main and step.evaluate else {}
-                        events.send("on_step_end", name, scores)
-                        processes.wait_for_everyone()
-            if main:
-                events.send("on_run_end", show(recipe, folder, datasets, processes.device, progress))
+                _Run(recipe, folder, datasets, processes, progress, jobs, Settings(only, threads, jobs.count)).do(todo)
+        elif main:
+            folder.retire(recipe)  # metrics that score nothing
+            show(recipe, folder, datasets, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
     progress.say(f"{whose}{done}; all files are in {folder.path}")
     return folder
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run with steps to do, whose folder is claimed."""
+
+    recipe: Recipe
+    folder: RunFolder
+    datasets: Datasets
+    processes: Processes
+    progress: Progress
+    jobs: Jobs
+    settings: Settings
+
+    def do(self, todo: Sequence[str]) -> None:
+        """Train and score these steps, and write the tables and the page. Inputs that none of the steps reads are left
+        out, and need no features."""
+        recipe, datasets, only, progress = self.recipe, self.datasets, self.settings.only, self.progress
+        main = self.processes.is_main_process
+        counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
+        progress.say(f"data: {recipe.data.type} ({counts})")
+        ready = recipe
+        if main:
+            ready = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
+        files = feature_files(recipe, only, self.folder)
+        ready = with_features(ready, files)
+        with contextlib.closing(Children(self.jobs, todo, ready, self.folder, self.settings, progress.say)) as children:
+            self._extract(todo, files, children)
+            model = build_model(with_inputs_of(ready, only), datasets)
+            progress.say(choose_threads(self.settings.threads, model, self.jobs.count))
+            metrics = self._check(todo, ready, model) if main else {}
+            self.processes.wait_for_everyone()  # all have checked what is outdated, and no error can follow
+            if main and (message := self.folder.retire(recipe)):
+                progress.say(message)
+            self.processes.wait_for_everyone()
+            with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
+                table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
+                info = RunInfo(recipe.name, profile, recipe.seed, self.folder.path, table, tuple(todo))
+                events.send("on_run_begin", info)
+                steps = Steps(ready, self.folder, datasets, model, self.processes, progress, events)
+                children.start()
+                if main:  # the table needs these scores, but an error should stop the run early
+                    scored = [name for name in todo if recipe.steps[name].evaluate]
+                    reference_scores(recipe, scored, datasets, self.folder.path, metrics)
+                self.processes.wait_for_everyone()
+                for name in children.train(events):
+                    with self.folder.timed(name) if main else contextlib.nullcontext():
+                        steps.train(name)
+                        scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
+                    events.send("on_step_end", name, scores)
+                    self.processes.wait_for_everyone()
+                if main:
+                    tables = show(recipe, self.folder, datasets, progress)
+                    events.send("on_run_end", tables)
+
+    def _extract(self, todo: Sequence[str], files: Mapping[str, Path], children: Children) -> None:
+        """Extract features. Meanwhile, children train steps that read none of them."""
+        recipe, threads, begun = self.recipe, torch.get_num_threads(), 0
+        absent = {name for name, path in files.items() if not path.exists()}
+        if absent and not self.folder.outdated(recipe):
+            begun = children.begin([name for name in todo if not absent & {*inputs_of(recipe, [name])}])
+        if begun and self.settings.threads == AUTO:
+            torch.set_num_threads(max(1, threads - begun))
+        fill_stores(recipe, files, self.datasets, self.processes, self.progress)
+        if begun:
+            torch.set_num_threads(threads)
+
+    def _check(self, todo: Sequence[str], ready: Recipe, model: Model) -> dict[str, Metric]:
+        """Check the data of the steps, and save what loading the run needs besides the steps' files. Returns the
+        metrics."""
+        recipe, folder = self.recipe, self.folder
+        check_data(ready, todo, self.datasets, model, self.progress)
+        scored = [name for name, step in recipe.steps.items() if step.evaluate]
+        metrics = score.build_metrics(recipe, scored, self.datasets, self.processes.device)
+        keep_parts(model, folder, self.datasets.vocabularies())
+        scored_examples.keep(recipe, self.datasets, folder.path)
+        folder.note_environment(ready)
+        return metrics
 
 
 def run_seeds(recipe: Recipe, count: int, progress: Progress, **settings: Any) -> None:
@@ -130,63 +194,30 @@ def _with_place(layers: Layered) -> Iterator[None]:
     """Prefix errors about a recipe key with the place of the key."""
     try:
         yield
-    except DataError as error:
+    except MmgenError as error:
         if not error.about:
             raise
-        raise DataError(f"{layers.opening(error.about)}{error}") from None
+        raise type(error)(f"{layers.opening(error.about)}{error}") from None
 
 
-def _prepare(
-    recipe: Recipe,
-    only: tuple[str, ...],
-    todo: Sequence[str],
-    datasets: Datasets,
-    folder: RunFolder,
-    processes: Processes,
-    progress: Progress,
-) -> tuple[Recipe, Model, Mapping[str, Metric]]:
-    """Extract features and build the model: inputs that none of the steps reads are left out, and need no features. The
-    first process checks the data of the steps to do, builds the metrics, and saves what loading the run needs besides
-    the steps' files."""
-    counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
-    progress.say(f"data: {recipe.data.type} ({counts})")
-    main, metrics = processes.is_main_process, dict[str, Metric]()
-    if main:
-        recipe = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
-    extracted = fill_stores(with_inputs_of(recipe, only), datasets, folder, processes, progress)
-    recipe = recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
-    model = build_model(extracted, datasets)
-    if main:
-        check_data(recipe, todo, datasets, model, progress)
-        metrics = build_metrics(recipe, datasets, folder, processes.device)
-        keep_parts(model, folder, datasets.vocabularies())
-        scored_examples.keep(recipe, datasets, folder.path)
-    processes.wait_for_everyone()
-    return recipe, model, metrics
-
-
-def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> list[str]:
+def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> list[str]:
     """Print the tables of this run and over its seeds, and write the page. Returns the tables of this run."""
-
-    def load(step: str) -> Model:
-        return load_run(folder.path, step).model.to(device)
-
     tables = report.write_tables(recipe, folder, datasets)
     if not tables:
-        progress.say(
-            "no table and no page yet, because no step with scores is finished"
-            if any(step.evaluate for step in recipe.steps.values())
-            else "no table and no page, because every step has evaluate = false; losses are in steps/STEP/log.jsonl"
-        )
+        progress.say("no table and no page yet, because no step with scores is finished")
         return []
     shown = [seed_table or table for table, seed_table in tables]
-    report.try_page(recipe, folder, datasets, shown, load, progress)
+    report.try_page(recipe, folder, datasets, shown, partial(_load, folder), progress)
     for number, (table, seed_table) in enumerate(tables):
         whose = f"seed {recipe.seed}:\n\n" * bool(seed_table)
         progress.say("\n" * bool(number) + whose + str(table))
         if seed_table:
             progress.say(f"\n{seed_table}")
     return [str(table) for table, _ in tables]
+
+
+def _load(folder: RunFolder, step: str) -> Model:
+    return load_model(folder.path, step).model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:
@@ -199,7 +230,6 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
 def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
     """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
-    return recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device)
+    return recipe, folder, datasets, tables, partial(_load, folder)

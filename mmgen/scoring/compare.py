@@ -11,11 +11,11 @@ from ..configs import MetricConfig
 from ..data.part_checks import score_with
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge, merge_metrics
+from ..examples import Example, Generation, Prediction, Scores
 from ..progress import Progress
 from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..registry import Registry
-from ..tensors import Example, Generation, Prediction, Scores
 from .intervals import RESAMPLES, differences, groups_of, intervals, summed
 from .table import Cell, Row, ScoreTable
 

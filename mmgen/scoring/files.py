@@ -15,6 +15,7 @@ from typing import Any, Literal
 from ..configs import DatasetConfig
 from ..data.datasets import build_split
 from ..errors import DataError
+from ..examples import Example
 from ..files import image_key, json_problem
 from ..parts import Dataset
 from ..reading.results import ResultFiles
@@ -25,7 +26,6 @@ from ..recipe.tables import Recipe
 from ..registry import Registry
 from ..storage.run_folder import RunFolder
 from ..storage.scored_examples import ScoredExamples, dataset_of
-from ..tensors import Example
 
 Per = Literal["image", "question"]
 FORMATS = "give JSON or JSONL, or a table with a name ending in .csv or .tsv"

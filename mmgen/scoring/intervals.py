@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 
 from ..configs import MetricConfig
-from ..tensors import Example, Scores
+from ..examples import Example, Scores
 
 RESAMPLES = 1000  # of the bootstrap, and shuffles of the randomisation
 

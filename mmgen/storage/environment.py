@@ -6,14 +6,13 @@ import contextlib
 import functools
 import os
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
-
-from packaging.requirements import InvalidRequirement, Requirement
 
 from .. import __version__
 from ..recipe.tables import Recipe
@@ -63,20 +62,9 @@ def _versions_with_requirements(name: str) -> dict[str, str]:
     """The versions of a distribution and of its requirements. They are read once, since a process keeps what it has
     imported whatever is installed later, and since reading takes as long as a small step."""
     versions = {}
-    for distribution in (name, *_requirements(name)):
-        with contextlib.suppress(PackageNotFoundError):
-            versions[distribution] = __version__ if distribution == OURS else version(distribution)
+    with contextlib.suppress(PackageNotFoundError):
+        required = [text for text in requires(name) or () if "extra ==" not in text]
+        for distribution in (name, *(re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in required)):
+            with contextlib.suppress(PackageNotFoundError):
+                versions[distribution] = __version__ if distribution == OURS else version(distribution)
     return versions
-
-
-def _requirements(name: str) -> list[str]:
-    """The requirements of a distribution, without extras."""
-    try:
-        requirements = [Requirement(requirement) for requirement in requires(name) or ()]
-    except (PackageNotFoundError, InvalidRequirement):
-        return []
-    return [
-        requirement.name
-        for requirement in requirements
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-    ]

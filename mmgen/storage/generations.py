@@ -1,4 +1,4 @@
-"""The lines of `generations.jsonl`, a step's texts: made, read, the best of each example, whether all are there."""
+"""The lines of a step's `generations.jsonl` (texts) and `predictions.jsonl`: written and read."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ..errors import RunError
+from ..examples import LOG_PROBABILITY, Generation, Prediction
 from ..recipe.messages import mistake_text
-from ..tensors import LOG_PROBABILITY, Generation
 
 Value = TypeVar("Value")
-TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
+GENERATIONS, PREDICTIONS = "generations.jsonl", "predictions.jsonl"
+TEXTS = TypeAdapter(Annotated[list[Generation], Field(min_length=1)])  # a line of generations.jsonl
+PREDICTION = TypeAdapter(Prediction)  # a line of predictions.jsonl
 
 
 def as_line(texts: Sequence[Generation]) -> str:
@@ -28,41 +30,12 @@ def _as_json(text: Generation) -> dict[str, Any]:
     values = asdict(text)
     if text.score_kind == LOG_PROBABILITY:
         del values["score_kind"]
-    for name in ("passes", "prompt"):
-        if not values[name]:
-            del values[name]
-    return values
-
-
-def is_complete(folder: Path) -> bool:
-    """Whether all texts of a folder are written."""
-    return (folder / "generations.jsonl").exists()
+    return {name: value for name, value in values.items() if value or name not in ("passes", "prompt")}
 
 
 def read(folder: Path) -> list[list[Generation]]:
-    """The texts of each example, best first. Raises RunError for a missing or damaged file."""
-    path = folder / "generations.jsonl"
-    text = text_of(path)
-    if not text:
-        raise RunError(f"{path}: damaged: the file is empty; delete the file and run again")
-    lines = text.removesuffix("\n").split("\n")  # a text may contain other line separators
-    return [_parse_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
-
-
-def parse(of: TypeAdapter[Value], path: Path) -> Value:
-    """The content of a JSON file of a step or run. Raises RunError if it is missing or damaged."""
-    return _parse_line(of, text_of(path), str(path))
-
-
-def text_of(path: Path) -> str:
-    """The content of a step's JSONL file. Raises RunError if the file is missing or cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RunError(f"{path}: missing; has this step been run?") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise RunError(f"{path}: damaged: {reason}; delete the file and run again") from None
+    """The texts of each example of a step, best first. Raises RunError for a missing or damaged file."""
+    return _read_lines(TEXTS, folder / GENERATIONS)
 
 
 def best(folder: Path) -> dict[str, Generation]:
@@ -70,17 +43,34 @@ def best(folder: Path) -> dict[str, Generation]:
     return {texts[0].id: texts[0] for texts in read(folder)}
 
 
-def _parse_line(of: TypeAdapter[Value], line: str, place: str) -> Value:
+def read_predictions(folder: Path) -> list[Prediction]:
+    """The prediction of each example of a step. Raises RunError for a missing or damaged file."""
+    return _read_lines(PREDICTION, folder / PREDICTIONS)
+
+
+def parse(of: TypeAdapter[Value], path: Path) -> Value:
+    """The content of a JSON file of a step or run. Raises RunError if it is missing or damaged."""
+    return _parse(of, _read(path), str(path))
+
+
+def _read_lines(of: TypeAdapter[Value], path: Path) -> list[Value]:
+    lines = _read(path).removesuffix("\n").split("\n")  # a text may contain other line separators
+    return [_parse(of, line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _read(path: Path) -> str:
     try:
-        return of.validate_json(line, strict=True)
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing; has this step been run?") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+
+
+def _parse(of: TypeAdapter[Value], text: str, place: str) -> Value:
+    try:
+        return of.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise RunError(f"{place}: damaged: {key}: {mistake_text(first)}; delete the file and run again") from None
-
-
-def _parse_texts(line: str, place: str) -> list[Generation]:
-    texts = _parse_line(TEXTS, line, place)
-    if not texts:
-        raise RunError(f"{place}: damaged: the line has no text; delete the file and run again")
-    return texts

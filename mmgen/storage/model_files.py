@@ -14,10 +14,11 @@ from ..data.seeds import seeded
 from ..errors import RunError
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose, seeded_part
-from ..recipe.tables import SOURCE_KEYS, Recipe
+from ..recipe.tables import Recipe
 from .run_folder import RunFolder, differences
 
 INPUTS = "inputs.json"  # in a run folder: the features that its inputs are trained on
+EXTRACTORS = "extractor"  # in an export: a folder for each input, with the network that computes its features
 VOCABULARIES = "labels.json"  # in a run folder: the classes of its heads
 
 
@@ -52,60 +53,52 @@ def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[
 def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:
     """The classes of a run's heads; empty for a run without the file. Raises RunError for a damaged file."""
     path = folder / VOCABULARIES
-    if not path.exists():
-        return {}
-    tables = read_table(path, labels=dict)["labels"]
-    if not all(
-        isinstance(values, list) and all(isinstance(name, str) for name in values) for values in tables.values()
-    ):
+    tables = read_table(path, labels=dict)["labels"] if path.exists() else {}
+    if not all(isinstance(values, list) for values in tables.values()):
         raise RunError(f"{path}: damaged: 'labels' must be lists of strings; copy the file from where the run was made")
-    return {name: tuple(values) for name, values in tables.items()}
+    return {name: tuple(map(str, values)) for name, values in tables.items()}
+
+
+def write_model_files(
+    model: Model, folder: RunFolder, inputs: Mapping[str, Any], vocabularies: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Write what is needed to build the model without its original files. `inputs`: what `inputs.json` holds."""
+    if vocabularies:
+        write_json(folder.path / VOCABULARIES, {"labels": {name: [*values] for name, values in vocabularies.items()}})
+    write_folder(folder.backbone, model.backbone.save)
+    write_json(folder.path / INPUTS, inputs)
 
 
 def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple[str, ...]]) -> None:
-    """Save what is needed to load the run without its original files."""
-    if vocabularies:
-        if (folder.path / VOCABULARIES).exists() and read_vocabularies(folder.path) != vocabularies:
-            raise RunError(
-                f"{folder.path}: the vocabularies of the data differ from those of the trained heads; use --fresh to "
-                "start over"
-            )
-        write_json(
-            folder.path / VOCABULARIES, {"labels": {name: list(values) for name, values in vocabularies.items()}}
+    """Save what is needed to load the run without its original files. Raises RunError if trained steps have seen other
+    classes or features."""
+    if vocabularies and (folder.path / VOCABULARIES).exists() and read_vocabularies(folder.path) != vocabularies:
+        raise RunError(
+            f"{folder.path}: the vocabularies of the data differ from those of the trained heads; use --fresh to start "
+            "over"
         )
-    write_folder(folder.backbone, model.backbone.save)
-    settings = {name: embedder.inferred_settings() for name, embedder in model.embedders.items()}
-    path, earlier = folder.path / INPUTS, {}
-    if any(folder.path.glob("steps/*/*.safetensors")):
-        earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})
-        for name, before in earlier.items():
-            now = json.loads(json.dumps(settings.get(name, before)))
-            if before != now:
-                changes = "; ".join(differences(before, now))
-                raise RunError(
-                    f"{folder.path}: the features of '{name}' differ from those the steps were trained on "
-                    f"({changes}); restore them, or use --fresh to start over"
-                )
-    write_json(path, earlier | settings)
+    settings = json.loads(json.dumps({name: part.inferred_settings() for name, part in model.embedders.items()}))
+    path = folder.path / INPUTS
+    earlier = read_table(path) if path.exists() and any(folder.path.glob("steps/*/*.safetensors")) else {}
+    for name, before in earlier.items():
+        if changes := differences(before, settings.get(name, before)):
+            raise RunError(
+                f"{folder.path}: the features of '{name}' differ from those the steps were trained on "
+                f"({'; '.join(changes)}); restore them, or use --fresh to start over"
+            )
+    write_model_files(model, folder, earlier | settings, vocabularies)
 
 
 def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
-    """The file of the features that an extractor computes from the run's pictures. All inputs with this extractor share
-    the file, which is named after the first of them. The rest of the name follows from the tables in recipe.json, whose
-    paths stay as they are when the folder moves."""
+    """The store of the features that an extractor computes from the run's pictures. All inputs with this extractor
+    share the folder, which is named after the first of them. The rest of the name follows from the tables in
+    recipe.json, whose paths stay as they are when the folder moves."""
     name = next(
         name
         for name, config in recipe.inputs.items()
         if isinstance(config, FeaturesConfig) and config.features is None and config.extractor == extractor
     )
     tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
-    data = [tables["data"], *(table for step in tables["steps"].values() for table in _data_sets(step.get("data")))]
-    fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    made_from = json.dumps([extractor.model_dump(mode="json"), *data, fingerprint], sort_keys=True)
-    return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
-
-
-def _data_sets(saved: Any) -> list[dict[str, Any]]:
-    """The data sets of a saved step, one or several."""
-    several = saved if isinstance(saved, list) else [saved] if saved is not None else []
-    return [{key: value for key, value in table.items() if key not in SOURCE_KEYS} for table in several]
+    data = [tables["data"], *(step["data"] for step in tables["steps"].values() if step.get("data"))]
+    made_from = json.dumps([extractor.model_dump(mode="json"), data, folder.fingerprint()], sort_keys=True)
+    return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"

@@ -1,10 +1,13 @@
-"""A run's folder: names of its files, the recipe that owns it, its lock, times, sessions, other seeds, leftovers.
+"""A run's folder: names of its files, the recipe that owns it, its lock, times, other seeds, leftovers.
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
     examples.jsonl  examples/  references.json
     steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
     times.json  table.md  report.html  curves/  probes/<probe>/
+
+An export is such a folder with one step, without data: recipe.json, inputs.json, labels.json, backbone/, the step's
+weights, extractor/<input>/ and README.md.
 """
 
 from __future__ import annotations
@@ -19,21 +22,20 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets import Datasets
-from ..errors import PluginError, RecipeError, RunError
+from ..errors import MmgenError, RecipeError, RunError
 from ..features.random_features import random_features
-from ..files import clear_partials, locked, read_json, read_table, write_json
+from ..files import clear_partials, locked, read_table, write_json
 from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
 from . import recipe_file
 from .environment import environment, providers
-from .exports import is_export
 
 log = logging.getLogger("mmgen")
 
-
 LOCK = ".lock"
+WEIGHTS = "weights.safetensors"
 NOT_TRAINED = ("decoding", "metrics", "probes")  # tables that weights do not depend on
 
 
@@ -50,15 +52,31 @@ class RunFolder:
     def of(cls, recipe: Recipe) -> RunFolder:
         return cls(Path(recipe.output) / recipe.name / (recipe.profile or "default") / f"seed-{recipe.seed}")
 
+    @classmethod
+    def found_in(cls, path: Path) -> list[RunFolder]:
+        """The runs at a path: the folder itself, or its folders `seed-<n>`, in the order of the seeds; copies of runs
+        with other names are ignored."""
+        if (path / "recipe.json").exists():
+            return [cls(path)]
+        folders = [file.parent for file in path.glob("seed-*/recipe.json") if file.parent.name[5:].isdecimal()]
+        return [cls(folder) for folder in sorted(folders, key=lambda folder: int(folder.name[5:]))]
+
+    @property
+    def backbone(self) -> Path:
+        return self.path / "backbone"
+
     def step(self, name: str) -> Path:
         return self.path / "steps" / name
+
+    def weights(self, step: str) -> Path:
+        return self.step(step) / WEIGHTS
 
     def finished(self, step: str, file: str = "scores.json") -> bool:
         return (self.step(step) / file).exists()
 
     def begun(self, step: str) -> bool:
         """Whether a step is trained or has a checkpoint, so that its initial weights are not needed again."""
-        return any(self.finished(step, file) for file in ("weights.safetensors", "checkpoint.safetensors"))
+        return any(self.finished(step, file) for file in (WEIGHTS, "checkpoint.safetensors"))
 
     def done(self, recipe: Recipe, step: str) -> bool:
         """Whether a step is complete; a step without evaluation ends with its weights."""
@@ -66,47 +84,27 @@ class RunFolder:
 
     def trained(self, recipe: Recipe, step: str) -> bool:
         """Whether the weights of a step are there."""
-        return self.finished(recipe.trained_by(step), "weights.safetensors")
-
-    @property
-    def backbone(self) -> Path:
-        return self.path / "backbone"
-
-    @classmethod
-    def found_in(cls, path: Path) -> list[RunFolder]:
-        """The runs at a path: the folder itself, or its folders `seed-<n>`, in the order of the seeds; copies of runs
-        with other names are ignored."""
-        if (path / "recipe.json").exists():
-            return [cls(path)]
-        seeds = {file.parent: file.parent.name.removeprefix("seed-") for file in path.glob("seed-*/recipe.json")}
-        folders = sorted(
-            (folder for folder in seeds if seeds[folder].isdecimal()), key=lambda folder: int(seeds[folder])
-        )
-        return [cls(folder) for folder in folders]
+        return self.finished(recipe.trained_by(step), WEIGHTS)
 
     def seeds(self) -> dict[int, RunFolder]:
         """This run and its sibling runs, by seed. Only runs that differ in nothing but the seed, with equal data, are
         included. Others are logged."""
         identity, data = self.identity(), self.fingerprint()
         runs = {identity["seed"]: self}
-        for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
-            beside = RunFolder(path.parent)
+        for beside in RunFolder.found_in(self.path.parent):
             try:
-                recipe, mismatch = beside.identity(), "it used different data" * (beside.fingerprint() != data)
-            except RunError as error:  # damage to another run must not prevent this run's table
+                recipe, changes = beside.identity(), ["it used different data"] * (beside.fingerprint() != data)
+            except MmgenError as error:  # damage to another run must not prevent this run's table
                 log.warning("%s; this run is left out of the results over seeds", error)
                 continue
-            if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
+            if beside.path.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
                 continue
             theirs, ours = _without_new_steps(recipe, identity), _without_new_steps(identity, recipe)
-            changes = differences({**theirs, "seed": None, "probes": None}, {**ours, "seed": None, "probes": None})
-            if changes or mismatch:
-                what = f"{changes[0]}{' and more' * (len(changes) > 1)}" if changes else mismatch
-                log.warning(
-                    "%s: not the same run with another seed (%s); left out of the results over seeds",
-                    beside.path,
-                    what,
-                )
+            for tables in (theirs, ours):
+                tables["seed"] = tables["probes"] = None
+            if changes := [*differences(theirs, ours), *changes]:
+                message = "%s: not the same run with another seed (%s); left out of the results over seeds"
+                log.warning(message, beside.path, changes[0])
                 continue
             runs[recipe["seed"]] = beside
         return dict(sorted(runs.items()))
@@ -117,117 +115,100 @@ class RunFolder:
         return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """`Recipe.identity` of the run's recipe, with all keys of this version and with paths as seen from here; if the
-        recipe cannot be loaded because a plugin is missing, the saved tables. Raises RunError."""
-        saved = read_table(self.path / "recipe.json", seed=int)
+        """`Recipe.identity` of the run's recipe, with paths as seen from here; of parts that are not installed, the
+        saved tables. Raises RunError."""
         try:
             return with_real_paths(self.recipe(installed())).identity()
-        except (RecipeError, PluginError):
+        except RecipeError:
+            saved = read_table(self.path / "recipe.json")
             return {name: table for name, table in saved.items() if name not in (*BESIDE, recipe_file.STARTED)}
 
-    def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
-        """The recipe of the run. Without `probes`, probes whose plugin is missing are left out, since nothing else
-        needs them. Raises RunError, RecipeError."""
+    def recipe(self, registry: Registry) -> Recipe:
+        """The recipe of the run. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
-            if (self.path / "config.json").exists() and is_export(self.path):
-                raise RunError(
-                    f"{self.path}: an export, which has no data; `mmgen predict --as` takes it with --data RECIPE; for "
-                    "anything else name a run folder"
-                )
             raise recipe_file.missing(self.path)
-        saved = read_json(path)
-        base = Path()
-        if isinstance(saved, dict):
-            base = recipe_file.base(self.path, saved)
-            saved = saved if probes else recipe_file.without_lost_probes(saved, registry)
+        saved = read_table(path)
+        base = recipe_file.base(self.path, saved)
         return from_json(json.dumps(saved), registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
         recipe. A recipe with more steps is not different, since no step depends on later ones. If texts or scores are
         `outdated`, the folder keeps its recipe until `retire` deletes them."""
-        if fresh and self.path.exists():
-            self._delete_all()
+        for path in self.path.iterdir() if fresh and self.path.exists() else ():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:  # which this run holds
+                path.unlink()
         self._delete_leftovers()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
             before, now = _training_tables(self.identity()), _training_tables(with_real_paths(recipe).identity())
             changes = differences(before, _without_new_steps(now, before))
-            saved = (
-                read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
-                if (self.path / "data.json").exists()
-                else fingerprint
-            )
-            if saved != fingerprint:
+            if self.fingerprint() not in (None, fingerprint):
                 changes.append("the data set's examples have changed")
             if changes:
-                raise RunError(
-                    "\n".join(
-                        [
-                            f"{self.path} contains a run of a different recipe; use --fresh to start over, or choose "
-                            "another name. Differences:",
-                            *(f"  {change}" for change in changes),
-                        ]
-                    )
-                )
+                advice = "use --fresh to start over, or choose another name. Differences:"
+                lines = [f"{self.path} contains a run of a different recipe; {advice}", *changes]
+                raise RunError("\n  ".join(lines))
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
         if not self.outdated(recipe):
             self._write_recipe(recipe)
 
     def _write_recipe(self, recipe: Recipe) -> None:
-        """`recipe.json`, with the keys that the identity leaves out (`BESIDE`)."""
+        """`recipe.json`, with the keys that the identity leaves out (`BESIDE`). One that says the same stays, since its
+        paths may be written otherwise."""
         path = self.path / "recipe.json"
-        saved = read_table(path) if path.exists() else {}
         beside = {key: value for key in BESIDE if (value := getattr(recipe, key))}
-        table = beside | recipe.identity()
-        if saved.pop(recipe_file.STARTED, None) and {key: saved[key] for key in BESIDE if key in saved} == beside:
-            saved = table if self.identity() == with_real_paths(recipe).identity() else saved  # paths may differ
-        if saved != table:
-            write_json(path, table | {recipe_file.STARTED: recipe_file.started_in(self.path)})
+        if path.exists():
+            saved = read_table(path)
+            same = {key: saved[key] for key in BESIDE if key in saved} == beside
+            if same and self.identity() == with_real_paths(recipe).identity():
+                return
+        write_json(path, beside | recipe.identity() | {recipe_file.STARTED: recipe_file.started_in(self.path)})
 
-    def outdated(self, recipe: Recipe) -> tuple[str, ...]:
-        """Which of "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend on
+    def outdated(self, recipe: Recipe) -> dict[str, list[str]]:
+        """Step -> its files that another decoding or other metrics than the run's have made outdated. Weights depend on
         neither."""
         if not any(self.path.glob("steps/*/*")):
-            return ()
+            return {}
         saved, current = self.identity(), with_real_paths(recipe).identity()
-        metrics = saved.get("metrics") != current["metrics"]
-        return ("decoding",) * bool(_decoded_anew(saved, current)) + ("metrics",) * metrics
+        files: dict[str, list[str]] = {}
+        for name, step in recipe.steps.items():
+            decoded = name in saved["steps"] and _decoding(saved, name) != _decoding(current, name)
+            if decoded or (step.evaluate and saved["metrics"] != current["metrics"]):
+                files[name] = ["scores.json", "generations.jsonl"] if decoded else ["scores.json"]
+        return files
 
     def outdated_steps(self, recipe: Recipe) -> list[str]:
         """The steps whose texts or scores are outdated."""
-        tables = self.outdated(recipe)
-        steps = [name for name, step in recipe.steps.items() if step.evaluate]
-        decoded_anew = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
-        return steps if "metrics" in tables else [name for name in steps if name in decoded_anew]
+        return [name for name in self.outdated(recipe) if recipe.steps[name].evaluate]
 
     def retire(self, recipe: Recipe) -> str:
-        """Delete results of outdated decoding or metrics, and then save this recipe: a kill in between leaves the old
-        recipe with fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were
-        no results."""
-        tables = self.outdated(recipe)
-        rewritten = _decoded_anew(self.identity(), with_real_paths(recipe).identity()) if tables else []
-        spent = [self.step(step) / file for step in rewritten for file in ("scores.json", "generations.jsonl")]
-        spent += self.path.glob("steps/*/scores.json") if "metrics" in tables else []
+        """Delete outdated texts and scores, and then save this recipe: a kill in between leaves the old recipe with
+        fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were none."""
+        if not (outdated := self.outdated(recipe)):
+            return ""
+        spent = [self.step(name) / file for name, files in outdated.items() for file in files]
         spent = [path for path in spent if path.exists()]
-        shown = [self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]
-        for path in [*spent, *shown]:
+        for path in [*spent, self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]:
             path.unlink(missing_ok=True)
-        probes = "decoding" in tables and (self.path / "probes").exists()  # some probes read texts
+        texts = any(len(files) > 1 for files in outdated.values())
+        probes = texts and (self.path / "probes").exists()  # some probes read texts
         if probes:
             shutil.rmtree(self.path / "probes")
         self._write_recipe(recipe)
         if not spent:
             return ""
-        consequence = "texts are generated again" if "decoding" in tables else "scores are computed again"
-        return f"{' and '.join(tables)} {'have' if len(tables) > 1 or tables == ('metrics',) else 'has'} changed: " + (
-            f"{consequence}, weights stay" + "; probes/ is deleted; run `mmgen probe` again" * probes
-        )
+        changed = "decoding has changed: texts are generated" if texts else "metrics have changed: scores are computed"
+        return f"{changed} again, weights stay" + "; probes/ is deleted; run `mmgen probe` again" * probes
 
     def note_environment(self, recipe: Recipe) -> None:
         """Save the environment of this session, before any training."""
-        write_json(self.path / "environment.json", self._environments_of_sessions(recipe))
+        random = random_features(recipe.inputs)
+        now = environment(providers(recipe)) | ({"random features": random} if random else {})
+        write_json(self.path / "environment.json", now)
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -244,43 +225,14 @@ class RunFolder:
     def times(self) -> dict[str, float]:
         """Seconds per step, over all sessions that were not killed."""
         path = self.path / "times.json"
-        try:
-            times = read_table(path) if path.exists() else {}
-            return read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
-        except RunError as error:
-            raise RunError(f"{error}; delete the file, which only records how long steps took") from None
-
-    def _delete_all(self) -> None:
-        """Delete everything except the lock, which this run holds."""
-        try:
-            for path in self.path.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name != LOCK:
-                    path.unlink()
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be emptied: {error}") from None
+        return read_table(path) if path.exists() else {}
 
     def _delete_leftovers(self) -> None:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
-        for weights in self.path.glob("steps/*/weights.safetensors"):
+        for weights in self.path.glob(f"steps/*/{WEIGHTS}"):
             for spent in ("checkpoint.safetensors", "best.safetensors"):
                 weights.with_name(spent).unlink(missing_ok=True)
-
-    def _environments_of_sessions(self, recipe: Recipe) -> dict[str, Any]:
-        """The environment of this session, and those of earlier sessions that differ in something that can change the
-        result."""
-        random = random_features(recipe.inputs)
-        now = environment(providers(recipe)) | ({"random features": random} if random else {})
-        path = self.path / "environment.json"
-        earlier = []
-        if path.exists() and any(self.path.glob("steps/*/*")):
-            before = read_table(path, **{"earlier sessions": list})
-            earlier = before.pop("earlier sessions")
-            if any(before.get(name) != now[name] for name in now if name not in ("command", "written")):
-                earlier.append(before)
-        return {**now, "earlier sessions": earlier}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -329,13 +281,8 @@ def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**identity, "steps": steps}.items() if name not in NOT_TRAINED}
 
 
-def _decoded_anew(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """The steps whose texts are searched otherwise in a recipe's tables than in earlier ones."""
-
-    def options(tables: dict[str, Any], step: str) -> Any:
-        return tables["steps"][step].get("decoding") or tables.get("decoding")
-
-    return [step for step in before["steps"] if step in now["steps"] and options(before, step) != options(now, step)]
+def _decoding(tables: dict[str, Any], step: str) -> Any:
+    return tables["steps"][step].get("decoding") or tables["decoding"]
 
 
 def _without_new_steps(identity: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:

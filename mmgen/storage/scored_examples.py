@@ -7,24 +7,22 @@ examples/<step>.jsonl  of a step's data set that the step is scored on; named af
 
 from __future__ import annotations
 
-import io
 import json
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..configs import DatasetConfig
 from ..data.datasets import ScoredOn
 from ..errors import DataError, RunError
+from ..examples import All, Example
 from ..files import read_table, write_text
-from ..parts import Dataset
+from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
-from ..tensors import All, Example
 
 FILE = "examples.jsonl"
-log = logging.getLogger("mmgen")
 
 
 def keep(recipe: Recipe, datasets: ScoredOn, folder: Path) -> None:
@@ -36,11 +34,10 @@ def keep(recipe: Recipe, datasets: ScoredOn, folder: Path) -> None:
     for file, name in first.items():
         examples = datasets.scored_by(name)
         try:
-            lines = [json.dumps(asdict(example), ensure_ascii=True) for example in examples]
-            reversible = [_parse_example(line) for line in lines] == [*examples]
+            lines = [json.dumps(asdict(example)) for example in examples]
         except (TypeError, ValueError):
-            reversible = False
-        if reversible:
+            continue
+        if [_parse_example(line) for line in lines] == [*examples]:
             write_text(file, "".join(f"{line}\n" for line in lines))
 
 
@@ -53,8 +50,7 @@ def _examples_file(recipe: Recipe, step: str, folder: Path) -> Path:
 
 
 class ScoredExamples:
-    """The examples that the steps of a run in `folder` are scored on, loaded on demand: from the data sets, or from the
-    run's copy if the data sets are missing. Raises DataError if both are missing."""
+    """The examples that the steps of a run in `folder` are scored on."""
 
     def __init__(self, recipe: Recipe, folder: Path) -> None:
         self._recipe, self._folder = recipe, folder
@@ -63,7 +59,7 @@ class ScoredExamples:
     def dataset_of(self, step: str) -> Dataset:
         file = _examples_file(self._recipe, step, self._folder)
         if file not in self._datasets:
-            self._datasets[file] = _load_or_copy(self._data_of(step), file, self._folder)
+            self._datasets[file] = _saved_or_built(self._data_of(step), file)
         return self._datasets[file]
 
     def scored_by(self, step: str) -> Sequence[Example]:
@@ -74,65 +70,65 @@ class ScoredExamples:
 
 
 def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
-    """The recipe's data set, or the run's copy of its examples if the data set is missing. Raises DataError."""
-    return _load_or_copy(recipe.data, folder / FILE, folder)
+    """The recipe's data set, with the examples that the run was scored on."""
+    return _saved_or_built(recipe.data, folder / FILE)
 
 
-def _load_or_copy(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
-    try:
-        dataset = config.build()
-        dataset.split(config.test_split)
-        return dataset
-    except DataError as error:
-        if not file.exists():
-            raise
-        reason = str(error).partition("\n")[0].rstrip(":")
-        log.warning("%s: %s; using the run's copy of its examples, which has no pictures", folder, reason)
-        return SavedExamples(config.test_split, file, reason)
+def _saved_or_built(config: DatasetConfig, file: Path) -> Dataset:
+    return SavedExamples(config, file) if file.exists() else config.build()
 
 
 class SavedExamples(Dataset):
-    """The one split that steps are scored on. `why`: the reason why the data set itself is not available."""
+    """A data set whose test split is that of a run's copy. Anything else is asked of the data set itself, which may be
+    gone: then there is no other split, and `pictures` raises DataError."""
 
-    def __init__(self, split: str, file: Path, why: str) -> None:
-        self._name, self._file, self._why = split, file, why
-        self._examples: tuple[Example, ...] | None = None
+    def __init__(self, config: DatasetConfig, file: Path) -> None:
+        self._config, self._file = config, file
+
+    @cached_property
+    def _data(self) -> Dataset:
+        dataset = self._config.build()
+        dataset.split(self._config.test_split)  # raises DataError if its files are gone
+        return dataset
+
+    @cached_property
+    def _examples(self) -> tuple[Example, ...]:
+        try:
+            with self._file.open(encoding="utf-8", newline="\n") as lines:
+                return tuple(map(_parse_example, lines))
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise RunError(f"{self._file}: damaged: {error}; copy the file from where the run was made") from None
 
     def splits(self) -> tuple[str, ...]:
-        return (self._name,)
+        try:
+            return self._data.splits()
+        except DataError:
+            return (self._config.test_split,)
 
     def split(self, name: str) -> Sequence[Example]:
-        if name != self._name:
-            raise DataError(f"{self._file}: has only the split '{self._name}'; {self._why}")
-        if self._examples is None:
-            try:
-                text = self._file.read_text(encoding="utf-8")
-                self._examples = tuple(map(_parse_example, io.StringIO(text)))
-            except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise RunError(f"{self._file}: damaged: {reason}; copy the file from where the run was made") from None
-        return self._examples
+        return self._examples if name == self._config.test_split else self._data.split(name)
 
     def describe(self) -> dict[str, Any]:
-        """The saved description of the data set, if it is the recipe's."""
-        path = self._file.parent / "data.json"
-        about = read_table(path) if path.exists() else {}
-        return {name: value for name, value in about.items() if name != "fingerprint"}
+        """The description of the data set; if it is gone, the saved one, if it is the recipe's."""
+        try:
+            return self._data.describe()
+        except DataError:
+            path = self._file.parent / "data.json"
+            saved = read_table(path) if path.exists() else {}
+            return {name: value for name, value in saved.items() if name != "fingerprint"}
 
-    def pictures(self):
-        raise DataError(f"no pictures: {self._why}")
+    def pictures(self) -> Iterable[Picture]:
+        return self._data.pictures()
 
 
 def _parse_example(line: str) -> Example:
     """Raises various errors for a line of a different shape."""
     table = json.loads(line)
-    inputs = {name: _parse_input(value) for name, value in table["inputs"].items()}
-    labels = {name: _with_tuples(value) for name, value in table["labels"].items()}
-    return Example(table["id"], inputs, tuple(table["targets"]), table["facts"], labels)
-
-
-def _parse_input(value: Any) -> Any:
-    return All(_with_tuples(value["values"])) if isinstance(value, dict) else _with_tuples(value)
+    inputs = {
+        name: All(_with_tuples(value["values"])) if isinstance(value, dict) else _with_tuples(value)
+        for name, value in table["inputs"].items()
+    }
+    return Example(table["id"], inputs, tuple(table["targets"]), table["facts"], _with_tuples(table["labels"]))
 
 
 def _with_tuples(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Load a step's weights into a model with more or fewer inputs; the inputs that steps and those before them read.
+"""The weights of a step, read, and loaded into a model with more or fewer inputs; the inputs that steps read.
 
 A run of a single step builds only the inputs that the step reads.
 """
@@ -16,34 +16,58 @@ from .run_folder import RunFolder
 from .weights import load_state, read_tensors, state
 
 
-def load_step(
-    model: Model, recipe: Recipe, folder: RunFolder, step: str, built: Mapping[str, Tensor] | None = None
-) -> None:
-    """Load the weights of a step into a model. Raises RunError.
-
-    An input that neither the step nor its ancestors read, and an objective that none of them trains, may be missing in
-    the file: its tensors are taken from `built`, by default the model's. Tensors of inputs and objectives that the
-    model does not have are ignored."""
+def read_step(recipe: Recipe, folder: RunFolder, step: str) -> dict[str, Tensor]:
+    """The tensors of a step, or of the step that has trained its weights. Raises RunError."""
     trained_by = recipe.trained_by(step)
-    path = folder.step(trained_by) / "weights.safetensors"
+    path = folder.weights(trained_by)
     tensors, about = read_tensors(path)
     if (of := about.get("step", trained_by)) != trained_by:
         raise RunError(
             f"{path}: contains the weights of step '{of}', not of '{trained_by}'; restore the file from a copy, or "
             "delete the file and run again"
         )
-    initial = state(model) if built is None else built
-    read = inputs_of(recipe, [step])
-    trained = {name for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].objectives}
-    parts = {f"{EMBEDDERS}{name}.": name in read for name in recipe.inputs}
-    parts |= {f"objectives.{name}.": name in trained for name in recipe.objectives}
-    for prefix, needed in parts.items():
+    return tensors
+
+
+def load_step(
+    model: Model, recipe: Recipe, folder: RunFolder, step: str, built: Mapping[str, Tensor] | None = None
+) -> None:
+    """Load the weights of a step into a model that goes on training. Raises RunError.
+
+    Tensors of an input or an objective that the file lacks are taken from `built`, by default the model's; those that
+    the model lacks are ignored. What the step or its ancestors read or train is neither."""
+    tensors, initial = read_step(recipe, folder, step), state(model) if built is None else built
+    for prefix, needed in _parts(recipe, step).items():
         in_file, in_model = (any(key.startswith(prefix) for key in part) for part in (tensors, initial))
         if in_model and not needed and not in_file:
             tensors |= {key: tensor for key, tensor in initial.items() if key.startswith(prefix)}
         elif not in_model and in_file:
             tensors = {key: tensor for key, tensor in tensors.items() if not key.startswith(prefix)}
-    load_state(model, tensors, path)
+    load_state(model, tensors, folder.weights(recipe.trained_by(step)))
+
+
+def parts_in_weights(recipe: Recipe, step: str, tensors: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The inputs and the objectives of the model that a step's weights belong to, by the names of its tensors."""
+    names = [*tensors]
+    prefixes = {
+        prefix
+        for prefix, needed in _parts(recipe, step).items()
+        if needed or any(name.startswith(prefix) for name in names)
+    }
+    return (
+        [name for name in recipe.inputs if f"{EMBEDDERS}{name}." in prefixes],
+        [name for name in recipe.objectives if f"objectives.{name}." in prefixes],
+    )
+
+
+def _parts(recipe: Recipe, step: str) -> dict[str, bool]:
+    """The prefix of every input's and objective's tensors, and whether the step or its ancestors use it."""
+    read = inputs_of(recipe, [step])
+    trained = {name for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].objectives}
+    return {
+        **{f"{EMBEDDERS}{name}.": name in read for name in recipe.inputs},
+        **{f"objectives.{name}.": name in trained for name in recipe.objectives},
+    }
 
 
 def inputs_of(recipe: Recipe, steps: Iterable[str]) -> list[str]:

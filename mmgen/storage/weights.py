@@ -1,9 +1,8 @@
-"""Weights and training state as safetensors: written, read, loaded into modules, checksums. No pickle."""
+"""Weights and training state as safetensors, with a checksum: written, read, loaded into modules. No pickle."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +16,6 @@ from ..files import open_tensors, write_atomically
 
 ABOUT = "mmgen"  # the only key of the metadata: safetensors writes several keys in random order
 CHECKSUM = "crc32"  # key of the checksum in the metadata
-MEND = (
-    "a different recipe or version of mmgen has written the file; use that version (see environment.json of the run), "
-    "or train again with `mmgen run --fresh`"
-)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -29,19 +24,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     about = dict(metadata or {})
     about[CHECKSUM] = checksum(on_cpu, about)
-    write_atomically(path, lambda partial: _write_partial(on_cpu, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
-
-
-def _write_partial(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
-    """safetensors writes a hidden temporary file first. It gets a folder that `clear_partials` deletes, so that a kill
-    leaves no files for good."""
-    folder = partial.with_name(f"{partial.name.removesuffix('.partial')}.folder.partial")
-    folder.mkdir(exist_ok=True)
-    try:
-        save_file(dict(tensors), folder / partial.name, metadata)
-        (folder / partial.name).replace(partial)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    write_atomically(path, lambda partial: save_file(on_cpu, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -78,31 +61,30 @@ def module_checksum(module: nn.Module) -> str:
 
 def state(module: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, each tensor once, such as a head tied to the word embeddings."""
-    tensors: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in module.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            tensors[name] = tensor
-    return tensors
+    names: dict[int, str] = {}
+    tensors = module.state_dict(keep_vars=True)
+    for name, tensor in tensors.items():
+        names.setdefault(id(tensor), name)
+    return {name: tensors[name] for name in names.values()}
 
 
 @torch.no_grad()
 def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors into a module. Raises RunError, with `source`, for names or shapes that do not match."""
+    """Copy tensors into a module. Raises RunError, with `source`, for names, shapes or values that do not fit."""
     current = state(module)
-    missing, unknown = current.keys() - tensors.keys(), tensors.keys() - current.keys()
-    if missing or unknown:
+    differs = sorted(
+        name
+        for name in current.keys() | tensors.keys()
+        if name not in current or name not in tensors or tensors[name].shape != current[name].shape
+    )
+    if differs:
+        shapes = [tuple(table[differs[0]].shape) if differs[0] in table else "none" for table in (tensors, current)]
         raise RunError(
-            f"{source}: not the weights of this model: {len(missing)} missing ({', '.join(sorted(missing)[:2])}), "
-            f"{len(unknown)} unknown ({', '.join(sorted(unknown)[:2])}); {MEND}"
+            f"{source}: not the weights of this model: {len(differs)} tensors differ, such as {differs[0]}: shape "
+            f"{shapes[0]} in the file, {shapes[1]} in the model; use the version of mmgen in the run's "
+            "environment.json, or train again with `mmgen run --fresh`"
         )
     for name, tensor in tensors.items():
-        if tensor.shape != current[name].shape:
-            raise RunError(
-                f"{source}: {name} has shape {tuple(tensor.shape)} in the file but {tuple(current[name].shape)} in "
-                f"this model; {MEND}"
-            )
         # a sum is faster than a look at every number, and finite only if all numbers are
         if tensor.is_floating_point() and not tensor.sum().isfinite() and not tensor.isfinite().all():
             raise RunError(f"{source}: {name} is not finite (NaN or infinite); the file is damaged")

@@ -10,8 +10,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from ..configs import EmbedderConfig
+from ..examples import Example
 from ..parts import Backbone, Embedder
-from ..tensors import Example, Segment, Slots, taken
+from ..tensors import Segment, Slots, taken
 from .toy import WordsReader
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from ..configs import CallbackConfig
+from ..examples import Generation, Prediction, ResolvedExample
 from ..parts import Callback, RunInfo, ShownExample
-from ..tensors import Generation, Prediction, ResolvedExample
 from .suite import Suite
 
 RECORD = {"update": 1, "epoch": 0.5, "loss": 2.5, "losses": {"a.loss": 2.0}, "lr": 1e-4, "grad_norm": 0.7}
-EPOCH_END = {**RECORD, "epoch_grad_norm": 0.7, "epoch_clipped": 0.0, "validation_loss": 2.25}
+EPOCH_END = {**RECORD, "validation_loss": 2.25}
 
 
 class CallbackSuite(Suite[CallbackConfig]):

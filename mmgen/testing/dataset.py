@@ -1,4 +1,4 @@
-"""The conformance suite of data sets. The contract is in `mmgen.parts.Dataset` and `mmgen.tensors.Example`."""
+"""The conformance suite of data sets. The contract is in `mmgen.parts.Dataset` and `mmgen.examples.Example`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from PIL import Image
 
 from ..configs import DatasetConfig
 from ..errors import DataError
+from ..examples import All, Example
 from ..parts import Dataset
-from ..tensors import All, Example
 from .suite import Suite, assert_json, assert_refused
 
 
@@ -124,7 +124,7 @@ class DatasetSuite(Suite[DatasetConfig]):
 def example_problem(example: Example) -> str:
     """What is wrong with the types of an example; empty if they are right."""
     if not isinstance(example, Example):
-        return "is not a mmgen.tensors.Example"
+        return "is not a mmgen.examples.Example"
     if not isinstance(example.id, str):
         return f"the id is {example.id!r:.60}; ids must be texts"
     if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..configs import ExtractorConfig
 from ..errors import DataError
-from ..features.store_check import check
+from ..features.writer import checked
 from ..parts import Extractor, FailedImage, Picture, Record
 from .suite import Suite, assert_json, explained, skip
 from .toy import Toy
@@ -59,8 +59,11 @@ class ExtractorSuite(Suite[ExtractorConfig]):
     def check_regions(self, record: Record, width: int | None = None) -> int:
         """Checks a record as a feature store does. Returns the width of its features, which must equal `width`. Raises
         DataError if a store could not keep the record."""
-        stored, clipped = check(record, "float32", width)
-        assert not clipped, f"boxes of '{record.key}' are not (x0, y0, x1, y1) relative to the image's size"
+        stored = checked(record, "float32")
+        assert width in (None, stored.features.shape[1]), f"features of '{record.key}' are not as wide as others"
+        if record.boxes is not None and stored.boxes is not None:
+            inside = np.allclose(record.boxes, stored.boxes, atol=1e-4)
+            assert inside, f"boxes of '{record.key}' are not (x0, y0, x1, y1) relative to the image's size"
         if stored.boxes is not None:
             extended = (stored.boxes[:, :2] < stored.boxes[:, 2:]).all()
             assert extended, f"a box of '{record.key}' has no area"

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from ..configs import EmbedderConfig
+from ..examples import Example
 from ..model import compose
 from ..objectives import Generator
-from ..tensors import Example, Loss, Tail, Targets
+from ..tensors import Loss, Tail, Targets
 from .bag import Bag
 from .mixing import backbones
 from .suite import assert_close, skip

@@ -13,10 +13,11 @@ from torch import Tensor
 from ..configs import GeneratorConfig
 from ..decoding import Decoding
 from ..errors import UnavailableError
+from ..examples import Generation
 from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone
 from ..sequence import Prefix
-from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
+from ..tensors import PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets
 
 
 class Greedy(GeneratorConfig):

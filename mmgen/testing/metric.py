@@ -1,4 +1,4 @@
-"""The conformance suite of metrics. The contract is in `mmgen.parts.Metric` and `mmgen.tensors.Scores`; result files
+"""The conformance suite of metrics. The contract is in `mmgen.parts.Metric` and `mmgen.examples.Scores`; result files
 are `mmgen.reading.results.ResultFiles`."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from ..configs import MetricConfig
 from ..data.part_checks import references_of, score_with
+from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
-from ..tensors import Example, Generation, Prediction, Scores
 from .suite import Suite, assert_json, explained
 from .toy import Toy
 

@@ -17,8 +17,10 @@ from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..data.collate import Collator
 from ..data.part_checks import predict_with
 from ..data.seeds import RngKey
-from ..model import Objectives, compose
-from ..tensors import Batch, Example, Loss, Prediction, Targets
+from ..examples import Example, Prediction
+from ..model import Model, Objectives, compose
+from ..objectives import Objective, TargetReader
+from ..tensors import Batch, Loss, Targets
 from .greedy import Greedy
 from .suite import Suite, Tried, assert_close, assert_json, assert_published, assert_tensors, explained, skip
 from .tiny import Tiny
@@ -43,6 +45,29 @@ class NoCollectives(TorchDispatchMode):
                 "micro-batches; to compare all rows of a batch, set over_batch = True"
             )
         return func(*args, **(kwargs or {}))
+
+
+def assert_gradients(model: Model, name: str, batch: Batch) -> None:
+    """Fails if an objective's losses have no gradient, or reach tensors that no module owns."""
+    counts, sums = batch.targets[name].counts, model(batch).sums
+    losses = [sums[f"{name}.{loss}"] for loss, count in counts.items() if count]
+    owned = {id(parameter): parameter for parameter in model.parameters()}
+    trains = [p.requires_grad for p in model.objective(name).parameters()]
+    if any(trains) or all(p.requires_grad for p in owned.values()):
+        message = "forward returns a loss without a gradient; do not detach it (detach, item, no_grad, a new tensor)"
+        assert all(loss.requires_grad for loss in losses), message
+    nodes = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        leaf = getattr(node, "variable", None)
+        assert leaf is None or id(leaf) in owned, (
+            f"the loss reaches a tensor {tuple(leaf.shape)} that is not trained, because no module owns it; keep "
+            "layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter"
+        )
+        following = {function for function, _ in node.next_functions if function is not None} - seen
+        seen |= following
+        nodes += following
 
 
 class LearningSuite(Suite[Tried]):
@@ -177,10 +202,30 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         return model
 
     def test_config_and_reader_agree(self) -> None:
-        """Checked as a run checks it when it builds the model, for inputs that the config does not refuse."""
-        refused = self.config().errors({name: embedder.named(name) for name, embedder in self.inputs().items()})
-        assert not refused, f"errors() refuses the suite's own inputs: {refused}"
-        self.model()
+        """What the config declares is what the objective and its reader do."""
+        config, inputs = self.config(), {name: embedder.named(name) for name, embedder in self.inputs().items()}
+        assert not (refused := config.errors(inputs)), f"errors() refuses the suite's own inputs: {refused}"
+        model = self.model()
+        objective, readers = model.objective(self.name), {name: model.embedders[name].reader for name in inputs}
+        name, reader = type(objective).__name__, objective.reader
+        assert isinstance(reader, TargetReader), f"reader is {reader!r:.60}; expected a mmgen.objectives.TargetReader"
+        predicts = type(objective).predict is not Objective.predict
+        assert predicts or config.gives is None, (
+            f'gives is "{config.gives}", but {name} has no method predict; write predict, or set gives = None'
+        )
+        assert not predicts or config.gives is not None, (
+            f"{name} has a method predict, but gives is None, so it is never called; set gives, or remove predict"
+        )
+        assert config.makes_rows == reader.makes_rows, (
+            f"makes_rows is {config.makes_rows} in the config, but {type(reader).__name__} "
+            f"{'has a' if reader.makes_rows else 'has no'} method rows"
+        )
+        declared, hides = sorted(config.hidden(inputs)), sorted(reader.hides(readers))
+        unable = [name for name in hides if name in readers and readers[name].hides is None]
+        assert not unable, f"hides the input '{unable[0]}', whose reader cannot hide anything (its `hides` is None)"
+        assert declared == hides, (
+            f"the config's hidden() returns {declared}, but the reader hides {hides}; they must name the same inputs"
+        )
 
     def test_over_batch(self) -> None:
         """A loss that compares rows has one micro-batch an update. Any other loss is a sum over examples, and an update
@@ -215,6 +260,7 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
     def test_training_lowers_the_loss(self) -> None:
         """Sixty updates on one batch."""
         model = self.model()
+        assert_gradients(model, self.name, self.batch(model, self.examples()))
         first, last = self.sixty_updates(model, self.examples()[:6], fresh=False)
         idle = [name for name, p in model.objectives.named_parameters() if p.grad is None and p.requires_grad]
         assert not idle, f"no gradient reaches {', '.join(idle)}"
@@ -233,5 +279,5 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
                 predictions = predict_with(model, self.name, batch)
             for prediction in predictions:
                 expected = isinstance(prediction, Prediction)
-                assert expected, f"predict returns {prediction!r:.60}; expected a mmgen.tensors.Prediction"
+                assert expected, f"predict returns {prediction!r:.60}; expected a mmgen.examples.Prediction"
                 assert_json(prediction.value, f"the value of the prediction for '{prediction.id}'")

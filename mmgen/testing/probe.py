@@ -16,9 +16,9 @@ from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ProbeConf
 from ..data.collate import Collator
 from ..data.seeds import resolve
 from ..errors import MmgenError
+from ..examples import Example, Generation
 from ..model import compose
 from ..parts import Picture, Probe, ProbeInput, ProbeResult, TrainedStep
-from ..tensors import Example, Generation
 from .greedy import Greedy
 from .suite import Suite, assert_json, explained, skip
 from .tiny import Tiny

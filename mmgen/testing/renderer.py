@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..cards import Card, checked_card
+from ..cards import Card
 from ..configs import RendererConfig
 from ..data.seeds import resolve
+from ..examples import Example, Generation, ResolvedExample
 from ..parts import Renderer
-from ..tensors import Example, Generation, ResolvedExample
 from .suite import Suite
 from .toy import Toy
 
@@ -28,7 +28,7 @@ class RendererSuite(Suite[RendererConfig]):
         """One prediction for each example, some right and some wrong; by default texts."""
         if "text" not in self.config().renders:
             raise NotImplementedError(
-                f"{type(self).__name__} must define predictions(examples), which returns a mmgen.tensors.Prediction "
+                f"{type(self).__name__} must define predictions(examples), which returns a mmgen.examples.Prediction "
                 "for each example"
             )
         texts = [example.targets[0] if example.targets else "a text" for example in examples]
@@ -38,10 +38,13 @@ class RendererSuite(Suite[RendererConfig]):
         return self.config().build()
 
     def cards(self, examples: Sequence[Example] | None = None) -> list[tuple[ResolvedExample, Card]]:
-        """Every example, with one of each input's alternatives, and its card, checked as on the page."""
+        """Every example, with one of each input's alternatives, and its card."""
         renderer, some = self.renderer(), self.examples() if examples is None else examples
         pairs = zip(map(resolve, some), self.predictions(self.examples()), strict=True)
-        return [(example, checked_card(renderer.card(example, prediction))) for example, prediction in pairs]
+        cards = [(example, renderer.card(example, prediction)) for example, prediction in pairs]
+        wrong = [card for _, card in cards if not isinstance(card, Card)]
+        assert not wrong, f"card returns {wrong[0]!r:.60}; expected a mmgen.cards.Card"
+        return cards
 
     def test_renders_labels_and_datasets(self) -> None:
         config = self.config()

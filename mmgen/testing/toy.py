@@ -13,8 +13,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import DatasetConfig, EmbedderConfig
 from ..errors import DataError, MissingInput
+from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
-from ..tensors import Example, Hiding, ResolvedExample, Segment
+from ..tensors import Hiding, Segment
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")

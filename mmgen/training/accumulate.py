@@ -8,6 +8,7 @@ step, update, micro-batch), so neither a resume nor another number of processes 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,7 @@ from ..tensors import Batch, Loss
 from .context import StepContext
 from .distributed import all_reduce_sum, any_rank
 
-Micros = Sequence[tuple[int, int, Batch]]  # micro-batches of one process: number in the update, source, batch
-Cell = tuple[int, str]  # (number of a source, name of one of its losses)
+Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each after its number in the update
 
 
 @dataclass(frozen=True)
@@ -41,30 +41,23 @@ class Material:
     over_batch: str = ""
 
     @property
-    def cells(self) -> list[Cell]:
-        """All losses of all sources."""
-        return [(number, name) for number, stream in enumerate(self.streams) for name in stream.collate.losses]
-
-    @property
     def losses(self) -> tuple[str, ...]:
         """Names of all losses."""
-        return tuple(dict.fromkeys(name for _, name in self.cells))
+        return tuple(dict.fromkeys(name for stream in self.streams for name in stream.collate.losses))
 
 
 @dataclass(frozen=True)
 class Means:
     """The losses of an update, over all processes.
 
-    loss       the training loss: the weighted sum of the means
-    by_loss    loss -> its mean; only losses that counted anything
-    by_source  source -> loss -> its mean
-    batches    of this process, each with its share of the training loss
-    stopping   whether any process is to stop
+    loss      the training loss: the weighted sum of the means
+    losses    loss -> its mean; only losses that counted anything
+    batches   of this process, each with its share of the training loss
+    stopping  whether any process is to stop
     """
 
     loss: float
-    by_loss: dict[str, float]
-    by_source: dict[str, dict[str, float]]
+    losses: dict[str, float]
     batches: list[tuple[Batch, Tensor]]
     stopping: bool
 
@@ -74,8 +67,6 @@ class Accumulator:
 
     loss       the losses of a batch on this process's device
     trained    the trainable parameters
-    slots      (2,) real slots of the rows so far, and slots encoded with padding; 0 for generators that do not count
-               them
     too_large  ids of the examples of the last micro-batch that did not fit into this process's memory
     """
 
@@ -86,58 +77,47 @@ class Accumulator:
         loss: Callable[[Batch], Loss],
         trained: Sequence[nn.Parameter],
     ) -> None:
-        self.context, self.material, self.loss, self.trained = context, material, loss, trained
+        self.context, self.names, self.loss, self.trained = context, material.losses, loss, trained
         self.processes = context.accelerator
-        self.slots = torch.zeros(2, dtype=torch.int64, device=self.processes.device)
         self.too_large: tuple[str, ...] = ()
 
     def gradients(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> Means | None:
         """Compute the gradients of an update's loss over all processes, in `parameter.grad`; None if memory ran out in
         any process. `stop`: called after the passes."""
-        counts = self._counts(micros)
+        local = [sum(batch.counts.get(name, 0) for _, batch in micros) for name in self.names]
+        totals = torch.tensor(local, dtype=torch.float64, device=self.processes.device)
+        all_reduce_sum(self.processes, [totals])
+        counts = {name: count for name, count in zip(self.names, totals.tolist(), strict=True) if count}
         result = self._backward_pass(number, micros, counts)
-        reached = [parameter.grad is not None for parameter in self.trained]
-        stopping, failed, *reached = any_rank(self.processes, [stop(), result is None, *reached])
+        has_gradient = [parameter.grad is not None for parameter in self.trained]
+        stopping, failed, *reached = any_rank(self.processes, [stop(), result is None, *has_gradient])
         if result is None or failed:
             return None
-        totals, batches = result
+        sums, batches = result
         gradients = []
-        for parameter in (parameter for parameter, has in zip(self.trained, reached, strict=True) if has):
+        for parameter in itertools.compress(self.trained, reached):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
-        all_reduce_sum(self.processes, [totals, *gradients])
-        loss, *values = totals.tolist()
-        sums, by_source = dict(zip(counts, values, strict=True)), dict[str, dict[str, float]]()
-        for (source, name), total in sums.items():
-            by_source.setdefault(self.material.streams[source].source.name, {})[name] = total / counts[source, name]
-        whole_counts = _by_loss(counts)
-        by_loss = {name: total / whole_counts[name] for name, total in _by_loss(sums).items()}
-        return Means(loss, by_loss, by_source, batches, stopping)
-
-    def _counts(self, micros: Micros) -> dict[Cell, float]:
-        """The counts that an update's summed losses are divided by, over all processes; zero counts are left out."""
-        cells = self.material.cells
-        local = [sum(batch.counts.get(name, 0) for _, of, batch in micros if of == source) for source, name in cells]
-        counts = torch.tensor(local, dtype=torch.float64, device=self.processes.device)
-        all_reduce_sum(self.processes, [counts])
-        return {cell: count for cell, count in zip(cells, counts.tolist(), strict=True) if count}
+        all_reduce_sum(self.processes, [sums, *gradients])
+        loss, *values = sums.tolist()
+        losses = {name: value / counts[name] for name, value in zip(counts, values, strict=True)}
+        return Means(loss, losses, batches, stopping)
 
     def _backward_pass(
-        self, number: int, micros: Micros, counts: Mapping[Cell, float]
+        self, number: int, micros: Micros, counts: Mapping[str, float]
     ) -> tuple[Tensor, list[tuple[Batch, Tensor]]] | None:
-        """The sums of this process's micro-batches in float64, first the training loss, then every cell of `counts`;
+        """The sums of this process's micro-batches in float64, first the training loss, then every loss of `counts`;
         and the batches with their training loss. None if memory runs out."""
-        device, whole_counts = self.processes.device, _by_loss(counts)
-        totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=device)
+        device = self.processes.device
+        sums = torch.zeros(1 + len(counts), dtype=torch.float64, device=device)
         batches: list[tuple[Batch, Tensor]] = []
-        slots = self.slots.clone()
-        for micro, source, batch in micros:
+        for micro, batch in micros:
             try:
                 draw_from(device, self.context.seed, self.context.name, number, micro)
                 batch = batch.to(device)
                 loss = self.loss(batch)
-                mean = loss.over(whole_counts).to(device)
+                mean = loss.over(counts).to(device)
                 if mean.requires_grad:  # a batch without any count has no gradient
                     mean.backward()
             except Exception as error:
@@ -146,17 +126,7 @@ class Accumulator:
                 self.too_large = batch.ids
                 return None
             batches.append((batch, mean.detach()))
-            zero = torch.zeros_like(mean)
-            sums = [loss.sums.get(name, zero) if of == source else zero for of, name in counts]
-            totals += torch.stack([value.detach().double() for value in (mean, *sums)])
-            slots += 0 if loss.slots is None else loss.slots
-        self.slots = slots
-        return totals, batches
-
-
-def _by_loss(cells: Mapping[Cell, float]) -> dict[str, float]:
-    """Values per source and loss, summed by loss."""
-    totals: dict[str, float] = {}
-    for (_, name), number in cells.items():
-        totals[name] = totals.get(name, 0) + number
-    return totals
+            for place, value in enumerate([mean, *(loss.sums.get(name) for name in counts)]):
+                if value is not None:
+                    sums[place] += value.detach()
+        return sums, batches

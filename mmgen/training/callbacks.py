@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..configs import CallbackConfig
+from ..errors import blame
 from ..parts import Callback
-from ..registry import blame
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,17 @@ from ..storage.weights import read_tensors, write_tensors
 class Cursor:
     """The progress of a step.
 
-    done              updates that are finished
     micro_batch_size  in pairs; it is halved when memory runs out
     records           the log, one record per update
     """
 
     micro_batch_size: int
-    done: int = 0
     records: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        """How many updates are finished."""
+        return len(self.records)
 
     @property
     def last(self) -> dict[str, Any]:
@@ -38,7 +41,7 @@ class Checkpoint:
 
     path  the trained weights, the optimiser's state, and the progress with the last record of the log, which the end of
           an epoch may still change
-    best  all weights at the lowest validation loss
+    best  all weights of the best epoch
     log   one line of JSON per update
     """
 
@@ -50,8 +53,8 @@ class Checkpoint:
     def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
         """Write the log, then the checkpoint."""
         self.write_log(cursor)
-        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done}
-        write_tensors(self.path, tensors, {"cursor": json.dumps({**place, "last": cursor.last})})
+        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done, "last": cursor.last}
+        write_tensors(self.path, tensors, {"cursor": json.dumps(place)})
 
     def write_best(self, tensors: Mapping[str, Tensor]) -> None:
         write_tensors(self.best, tensors, {"format": "pt"})
@@ -64,7 +67,7 @@ class Checkpoint:
             file.writelines(f"{json.dumps(record)}\n".encode() for record in cursor.records[self._logged :])
             file.flush()
             os.fsync(file.fileno())  # the checkpoint needs its records
-            self._logged, self._end = len(cursor.records), file.tell()
+            self._logged, self._end = cursor.done, file.tell()
 
     def read(self, updates: int) -> tuple[Cursor, dict[str, Tensor]]:
         """The progress of a step with this number of updates, and the checkpoint's tensors. Raises RunError for files
@@ -72,10 +75,10 @@ class Checkpoint:
         tensors, about = read_tensors(self.path)
         try:
             place = json.loads(about["cursor"])
-            lines = self.log.read_bytes().splitlines(keepends=True)[: place["done"] - 1]
-            cursor = Cursor(records=[*map(json.loads, lines), place.pop("last")], **place)
-            if len(cursor.records) != cursor.done or cursor.done > updates:
-                raise ValueError(f"{len(cursor.records)} records of {cursor.done} updates, of {updates} in all")
+            done, lines = place["done"], self.log.read_bytes().splitlines(keepends=True)[: place["done"] - 1]
+            cursor = Cursor(place["micro_batch_size"], [*map(json.loads, lines), place["last"]])
+            if not cursor.done == done <= updates:
+                raise ValueError(f"{cursor.done} records of {done} updates, of {updates} in all")
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise RunError(
                 f"{self.path}: the checkpoint does not fit log.jsonl: {error}; delete it to train the step again"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -16,8 +15,6 @@ from ..progress import Progress
 from ..recipe.tables import Step
 from .callbacks import Events
 from .distributed import Processes
-
-log = logging.getLogger("mmgen")
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,5 @@ class StepContext:
     predict: Callable[[Model], list[ShownExample]] | None = None
 
     def retry(self, doing: str, advice: str, *, named: Callable[[Any], str] = attrgetter("id")) -> OomRetry:
-        """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ...". Every process
-        reports it, the first through `progress`, the others through the log."""
-        processes, where = self.accelerator, f"step '{self.name}', {doing}"
-        if processes.num_processes > 1:
-            where += f", process {processes.process_index}"
-        say = self.progress.say if processes.is_main_process else log.warning
-        return OomRetry(where, advice, named=named, say=say)
+        """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ..."."""
+        return OomRetry(f"step '{self.name}', {doing}", advice, named=named, say=self.progress.say)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import logging
 import os
 import re
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
@@ -25,8 +25,8 @@ from torch import Tensor, distributed
 
 from ..errors import RunError
 
+T = TypeVar("T")
 PATIENCE = timedelta(minutes=10)  # of a process that waits for the others, at the start and in a sum
-CHUNK_BYTES = 64 << 20  # tensors are sent in chunks of this size
 LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? ?out|peer|gloo|nccl", re.IGNORECASE)
 HOW = (
     "start all together with `torchrun --nproc-per-node N -m mmgen run ...`, or run "
@@ -61,8 +61,6 @@ def start() -> Processes:
     try:
         expected = int(os.environ.get("WORLD_SIZE", 1))
         on_cpus = expected > 1 and not torch.cuda.is_available()  # without cpu=True each process would run alone
-        if expected > 1 and not on_cpus:
-            refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", expected)), torch.cuda.device_count())
         processes = Processes(cpu=on_cpus, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise RunError(f"the processes could not connect: {str(error).strip().splitlines()[0]}; {HOW}") from None
@@ -83,39 +81,21 @@ def leave() -> None:
         distributed.destroy_process_group()
 
 
-def refuse_shared_gpus(processes: int, gpus: int) -> None:
-    """Raises RunError if processes of this machine would share a GPU: NCCL would fail at the first sum."""
-    if 0 < gpus < processes:
-        raise RunError(
-            f"{processes} processes were started on a machine with {gpus} GPU{'s' * (gpus > 1)}, but each process "
-            f"needs a GPU; start {gpus}: `torchrun --nproc-per-node {gpus} -m mmgen run ...`"
-        )
-
-
 def all_reduce_sum(processes: PartialState, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by its sum over all processes, with the same bits in every process."""
-    if processes.num_processes > 1:
-        _in_chunks(tensors, distributed.all_reduce)
+    _send(processes, tensors, partial(distributed.all_reduce, async_op=True))
 
 
 def broadcast(processes: PartialState, tensors: Sequence[Tensor]) -> None:
     """Replace every tensor by that of the first process."""
-    if processes.num_processes > 1:
-        _in_chunks(tensors, partial(distributed.broadcast, src=0))
+    _send(processes, tensors, partial(distributed.broadcast, src=0, async_op=True))
 
 
 @torch.no_grad()
-def _in_chunks(tensors: Sequence[Tensor], send: Callable[[Tensor], object]) -> None:
-    """Send the tensors of each dtype joined into chunks of about `CHUNK_BYTES`, and copy back what they become."""
-    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-        same = [tensor for tensor in tensors if tensor.dtype == dtype]
-        ends = itertools.accumulate(tensor.nbytes for tensor in same)
-        for _, group in itertools.groupby(zip(ends, same, strict=True), lambda pair: pair[0] // CHUNK_BYTES):
-            lot = [tensor for _, tensor in group]
-            joined = torch.cat([tensor.flatten() for tensor in lot])
-            send(joined)
-            for tensor, part in zip(lot, joined.split([tensor.numel() for tensor in lot]), strict=True):
-                tensor.copy_(part.view_as(tensor))
+def _send(processes: PartialState, tensors: Sequence[Tensor], send: Callable[[Tensor], Any]) -> None:
+    """Send all tensors, and only then wait."""
+    for work in [send(tensor) for tensor in tensors] if processes.num_processes > 1 else ():
+        work.wait()
 
 
 def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:
@@ -127,9 +107,9 @@ def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:
     return [count > 0 for count in raised.tolist()]
 
 
-def gather_texts(processes: PartialState, texts: list[str]) -> list[str]:
-    """The texts of all processes, in their order."""
-    return gather_object(texts) if processes.num_processes > 1 else texts
+def gather(processes: PartialState, values: list[T]) -> list[T]:
+    """The values of all processes, in their order."""
+    return list(gather_object(values)) if processes.num_processes > 1 else values
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from ..errors import DataError, RunError, did_you_mean
 from ..model import EMBEDDERS, Model
 from ..recipe.tables import Step
 from ..recipe.training import Training
-from .bert_adam import BertAdam
 
 
 def set_learning(model: Model, step: Step) -> None:
@@ -47,82 +46,60 @@ def matches(model: nn.Module, patterns: Collection[str]) -> dict[str, set[str]]:
 
 def check_patterns(model: nn.Module, patterns: Collection[str], about: tuple[str, ...]) -> None:
     """Raises DataError for a pattern that matches no parameter. `about`: the key of the recipe with the patterns."""
+    modules = [name for name, _ in model.named_modules() if name]
+    similar = [f"{name}.*" for name in modules] + [f"*.{name.rpartition('.')[2]}.*" for name in modules]
     for pattern, matching in matches(model, patterns).items():
         if not matching:
-            names = [name for name, _ in model.named_parameters()]
-            error = DataError(f"no parameter matches '{pattern}'{_suggest_pattern(pattern, names)}")
+            error = DataError(f"no parameter matches '{pattern}'{did_you_mean(pattern, similar)}")
             error.about = about
             raise error
 
 
-def _suggest_pattern(pattern: str, names: Collection[str]) -> str:
-    """A suggestion for a pattern without a match: the pattern of a module's parameters, or a similar name."""
-    if any(fnmatchcase(name, f"{pattern}.*") for name in names):
-        return f"; did you mean '{pattern}.*'?"
-    core = pattern.strip("*.")
-    size = core.count(".") + 1
-    split = [name.split(".") for name in names]
-    pieces = {".".join(parts[at : at + size]) for parts in split for at in range(len(parts) - size + 1)}
-    return did_you_mean(core, sorted(pieces))
-
-
 def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.Optimizer:
-    """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
-    `learning`: the trainable parameters, by the model's names."""
+    """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019). Without `bias_correction`, AdamW is
+    that of BERT's original code, whose first updates are larger (Mosbach et al., 2021). `learning`: the trainable
+    parameters, by the model's names."""
     training = step.training
-    groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}  # each takes time
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # each takes time
     for name, parameter in learning.items():
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((*_choose_peak_rate(name, training), decay), []).append(parameter)
+        groups.setdefault((_choose_peak_rate(name, training), decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
         raise RunError(f"a step that trains {', '.join(step.train)} has no trainable parameters{left}")
     tables: list[dict[str, Any]] = [
-        {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "logged_as": logged_as}
-        for (logged_as, peak, decay), parameters in groups.items()
+        {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay}
+        for (peak, decay), parameters in groups.items()
     ]
     if training.optimizer == "sgd":
         return torch.optim.SGD(tables, momentum=training.momentum)
-    if not training.bias_correction:
-        return BertAdam(tables, training.betas, training.eps)
-    return torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=True)
+    adam = torch.optim.AdamW(tables, betas=training.betas, eps=training.eps, fused=training.bias_correction)
+    if not training.bias_correction:  # so many updates later, the correction of means that start at 0 is exactly 1
+        for parameter in learning.values():
+            moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            adam.state[parameter] = {"step": torch.tensor(1e9), **moments}
+    return adam
 
 
-def _choose_peak_rate(name: str, training: Training) -> tuple[str, float]:
-    """The highest learning rate of a parameter, after its name in the log: that of the longest pattern that matches
-    the parameter's name, or else of its kind of part."""
+def _choose_peak_rate(name: str, training: Training) -> float:
+    """The highest learning rate of a parameter: that of the longest pattern that matches its name, or else of its kind
+    of part."""
     if matching := [pattern for pattern in training.learning_rates if fnmatchcase(name, pattern)]:
-        pattern = max(matching, key=lambda pattern: (len(pattern), pattern))
-        return pattern, training.learning_rates[pattern]
+        return training.learning_rates[max(matching, key=lambda pattern: (len(pattern), pattern))]
     if training.input_learning_rate is not None and name.startswith(EMBEDDERS):
-        return "input_lr", training.input_learning_rate
-    return "lr", training.learning_rate
+        return training.input_learning_rate
+    return training.learning_rate
 
 
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
     """Scale gradients down to `max_grad_norm`. Returns for the log `grad_norm`, the norm of all gradients before, and
     `clipped`: whether they were scaled down, or the share of parameters whose gradient was."""
-    limit = training.max_grad_norm
+    limit, scale = training.max_grad_norm, torch.nn.utils.clip_grad_norm_
     if training.clip == "whole" or limit is None:
-        norm = torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf).item()
-        return {"grad_norm": norm, **({"clipped": norm > limit} if limit else {})}
-    reached = [parameter for parameter in parameters if parameter.grad is not None]
-    if not reached:  # an update whose examples have nothing to predict
-        return {"grad_norm": 0.0, "clipped": 0.0}
-    norms = torch.stack([torch.nn.utils.clip_grad_norm_([parameter], limit) for parameter in reached])
-    norm, share = torch.stack([norms.norm(), (norms > limit).float().mean()]).tolist()
-    return {"grad_norm": norm, "clipped": share}
-
-
-def rates(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """For the log: `lr`, the learning rate of the last update; `input_lr`, that of embedders if other parts train at a
-    different rate; and `learning_rates`, those of patterns in `training.learning_rates`. A step that trains only
-    embedders has their rate as `lr`."""
-    by_pattern = {group["logged_as"]: group["lr"] for group in optimizer.param_groups}
-    used = {key: by_pattern.pop(key) for key in ("lr", "input_lr") if key in by_pattern}
-    if len({*used.values()}) == 1:
-        used = {"lr": next(iter(used.values()))}
-    return {**used, **({"learning_rates": by_pattern} if by_pattern else {})}
+        norm = scale(parameters, limit or math.inf).item()
+        return {"grad_norm": norm} | ({"clipped": norm > limit} if limit else {})
+    norms = torch.stack([scale([p], limit) for p in parameters if p.grad is not None] or [torch.zeros(())])
+    return {"grad_norm": norms.norm().item(), "clipped": (norms > limit).float().mean().item()}
 
 
 def schedule(plan: Plan, update: int, training: Training) -> float:

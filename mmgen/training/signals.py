@@ -45,20 +45,10 @@ def interruptions() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def stop_signals_as_ctrl_c() -> Iterator[None]:
-    """A signal to stop ends the block as Ctrl-C does, with `Stopped`, even if a library makes an error of the stop (as
-    one that is being imported does) or drops it."""
-    stop_requested = threading.Event()
+    """A signal to stop ends the block as Ctrl-C does, with `Stopped`."""
 
     def stop() -> None:
-        stop_requested.set()
         raise Stopped
 
-    try:
-        with handling(stop):
-            yield
-    except Exception as error:
-        if not stop_requested.is_set():
-            raise
-        raise Stopped from error
-    if stop_requested.is_set():
-        raise Stopped
+    with handling(stop):
+        yield

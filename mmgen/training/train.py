@@ -13,31 +13,29 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import Any
 
 import torch
 from accelerate.utils.memory import clear_device_cache
 
 from ..data.collate import Collator
-from ..data.loader import lost_workers_explained, time_batches, updates
-from ..data.plan import ONE_MICRO_BATCH, Plan, PlanOptions
+from ..data.loader import updates
+from ..data.plan import ONE_MICRO_BATCH, Plan
 from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
 from ..errors import RunError
 from ..model import EMBEDDERS, Model
 from ..oom import ADVICE_SMALLER, as_run_error
-from ..parts import Backbone
 from ..recipe.training import Training
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..tensors import Batch, Loss
 from .accumulate import Accumulator, Material, Micros
 from .checkpoint import Checkpoint, Cursor
 from .context import StepContext
-from .distributed import any_rank, broadcast, gather_texts, peer_failures
+from .distributed import any_rank, broadcast, gather, peer_failures
 from .not_finite import refuse_losses
-from .optimizer import clip, make_optimizer, rates, schedule, set_learning
+from .optimizer import clip, make_optimizer, schedule, set_learning
 from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
@@ -55,7 +53,6 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         torch.random.fork_rng([device] if device.type == "cuda" else []),
         interruptions() as stop,
         as_run_error(place, KEPT),
-        lost_workers_explained(place),
     ):
         model.to(device)
         for name in context.step.objectives:
@@ -70,7 +67,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
 
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
     """The training data of a step, in the order and the batches of its seed and settings."""
-    training, step, key = context.step.training, context.step, RngKey(context.seed, context.name)
+    step, training, key = context.step, context.step.training, RngKey(context.seed, context.name)
     streams = [
         DataStream(
             source,
@@ -78,16 +75,8 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         )
         for source in sources
     ]
-    options = PlanOptions(
-        seed=context.seed,
-        step=context.name,
-        epochs=training.epochs,
-        updates=training.updates,
-        batch_size=training.batch_size,
-        length_bucket=training.length_bucket,
-    )
     sizes = [Sizes(stream.source.examples, stream.collate) for stream in streams]
-    plan = Plan(sizes, options, [source.share for source in sources])
+    plan = Plan(sizes, key, training, [source.share for source in sources])
     over_batch = next((name for name in step.objectives if name in model.over_batch), "")
     micro_batch_size = ONE_MICRO_BATCH if over_batch else training.micro_batch_size or training.batch_size
     return Material(plan, streams, micro_batch_size, over_batch)
@@ -108,9 +97,9 @@ class Trainer:
         self.model, self.context, self.material, self.scores = model, context, material, scores
         self.processes, self.plan = context.accelerator, material.plan
         self.validates = any(stream.source.validation for stream in material.streams)
-        self.stopping = False
+        self.stopping, self._waited = False, 0.0
         set_learning(model, context.step)
-        set_checkpointing_and_compile(model.backbone, self.training)
+        model.backbone.set_gradient_checkpointing(self.training.gradient_checkpointing)
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.optimizer = make_optimizer(self.trained, context.step)
         self.accumulator = Accumulator(context, material, self.loss, [*self.trained.values()])
@@ -129,78 +118,71 @@ class Trainer:
         plan, cursor, events, name = self.plan, self.cursor, self.context.events, self.context.name
         events.send("on_step_begin", name, cursor.done, len(plan))
         self._warn_of_processes()
-        waits, began = list[float](), time.perf_counter()
-        done = plan.pairs(end=cursor.done)
-        with self.context.progress.task(f"{name}: training", plan.pairs(), "pairs", done) as advance:
+        began = time.perf_counter()
+        pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
+        with self.context.progress.task(f"{name}: training", *pairs) as advance:
             if self.validates and plan.ends_epoch(cursor.done) and "validation_loss" not in cursor.last:
                 self._end_epoch(stop)  # an earlier session stopped before it
                 self._save_if_due()
-            for number, micros in time_batches(self._load() if not self._stops_early() else (), waits):
+            for number, micros in self._load() if not self._stops_early() else ():
                 record = self.update(number, micros, stop)
                 if record is None:
                     self._halve(number)
                     continue
                 cursor.records.append(record)
-                cursor.done = number + 1
                 events.send("on_update", name, record)
                 if plan.ends_epoch(cursor.done):
                     self._end_epoch(stop)
                 self._save_if_due()  # before any message, which fails if the terminal is gone
                 recent = [record["loss"] for record in cursor.records[-20:]]
-                advance(plan.pairs(number, number + 1), f"loss {sum(recent) / len(recent):.3f}")
+                advance(plan.pairs(number + 1) - plan.pairs(number), f"loss {sum(recent) / len(recent):.3f}")
                 if self._stops_early():
                     break
-        if waits:
-            self._say_waste(sum(waits) / (time.perf_counter() - began))
+        share = self._waited / (time.perf_counter() - began)
+        self.context.progress.say(f"{name}: {share:.1%} of the time was spent waiting for data")
 
     def _load(self) -> Iterator[tuple[int, Micros]]:
         """The remaining updates with this process's micro-batches; an update comes again after `_halve`."""
         processes, cursor, workers = self.processes, self.cursor, self.training.num_workers
-        if workers is None:
-            workers = default_workers(processes.device, processes.num_processes)
         while cursor.done < len(self.plan):
             size = cursor.micro_batch_size
-            for number, micros in updates(
+            batches = updates(
                 self.material.streams,
                 self.plan,
                 size,
                 start=cursor.done,
                 share=(processes.process_index, processes.num_processes),
-                workers=workers,
+                workers=default_workers(processes.device, processes.num_processes) if workers is None else workers,
                 pin=processes.device.type == "cuda",
-            ):
-                yield number, micros
-                if cursor.micro_batch_size != size:
-                    break
+            )
+            while cursor.micro_batch_size == size and cursor.done < len(self.plan):
+                began = time.perf_counter()
+                update = next(batches)
+                self._waited += time.perf_counter() - began
+                yield update
 
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any] | None:
         """One optimiser update from this process's micro-batches. Returns its record for the log; None if memory ran
         out in any process. Raises RunError."""
-        place, share = f"step '{self.context.name}', update {number}", schedule(self.plan, number, self.training)
+        share = schedule(self.plan, number, self.training)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * share
-        with as_run_error(place, KEPT):
-            means = self.accumulator.gradients(number, micros, stop)
-            if means is None:
-                return None
-            clipped = clip(self.trained.values(), self.training)
+        means = self.accumulator.gradients(number, micros, stop)
+        if means is None:
+            return None
+        clipped = clip(self.trained.values(), self.training)
         self.stopping = means.stopping
         if not math.isfinite(clipped["grad_norm"]) or not math.isfinite(means.loss):
             refuse_losses(self, number, means)
-        with as_run_error(f"{place}, the optimiser's state", "use a smaller encoder, or a larger device"):
-            self.optimizer.step()
+        self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        halved = self.cursor.micro_batch_size != self.material.micro_batch_size
-        return {
-            "update": number,
-            "epoch": self.plan.epoch(number),
-            "loss": means.loss,
-            **({"losses": means.by_loss} if len(self.material.losses) > 1 else {}),
-            **({"sources": means.by_source} if len(self.material.streams) > 1 else {}),
-            **rates(self.optimizer),
-            **clipped,
-            **({"micro_batch_size": self.cursor.micro_batch_size} if halved else {}),
-        }
+        record: dict[str, Any] = {"update": number, "epoch": self.plan.epoch(number), "loss": means.loss}
+        if len(self.material.losses) > 1:
+            record["losses"] = means.losses
+        record |= {"lr": max(group["lr"] for group in self.optimizer.param_groups), **clipped}
+        if self.cursor.micro_batch_size != self.material.micro_batch_size:
+            record["micro_batch_size"] = self.cursor.micro_batch_size
+        return record
 
     def loss(self, batch: Batch) -> Loss:
         """The losses of a batch on this process's device, in the step's precision."""
@@ -220,16 +202,15 @@ class Trainer:
                 "training.batch_size"
             )
         if self.cursor.micro_batch_size == 1:
-            ids = gather_texts(self.processes, [*self.accumulator.too_large])
+            ids = gather(self.processes, [*self.accumulator.too_large])
             raise RunError(f"{where} with a single example ('{ids[0]}'); {KEPT}")
         self.cursor.micro_batch_size //= 2
         pairs = f"{self.cursor.micro_batch_size} pair{'s' * (self.cursor.micro_batch_size > 1)}"
         self.context.progress.say(f"{where}; from now on a micro-batch has {pairs}; updates stay the same")
 
     def _end_epoch(self, stop: Callable[[], bool]) -> None:
-        """Add the summary of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
+        """Add the validation of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
         record, events, name = self.cursor.last, self.context.events, self.context.name
-        record |= summarise_clipping(self.cursor.records)
         if self.validates:
             if self.stopping:
                 self.save()
@@ -283,12 +264,11 @@ class Trainer:
         if not self.processes.is_main_process:
             return
         step = self.context.step
-        saved = step.train if step.weights is None else ["backbone", *step.inputs]  # published weights are read once
+        saved = step.train if step.weights is None else ("backbone", *step.inputs)  # published weights are read once
         parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in saved]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
-        tensors = {
-            f"model.{name}": value for name, value in state(self.model).items() if name.startswith((*parts, *heads))
-        }
+        weights = {name: value for name, value in state(self.model).items() if name.startswith((*parts, *heads))}
+        tensors = {f"model.{name}": value for name, value in weights.items()}
         for name, parameter in self.trained.items():
             for key, value in self.optimizer.state[parameter].items():
                 tensors[f"optimizer.{key}.{name}"] = value
@@ -297,15 +277,20 @@ class Trainer:
     def _resume(self) -> None:
         """Load what `save` has written."""
         self.cursor, tensors = self.checkpoint.read(len(self.plan))
-        weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
-        load_state(self.model, {**state(self.model), **weights}, self.checkpoint.path)
-        for place in tensors.keys() - {f"model.{name}" for name in weights}:
-            _, key, name = place.split(".", 2)
-            self.optimizer.state[self.trained[name]][key] = tensors[place].to(self.trained[name].device)
+        weights = state(self.model)
+        for place, value in tensors.items():
+            kind, _, name = place.partition(".")
+            if kind == "model":
+                weights[name] = value
+                continue
+            key, _, name = name.partition(".")
+            moments = self.optimizer.state[self.trained[name]]
+            moments[key] = value.to(moments.get(key, self.trained[name]).device)
+        load_state(self.model, weights, self.checkpoint.path)
 
     def finish(self) -> None:
         """Write the step's weights under their final name, then delete the checkpoint."""
-        set_checkpointing_and_compile(self.model.backbone, None)
+        self.model.backbone.set_gradient_checkpointing(False)
         if self.processes.is_main_process:
             if self.training.keep == "best" and self.checkpoint.best.exists():
                 best = read_tensors(self.checkpoint.best)[0]
@@ -319,32 +304,7 @@ class Trainer:
         """Report more processes than an update has micro-batches."""
         count = self.processes.num_processes
         if count > 1 and count > (most := len(self.plan.update(0, self.cursor.micro_batch_size))):
-            owner = self.material.over_batch
-            why = f"'{owner}' compares all its pairs" if owner else "lower training.micro_batch_size"
-            plural = "es" * (most > 1)
             self.context.progress.say(
-                f"{self.context.name}: an update has {most} micro-batch{plural} for {count} processes, so some are "
-                f"idle; {why}"
+                f"{self.context.name}: an update has {most} micro-batch{'es' * (most > 1)} for {count} processes, so "
+                f"some are idle{'' if self.material.over_batch else '; lower training.micro_batch_size'}"
             )
-
-    def _say_waste(self, waiting: float) -> None:
-        """Report padding (if the generator counts its slots), and waiting for the loader."""
-        real, slots = self.accumulator.slots.tolist()
-        padding = f"{1 - real / slots:.1%} of the slots were padding; " if slots else ""
-        self.context.progress.say(f"{self.context.name}: {padding}{waiting:.1%} of the time was spent waiting for data")
-
-
-def set_checkpointing_and_compile(backbone: Backbone, training: Training | None) -> None:
-    """Recompute activations and compile layers as the settings say; None: neither."""
-    backbone.set_gradient_checkpointing(training is not None and training.gradient_checkpointing)
-    backbone.set_torch_compile(training is not None and training.torch_compile)
-
-
-def summarise_clipping(records: Sequence[dict]) -> dict[str, float]:
-    """For the last record of an epoch: the median norm of its gradients, and the share of clipped updates."""
-    of_epoch = [record for record in records if int(record["epoch"]) == int(records[-1]["epoch"])]
-    clipped = [record.get("clipped", False) for record in of_epoch]
-    return {
-        "epoch_grad_norm": median(record["grad_norm"] for record in of_epoch),
-        "epoch_clipped": sum(clipped) / len(clipped),
-    }

@@ -12,8 +12,8 @@ import torch
 
 import mmgen
 from mmgen.errors import DataError, MmgenError
+from mmgen.examples import LOG_PROBABILITY
 from mmgen.parts import FailedImage, Picture
-from mmgen.tensors import LOG_PROBABILITY
 
 DIGITS = 8  # of the hash that names the answerer's weights
 PICTURES = 256  # whose features are held at a time
@@ -69,8 +69,8 @@ class Answerer:
         queries = [
             {self.question: text, **self._values_of_picture(picture)} for text, picture in questions if text.strip()
         ]
-        predict = self.predictor.predict if self.predictor.kind == "label" else self.predictor.ask
-        answers = iter(predict(queries, batch_size=self.batch_size) if queries else ())
+        predict = self.predictor.predict_all if self.predictor.kind == "label" else self.predictor.ask_all
+        answers = iter(predict(queries, batch_size=self.batch_size))
         return [self._read_answer(next(answers)) if text.strip() else Answered({}) for text, _ in questions]
 
     def _values_of_picture(self, picture: Picture) -> Mapping[str, Any]:

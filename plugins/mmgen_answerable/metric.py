@@ -12,8 +12,8 @@ from mmgen_vl.answers import normalise
 from mmgen_vl.pictures import picture_of
 
 from mmgen.errors import DataError
+from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric, Picture
-from mmgen.tensors import Example, Generation, Scores
 
 from . import Answerable
 from .answerer import Answered, Answerer

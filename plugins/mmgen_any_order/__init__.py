@@ -77,7 +77,7 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
     def for_texts(self, n):
         """Sampling, if there is more than one text."""
         temperature = self.temperature if n == 1 else self.temperature or 1.0
-        yield self.model_copy(update={"num_return_sequences": n, "temperature": temperature})
+        return self.model_copy(update={"num_return_sequences": n, "temperature": temperature})
 
 
 class AnyOrder(mmgen.GeneratorConfig):

@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Generation, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from . import AnyOrder, AnyOrderDecoding
 from .targets import AnyOrderTargets
@@ -53,7 +54,7 @@ class AnyOrderGenerator(Generator):
         total = self._loss(model.backbone, states[~first[read]], target_ids[predicted], weights)
         if not self.reader.ends:
             total = total + self._length_loss(states[first[read]], targets.labels["lengths"])
-        return Loss({"loss": total}, rows.counts)
+        return Loss({"loss": total})
 
     def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor, weights: Tensor | None) -> Tensor:
         """Summed cross-entropy () over predicted slots: states (n, H), target_ids and weights (n,)."""

@@ -27,9 +27,10 @@ import torch
 from torch import Tensor
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.objectives import Rows, TextTargets
 from mmgen.parts import Backbone
-from mmgen.tensors import NOISY, PAD, WRITTEN, Example, Layout, Tail, Targets
+from mmgen.tensors import NOISY, PAD, WRITTEN, Layout, Tail, Targets
 
 from . import AnyOrder
 

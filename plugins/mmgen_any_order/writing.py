@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from mmgen.attention import rows_to_keep
+from mmgen.examples import Generation
 from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.sequence import Prefix
-from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Generation, Layout, Slots
+from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Layout, Slots
 
 from . import AnyOrderDecoding
 from .open_places import masked_again, places_to_keep, predict

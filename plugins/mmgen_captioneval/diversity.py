@@ -8,8 +8,8 @@ from statistics import fmean
 
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer, cook_test, precook
 
+from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Generation, Scores
 
 from .ptb import tokenise
 

@@ -12,8 +12,8 @@ from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
 from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Generation, Scores
 
 from . import CaptionScores, java, ptb
 from .meteor import Program, meteor, statistics, summands

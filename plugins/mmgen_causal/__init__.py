@@ -20,11 +20,6 @@ class Causal(mmgen.GeneratorConfig):
 
         return CausalGenerator(self, backbone)
 
-    def refuses(self, decoding):
-        if decoding.num_beam_groups > 1:
-            return {"num_beam_groups": "the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"}
-        return {}
-
 
 @mmgen.hookimpl
 def register_generators():

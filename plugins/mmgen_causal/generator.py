@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from mmgen import Decoding
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
 from mmgen.sequence import Prefix
-from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets, apply, taken
+from mmgen.tensors import PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets, apply, taken
 
 from . import Causal
 from .writing import CausalStepper
@@ -63,7 +64,7 @@ class CausalGenerator(Generator):
         states = model.backbone.encode(rows).last[:, prefix.slots.positions.shape[1] :]
         predicted = tail.labels != -100
         logits = model.backbone.logits(states[predicted]).float()
-        return Loss({"loss": F.cross_entropy(logits, tail.labels[predicted], reduction="sum")}, rows.counts)
+        return Loss({"loss": F.cross_entropy(logits, tail.labels[predicted], reduction="sum")})
 
     def prefix(self, model: Sequencer, batch: Batch) -> Prefix:
         """The prefix that training reads; a subclass may shorten it."""

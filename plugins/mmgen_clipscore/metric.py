@@ -12,9 +12,9 @@ from torch import Tensor
 from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
 from mmgen.errors import DataError
+from mmgen.examples import Example, Generation, Scores
 from mmgen.features.pixels import load_image
 from mmgen.parts import Metric, Picture
-from mmgen.tensors import Example, Generation, Scores
 
 from . import ClipScore
 

@@ -34,7 +34,6 @@ class Encoder(mmgen.BackboneConfig):
     """
 
     supports_gradient_checkpointing: ClassVar[bool] = True
-    supports_torch_compile: ClassVar[bool] = True
     model_type: ClassVar[str | None] = None  # transformers' name of the family, if it differs from `type`
     dropouts: ClassVar[tuple[str, ...]] = (  # the fields of transformers' config that `dropout` sets
         "hidden_dropout_prob",
@@ -228,7 +227,6 @@ class Albert(Encoder):
 
     type: Literal["albert"] = "albert"
     supports_gradient_checkpointing: ClassVar[bool] = False
-    supports_torch_compile: ClassVar[bool] = False
     attention: ClassVar[str | None] = ATTENTION
 
 
@@ -244,7 +242,6 @@ class SqueezeBert(Encoder):
 
     type: Literal["squeezebert"] = "squeezebert"
     supports_gradient_checkpointing: ClassVar[bool] = False
-    supports_torch_compile: ClassVar[bool] = False
     caches: ClassVar[bool] = False
     attentions_are_scores: ClassVar[bool] = True
 

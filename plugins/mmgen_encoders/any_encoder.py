@@ -48,18 +48,12 @@ class AnyEncoderBackbone(EncoderBackbone):
         return logits.reshape(*states.shape[:-1], -1)
 
     def set_gradient_checkpointing(self, enabled: bool) -> None:
-        self._require_layers(enabled, "recompute", "gradient_checkpointing")
-        super().set_gradient_checkpointing(enabled)
-
-    def set_torch_compile(self, enabled: bool) -> None:
-        self._require_layers(enabled, "compile", "torch_compile")
-        super().set_torch_compile(enabled)
-
-    def _require_layers(self, enabled: bool, verb: str, key: str) -> None:
         if enabled and not self._checkpointing_layers():
             raise DataError(
-                f"transformers cannot {verb} the layers of '{self.model.config.model_type}'; remove training.{key}"
+                f"transformers cannot recompute the layers of '{self.model.config.model_type}'; remove "
+                "training.gradient_checkpointing"
             )
+        super().set_gradient_checkpointing(enabled)
 
 
 class _Given(nn.Module):

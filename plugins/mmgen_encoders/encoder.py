@@ -332,13 +332,6 @@ class EncoderBackbone(Backbone):
             layer.gradient_checkpointing = enabled
             layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
 
-    def set_torch_compile(self, enabled: bool) -> None:
-        for layer in self._checkpointing_layers():
-            if enabled:
-                layer.compile(dynamic=True)
-            else:
-                layer._compiled_call_impl = None  # torch has no method for it
-
     def _checkpointing_layers(self) -> list[Any]:
         """The layers that transformers can recompute."""
         return [module for module in self.model.modules() if isinstance(module, GradientCheckpointingLayer)]

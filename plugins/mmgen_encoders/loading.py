@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
 
 import torch
 import transformers
@@ -19,7 +18,6 @@ from transformers.activations import ACT2FN
 from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen.errors import DataError, RunError, did_you_mean
-from mmgen.features.uninitialised import building_device
 from mmgen.files import not_downloaded
 from mmgen.parts import has_all
 
@@ -37,8 +35,6 @@ LIMITS = {  # above the values of any existing encoder, to refuse damaged config
     "num_labels": 1_000_000,  # of an unused head; transformers creates a name for each label
 }
 ACTIVATIONS = ("hidden_act", "activation", "hidden_activation")  # names in different families
-META = torch.device("meta")
-MEASURED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # tokenizers of encoders on the meta device, by files
 T = TypeVar("T")
 log = logging.getLogger("mmgen.learning")
 
@@ -75,15 +71,17 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
 def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     """Load what `EncoderBackbone.save` wrote. Raises RunError with the file's name if a file is damaged."""
     path = folder / "config.json"
-    sizes = _load_file(path, lambda: _read_sizes(str(folder)))
-    tokenizer = _load_file(folder / "tokenizer.json", lambda: _load_tokenizer(folder))
+    sizes = _load_file(path, lambda: _read_sizes(str(folder), local_files_only=True))
+    tokenizer = _load_file(
+        folder / "tokenizer.json",
+        lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True),
+    )
     if config.transformers_name not in (None, sizes.model_type):
         raise RunError(
             f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is "
             f"'{config.transformers_name}'"
         )
-    if building_device() != META:
-        _load_file(path, lambda: _check_memory(sizes))
+    _load_file(path, lambda: _check_memory(sizes))
     backbone = _load_file(path, lambda: config.backbone_class()(config, _build_model(sizes), tokenizer))
     _load_file(folder / "tokenizer_config.json", lambda: _check_tokenizer(backbone))
     embeddings: Any = backbone.model.get_input_embeddings()
@@ -91,18 +89,6 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     if max(tokenizer.get_vocab().values(), default=0) >= words:
         raise RunError(f"{folder}: damaged: tokenizer.json has more words than config.json's vocab_size of {words}")
     return backbone
-
-
-def _load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a saved encoder. An encoder that is only measured, on the meta device, leaves its tokenizer to
-    the one that is built next."""
-    key = repr([(file.resolve(), file.stat().st_mtime_ns) for file in sorted(folder.glob("*.json"))])
-    tokenizer = MEASURED.pop(key, None)
-    if tokenizer is None:
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    if building_device() == META:
-        MEASURED[key] = tokenizer
-    return tokenizer
 
 
 def _check_tokenizer(backbone: EncoderBackbone) -> None:
@@ -124,10 +110,10 @@ def _load_file(path: Path, load: Callable[[], T]) -> T:
         ) from None
 
 
-def _read_sizes(name: str) -> PreTrainedConfig:
+def _read_sizes(name: str, local_files_only: bool = False) -> PreTrainedConfig:
     """transformers' config of a folder or hub name. Raises ValueError for impossible sizes, before anything is created
     for each layer or label."""
-    values, _ = PreTrainedConfig.get_config_dict(name)
+    values, _ = PreTrainedConfig.get_config_dict(name, local_files_only=local_files_only)
     for key, limit in LIMITS.items():
         if type(value := values.get(key)) is int and value > limit:
             raise ValueError(f"{key} must be a whole number from 1 to {limit}, not {value}")
@@ -139,7 +125,8 @@ def _read_sizes(name: str) -> PreTrainedConfig:
             f"transformers {transformers.__version__} has no family '{family}'; config.json was written by "
             f"transformers {written}, so install that version or a newer one"
         )
-    sizes = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    sizes = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local_files_only)
+    sizes._attn_implementation = None  # another name than transformers' own would fetch compiled code
     sizes.chunk_size_feed_forward = 0  # chunking would refuse rows whose length is not a multiple
     return sizes
 

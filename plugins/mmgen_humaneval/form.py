@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError, RunError
+from mmgen.examples import Example
 from mmgen.files import read_json, write_json, write_text
 from mmgen.progress import Progress
 from mmgen.report import pictures, web_page
-from mmgen.tensors import Example
 
 from .criteria import ANSWER_CONSISTENCY, CAPTION, CRITERIA, PAPER, SETS
 from .systems import HUMAN, Material

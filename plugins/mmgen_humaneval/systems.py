@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
+from mmgen.examples import Example
 from mmgen.parts import Dataset
 from mmgen.recipe.tables import Recipe
 from mmgen.registry import Registry
@@ -16,7 +17,6 @@ from mmgen.report.short_paths import tell_apart
 from mmgen.storage import generations
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.scored_examples import dataset_of
-from mmgen.tensors import Example
 
 HUMAN = "human"
 

@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from mmgen import Decoding
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.search import Limits, as_generations, search
-from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
+from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets
 
 from . import Masked
-from .diverse import diverse_beam_search
 from .writing import MaskedStepper
 
 HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
@@ -67,7 +67,7 @@ class MaskedGenerator(Generator):
         rows, target_ids = model.rows(batch, targets.tail)
         predicted = target_ids != -100
         states = model.backbone.states_at(rows, predicted)
-        return Loss({"loss": self._loss(model.backbone, states, target_ids[predicted])}, rows.counts)
+        return Loss({"loss": self._loss(model.backbone, states, target_ids[predicted])})
 
     def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor) -> Tensor:
         """Summed cross-entropy () over predicted slots: states (n, H), target_ids (n,)."""
@@ -84,9 +84,5 @@ class MaskedGenerator(Generator):
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         backbone, prompts = model.backbone, Prompts.of(batch)
         stepper, limits = MaskedStepper(model, model.prefix(batch), prompts), Limits.of(backbone, self.max_tokens)
-        if options.num_beam_groups > 1:
-            hypotheses = diverse_beam_search(stepper, options, limits)
-        else:
-            start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
-            hypotheses = search(stepper, start, options, limits)
-        return as_generations(hypotheses, batch.ids, backbone, prompts)
+        start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
+        return as_generations(search(stepper, start, options, limits), batch.ids, backbone, prompts)

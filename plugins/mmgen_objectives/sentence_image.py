@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import MissingInput
+from mmgen.examples import Example
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Example, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from . import SentenceImage
 
@@ -24,8 +25,6 @@ FITS = "fits"  # the label of a row: whether its second caption belongs to the s
 
 class TwoCaptions(TargetReader):
     """Draws a pair of captions for every row, in loader workers."""
-
-    makes_rows = True
 
     def __init__(self, config: SentenceImage) -> None:
         self.caption, self.second, self.other_share = config.caption, config.second, config.negative_ratio

@@ -12,11 +12,12 @@ from mmgen_vl.cnn import CnnExtractor, feature_maps
 from torch import Tensor
 
 from mmgen.errors import DataError
+from mmgen.examples import ResolvedExample
 from mmgen.features.embedder import StoredEmbedder
 from mmgen.features.statistics import sample, statistics, word_scale
-from mmgen.features.uninitialised import building_device
+from mmgen.features.uninitialised import is_loading
 from mmgen.parts import Backbone, Embedder, Picture
-from mmgen.tensors import ResolvedExample, Segment, Slots
+from mmgen.tensors import Segment, Slots
 
 from . import Pictures
 from .freezing import freeze, recompute
@@ -41,7 +42,7 @@ class PictureEmbedder(Embedder):
     def __init__(self, config: Pictures, backbone: Backbone) -> None:
         super().__init__()
         settings, fresh = config.network(), config.width is None
-        if fresh and building_device().type == "meta":  # an export, which must not choose what is fetched
+        if fresh and is_loading():  # of an export, which must not choose what is fetched
             raise DataError("width is missing in the settings of the trained model; copy the complete folder again")
         extractor = settings.build()
         assert isinstance(extractor, CnnExtractor)  # of a CnnConfig

@@ -10,9 +10,9 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from mmgen.errors import DataError
+from mmgen.examples import All, ResolvedExample
 from mmgen.features.pixels import load_image
 from mmgen.parts import Picture
-from mmgen.tensors import All, ResolvedExample
 
 SIDES = re.compile(r"\b(left|right)(?=\b|(?:most|wards?|hand)\b)", re.IGNORECASE)
 OPPOSITE = {"left": "right", "right": "left"}

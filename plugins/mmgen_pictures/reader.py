@@ -20,12 +20,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example, ResolvedExample
 from mmgen.features.embedder import StoreReader
-from mmgen.features.multi_file import MultiFileStore
 from mmgen.features.store import FeatureStore
-from mmgen.features.stores import open_store
 from mmgen.parts import Picture, Record
-from mmgen.tensors import All, Example, Hiding, ResolvedExample
+from mmgen.tensors import Hiding
 
 from . import Pictures
 from .source import PictureSource
@@ -58,7 +57,7 @@ class PictureReader(PictureSource):
         self.hides = inner.hides  # type: ignore[misc]
         self.most = inner.limit or MOST
         inner.width = None  # that of the identity matrix
-        self._store: FeatureStore | MultiFileStore | None = None
+        self._store: FeatureStore | None = None
 
     def read(self, example: ResolvedExample) -> Any:
         """The item of the reader of features, and the pictures."""
@@ -93,7 +92,7 @@ class PictureReader(PictureSource):
 
     def _with_boxes(self, picture: Picture, path: Path) -> Picture:
         """The picture with the boxes of the store."""
-        self._store = self._store or open_store(path)
+        self._store = self._store or FeatureStore(path)
         if picture.key not in self._store:
             raise DataError(f"{path}: no boxes for image '{picture.key}'; extract them, or leave the image out")
         record = self._store.read(picture.key, self.most)

@@ -10,10 +10,10 @@ from typing import Any
 from PIL import Image
 
 from mmgen.errors import DataError, MissingInput
+from mmgen.examples import ResolvedExample
 from mmgen.features.picture_sources import folder_pictures
 from mmgen.features.pixels import FRAMES, load_image
 from mmgen.parts import Picture, Reader
-from mmgen.tensors import ResolvedExample
 
 from . import PictureInput
 from .mirror import Mirrored, mirror, mirrored_example

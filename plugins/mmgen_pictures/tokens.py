@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
+from mmgen.examples import ResolvedExample
 from mmgen.parts import Backbone, Embedder, Picture
-from mmgen.tensors import ResolvedExample, Segment
+from mmgen.tensors import Segment
 
 from . import PictureTokens
 from .source import PictureSource

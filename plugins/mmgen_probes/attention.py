@@ -12,10 +12,10 @@ from torch import Tensor
 
 from mmgen.attention_maps import HeadReduction, WordAttention, all_layers, one_layer, word_attention
 from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import ResolvedExample
 from mmgen.features.pixels import load_image
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
-from mmgen.tensors import ResolvedExample
 
 from . import Attention
 from .figure import Row, draw

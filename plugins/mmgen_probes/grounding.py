@@ -13,10 +13,10 @@ from torch import Tensor
 
 from mmgen.attention_maps import collate, input_columns
 from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import ResolvedExample
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.sequence import slots_between
-from mmgen.tensors import ResolvedExample
 
 from . import Grounding, parses, phrases
 from .heads import Tally, best_heads, draw, draw_relations, relations_table, summary

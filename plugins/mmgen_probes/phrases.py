@@ -10,7 +10,7 @@ from mmgen_vl.boxes import Box
 from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, read_annotation, read_sentences
 
 from mmgen.errors import DataError
-from mmgen.tensors import ResolvedExample
+from mmgen.examples import ResolvedExample
 
 IMAGES = ("", ".jpg", ".jpeg", ".png")
 

@@ -18,9 +18,9 @@ from torch.nn.functional import cosine_similarity
 from mmgen import plotting
 from mmgen.attention_maps import collate
 from mmgen.errors import UnavailableError
+from mmgen.examples import ResolvedExample
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
-from mmgen.tensors import ResolvedExample
 
 from . import Similarity
 from .run_steps import over_steps, picture_and_text, write_json

@@ -10,8 +10,8 @@ from mmgen_scenes.answering import find_answers
 from mmgen_scenes.grammar import is_relevant
 from mmgen_vl.box_words import box_in_words
 
+from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Generation, Scores
 
 from .dataset import asked_about
 

@@ -15,9 +15,9 @@ from mmgen_vl.find_files import Finder
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.prompts import one_per_prompt
 from mmgen.reading.text import join_names
-from mmgen.tensors import Example
 
 from . import Csv, Jsonl, Questions, Vqa
 from .columns import VQG, Columns, read_columns

@@ -18,9 +18,9 @@ from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 from mmgen_vl.truths import LABELS
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.tables import BETWEEN, rows
 from mmgen.reading.text import image_id, join_names, json_lines, kind, tidy
-from mmgen.tensors import Example
 
 from . import Csv, Table
 from .columns import Columns, columns_of

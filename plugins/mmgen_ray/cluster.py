@@ -19,7 +19,7 @@ from typing import Any
 from mmgen.errors import MmgenError, RunError, install_extra
 from mmgen.progress import Bars
 from mmgen.recipe.tables import Recipe
-from mmgen.runs.child import TRAINED
+from mmgen.runs.child import TRAINED, Settings
 from mmgen.runs.jobs import Child
 from mmgen.storage.run_folder import RunFolder
 
@@ -69,10 +69,11 @@ def run_command(folder: Path, arguments: Sequence[str]) -> tuple[int, list[str]]
     return done.returncode, done.stderr.strip().splitlines()
 
 
-def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Sequence[str]], step: str) -> Iterator[object]:
+def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Settings], step: str) -> Iterator[object]:
     """The task of a step: the messages of its child command."""
     with contextlib.chdir(place):
-        child = Child(*run, threads)
+        folder, recipe, settings = run
+        child = Child(folder, recipe, settings._replace(threads=threads, jobs=1))
         child.train(step)
         message: object = step
         while message is not TRAINED and not isinstance(message, MmgenError):
@@ -87,9 +88,9 @@ def train_step(place: Path, threads: int, run: tuple[RunFolder, Recipe, Sequence
 class RemoteChild(Child):
     """A child command on a worker, a new one for each step."""
 
-    def __init__(self, cluster: Cluster, folder: RunFolder, recipe: Recipe, only: Sequence[str], number: int) -> None:
+    def __init__(self, cluster: Cluster, folder: RunFolder, recipe: Recipe, settings: Settings, number: int) -> None:
         self.connection, self._sender = multiprocessing.Pipe(duplex=False)
-        self._cluster, self._run = cluster, (folder, recipe, tuple(only))
+        self._cluster, self._run = cluster, (folder, recipe, settings)
 
     def train(self, step: str) -> None:
         self.step, self.began = step, time.monotonic()

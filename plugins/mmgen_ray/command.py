@@ -35,18 +35,18 @@ def ray() -> None:
 def shards(address: str | None, count: int | None, command: tuple[str, ...]) -> None:
     """Run COMMAND in shards, and join them.
 
-    COMMAND is `features extract SOURCE STORE.h5 ...`, `generate ... --out FILE` or `predict ... --out FILE`."""
-    stores = tuple(name for name in command if name.endswith((".h5", ".hdf5")))
-    targets = command[command.index("--out") + 1 :] if "--out" in command else stores
-    if not targets:
-        raise MmgenError("ray shards: name the file to join the shards to: STORE.h5, or --out FILE")
+    COMMAND is `features extract SOURCE STORE ...`, `generate ... --out FILE` or `predict ... --out FILE`."""
+    targets = command[command.index("--out") + 1 :] if "--out" in command else ()
+    if not targets and command[0] != "features":
+        raise MmgenError("ray shards: name the file to join the shards to: --out FILE")
     from .cluster import cluster
 
     with cluster(address) as started:
         count = count or started.slots
         parts = [f"{number}/{count}" for number in range(1, count + 1)]
         started.run_all({f"shard {part}": [*command, "--shard", part] for part in parts})
-    click.get_current_context().exit(subprocess.call([sys.executable, "-m", "mmgen", "merge", targets[0]]))
+    if targets:
+        click.get_current_context().exit(subprocess.call([sys.executable, "-m", "mmgen", "merge", targets[0]]))
 
 
 @ray.command()

@@ -113,7 +113,7 @@ class FasterRcnn(Detections):
     model: str = Field(
         "fasterrcnn_resnet50_fpn_v2", pattern="^fasterrcnn_", description="name of a torchvision detector"
     )
-    weights: str = Field(
+    weights: Annotated[str, PathOrName()] = Field(
         "pretrained",
         description='"pretrained" (downloaded by torchvision), "random" (from the seed), or a local safetensors file',
     )

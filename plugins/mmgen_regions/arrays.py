@@ -17,12 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.features.untrusted_hdf5 import MOST_BYTES
 from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
-from .published_features import distributions, existing_path, names_of, read_class_names, relative_boxes, single_classes
+from .published_features import (
+    MOST_BYTES,
+    distributions,
+    existing_path,
+    names_of,
+    read_class_names,
+    relative_boxes,
+    single_classes,
+)
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
 MAGIC_BYTES = {".npz": b"PK", ".npy": b"\x93NUMPY"}

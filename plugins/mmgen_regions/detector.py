@@ -97,14 +97,15 @@ class TransformersDetector(Extractor):
         return Record(key, arrays[0], arrays[1], class_names, arrays[2], surest)
 
 
-def load(model: str):
-    """Load a detector and its image processor. Raises DataError if that fails, or if weights are not safetensors."""
+def load(model: str, **options):
+    """Load a detector and its image processor. Raises DataError if that fails, or if weights are not safetensors.
+    `options` of transformers."""
     from transformers import AutoImageProcessor, AutoModelForObjectDetection
 
     try:
         processor = AutoImageProcessor.from_pretrained(model, trust_remote_code=False)
         network = AutoModelForObjectDetection.from_pretrained(
-            model, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+            model, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **options
         )
     except Exception as error:  # errors of the hub and of transformers, of many kinds
         reason = str(error).strip().partition("\n")[0]
@@ -124,6 +125,7 @@ def load_saved(folder: Path):
         raise DataError(f"{folder}: config.json of the detector is missing; copy the complete folder again")
     try:
         settings = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        settings.use_pretrained_backbone, settings._attn_implementation = False, None  # which fetch weights and code
         with torch.device("meta"):
             network = AutoModelForObjectDetection.from_config(settings, trust_remote_code=False)
         required = sum(parameter.numel() for parameter in network.parameters())
@@ -136,7 +138,7 @@ def load_saved(folder: Path):
             f"{folder}: config.json describes a network of {required:,} weights, but the files have {stored:,}; copy "
             "the complete folder again"
         )
-    return load(str(folder))
+    return load(str(folder), config=settings, local_files_only=True)
 
 
 def _count_numbers(path: Path) -> int:

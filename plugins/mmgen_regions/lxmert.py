@@ -9,6 +9,7 @@ image_bb          (..., 4)   x0, y0, x1, y1 in pixels; not used, because the fil
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,14 +17,14 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.features.untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 from mmgen.files import image_key, json_problem
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5
-from .published_features import existing_path
+from .published_features import MOST_BYTES, existing_path
 
 NAMES = ("image_features", "spatial_features", "pos_boxes")
+MOST_COMPRESSION = 1100  # deflate reaches at most a ratio of 1032
 
 
 class LxmertFile(Extractor):
@@ -41,7 +42,7 @@ class LxmertFile(Extractor):
     ) -> Iterator[Record | FailedImage]:
         path = existing_path(source, "file")
         try:
-            with open_hdf5(path, NAMES) as file:
+            with h5py.File(path, "r", locking="best-effort") as file:
                 datasets = check_datasets({name: local_dataset(file, name) for name in NAMES if name in file})
                 for name, row in self.index.items():
                     key = image_key(name)
@@ -49,13 +50,13 @@ class LxmertFile(Extractor):
                         outcome = self._image(key, row, datasets)
                         yield FailedImage(key, f"{path}: {outcome}") if isinstance(outcome, str) else outcome
         except (OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
-            reason = getattr(error, "strerror", None) or str(error).partition(chr(10))[0]
+            reason = str(error).partition("\n")[0]
             raise DataError(f"{path}: not an HDF5 file of features, or damaged: {reason}") from None
 
     def _image(self, key: str, row: int, datasets: dict[str, h5py.Dataset]) -> Record | str:
         """The record of an image, or the reason of a failure."""
         features, ranges = datasets["image_features"], datasets.get("pos_boxes")
-        images = len(features) if ranges is None else len(ranges)
+        images = len(features if ranges is None else ranges)
         if not 0 <= row < images:
             return f"its row in the index is {row}, but the file has {images} rows"
         rows: int | slice
@@ -70,6 +71,17 @@ class LxmertFile(Extractor):
             return f"its features are {size} bytes large; at most {MOST_BYTES} are read"
         boxes = datasets["spatial_features"][rows, ..., :4] if "spatial_features" in datasets else None
         return Record(key, features[rows], None if boxes is None else np.asarray(boxes, np.float32))
+
+
+def local_dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """A dataset in the file itself, which needs no more memory than the file suggests. Raises ValueError for others."""
+    dataset = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+    if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external or dataset.dtype.hasobject:
+        raise ValueError(f"'{name}' is not stored in the file itself, or contains no numbers")
+    chunk, stored = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize, dataset.id.get_storage_size()
+    if chunk > MOST_BYTES or dataset.nbytes > stored * MOST_COMPRESSION:
+        raise ValueError(f"'{name}' claims more bytes than are stored")
+    return dataset
 
 
 def check_datasets(datasets: dict[str, h5py.Dataset]) -> dict[str, h5py.Dataset]:
@@ -104,8 +116,6 @@ def read_index(path: Path) -> dict[str, int]:
         raise DataError(f"{path}: {json_problem(error)}") from None
     if isinstance(index, list) and all(isinstance(name, str | int) for name in index):
         index = {str(name): row for row, name in enumerate(index)}
-    if not isinstance(index, dict) or not all(
-        isinstance(row, int) and not isinstance(row, bool) for row in index.values()
-    ):
+    if not isinstance(index, dict) or not all(type(row) is int for row in index.values()):
         raise DataError(f"{path}: must be a JSON object of image id to row, or a list of image ids")
     return index

@@ -16,6 +16,8 @@ from mmgen.reading.text import read_text
 
 from . import Published
 
+MOST_BYTES = 1 << 30  # limit of an image's features
+
 
 def relative_boxes(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
     """Boxes (R, 4) in pixels -> relative to the image's size. Raises ValueError for an image of size 0 or infinity, and

@@ -49,18 +49,13 @@ class TsvFile(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        path, expected = existing_path(source, "file"), 0  # columns of the first row
+        path = existing_path(source, "file")
         for number, line in lines(path):
             columns = line.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\t")
             if not line.strip() or columns[-1] == b"features":  # some files have a header
                 continue
-            key, count = image_key(columns[0].decode(errors="replace")), len(columns)
-            mixed = count in COLUMNS and count != (expected := expected or count)
+            key = image_key(columns[0].decode(errors="replace"))
             if key in skip:
-                continue
-            if mixed:
-                reason = f"image '{key}': has {count} columns, but earlier rows have {expected}"
-                yield FailedImage(key, f"{path}:{number}: {reason}", unlike_earlier=True)
                 continue
             try:
                 yield self._build_record(key, columns, f"{path}:{number}")

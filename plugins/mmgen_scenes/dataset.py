@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 from . import SPLITS, Scenes, captions, dependencies, questions
 from .drawn import DrawnDataset, SceneSet, plain_scene, things

@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.parts import Dataset, Picture
-from mmgen.tensors import Example
 
 from . import SPLITS, Drawn, Sampled
 from .world import KINDS, Box, Scene, find_look, sample

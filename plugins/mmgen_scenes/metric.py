@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Generation, Scores
 
 from .grammar import discovers, is_relevant, is_well_formed
 

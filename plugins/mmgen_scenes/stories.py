@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
+from mmgen.examples import Example
 from mmgen.parts import Picture
-from mmgen.tensors import Example
 
 from . import SceneStories, captions
 from .drawn import SampledDataset, SceneSet, things

@@ -59,7 +59,7 @@ class Service:
                     f"input '{name}': type '{config.type}' does not say what it takes, so it cannot be served; its "
                     'plugin must set takes = "text", "picture" or "file" in the config'
                 )
-        self.labels = () if predictor.kind == "text" else predictor.needed_labels()
+        self.labels = () if predictor.kind == "text" else predictor.names.labels
 
     async def ask(self, request: Request) -> Response:
         ask = await self._read(request, Ask)

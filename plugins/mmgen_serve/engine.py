@@ -158,9 +158,7 @@ class Engine:
     def _read_all(self) -> None:
         while jobs := self._take_batch():
             waiting = [job for job in jobs if not job.reply.done() and self._in_time(job)]
-            with self.predictor.extracted([job.query for job in waiting]):
-                for job in waiting:
-                    self._read_job(job)
+            self._read_jobs(waiting)
             with self._change:
                 self._reading -= len(jobs)
                 self._ready += [job for job in waiting if job.prepared is not None]
@@ -189,18 +187,24 @@ class Engine:
             share = min(self.together, -(-(self._incoming.qsize() + len(jobs)) // self.readers))
         return jobs
 
-    def _read_job(self, job: Job) -> None:
-        """Read the inputs of a job, so that it is ready for the model; or let it fail."""
+    def _read_jobs(self, jobs: list[Job]) -> None:
+        """Read the inputs of jobs together, so that they are ready for the model. If that fails, read each job
+        separately, so that a job fails alone."""
         try:
-            prepared = self.predictor.prepare(job.query)
+            several = self.predictor.prepare([job.query for job in jobs])
         except Exception as error:
             _raise_if_fatal(error)
-            job.fail(error)
+            if len(jobs) == 1:
+                jobs[0].fail(error)
+            else:
+                for job in jobs:
+                    self._read_jobs([job])
             return
-        if prepared.read is None:
-            job.fail(DataError(prepared.answer.error))
-        else:
-            job.prepared = prepared
+        for job, prepared in zip(jobs, several, strict=True):
+            if prepared.read is None:
+                job.fail(DataError(prepared.answer.error))
+            else:
+                job.prepared = prepared
 
     def _in_time(self, job: Job) -> bool:
         waited = time.monotonic() - job.arrived

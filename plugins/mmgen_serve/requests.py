@@ -19,13 +19,13 @@ from starlette.datastructures import FormData, UploadFile
 
 from mmgen.decoding import DecodingConfig
 from mmgen.errors import DataError, RecipeError
+from mmgen.examples import All
 from mmgen.features.images import image_size
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.parts import File
 from mmgen.recipe.messages import describe_mistake
 from mmgen.settings import Config
-from mmgen.tensors import All
 
 from .limits import Limits
 from .refusals import Refusal
@@ -196,7 +196,8 @@ def query_of(request: Predict, predictor: Predictor, limits: Limits) -> Query:
     letters = sum(max(1, len(text)) for text in texts)  # empty texts cost something too
     if letters > limits.text:
         raise Refusal(400, f"inputs: the texts have {letters:,} characters; the limit is {limits.text:,}", "inputs")
-    query = Query("the request", values, picture, folder=None)
+    values |= {} if picture is None else {PICTURE: picture}
+    query = Query("the request", values, folder=None)
     try:
         names.bind_exactly(query)
     except DataError as error:

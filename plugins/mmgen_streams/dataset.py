@@ -15,10 +15,10 @@ from typing import Any
 from PIL import Image
 
 from mmgen.errors import DataError, install_extra
+from mmgen.examples import Example
 from mmgen.features.images import open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.reading.text import join_names
-from mmgen.tensors import Example
 
 from . import Archives as Config
 

@@ -13,8 +13,8 @@ from mmgen_vl import coco
 from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.text import read_text
-from mmgen.tensors import Example
 
 if TYPE_CHECKING:
     from mmgen_vl.configs import Published

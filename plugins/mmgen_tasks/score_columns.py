@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Scores
+from mmgen.examples import Example, Scores
 
 Column = Sequence[float | None]  # a value per example; None for an example that the score leaves out
 

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import MissingInput
+from mmgen.examples import ResolvedExample
 from mmgen.parts import Backbone, Embedder, Reader
-from mmgen.tensors import Hiding, ResolvedExample, Segment
+from mmgen.tensors import Hiding, Segment
 from mmgen.tokens import estimate_tokens
 
 from . import Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mmgen.cards import Bar, Box, Card, Piece
-from mmgen.tensors import Prediction, ResolvedExample
+from mmgen.examples import Prediction, ResolvedExample
 
 from .boxes import RIGHT, iou
 from .mentions_config import BEHIND, Mention

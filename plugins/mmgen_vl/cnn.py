@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmgen.errors import DataError
 from mmgen.features.pixels import load_image
-from mmgen.features.uninitialised import Uninitialised, building_device
+from mmgen.features.uninitialised import Uninitialised
 from mmgen.files import open_tensors
 from mmgen.oom import OomRetry
 from mmgen.parts import Extractor, FailedImage, Picture, Record
@@ -68,7 +68,7 @@ class Network:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         if weights == EMPTY:
             self.module, self.width = create(model, level, size, model)
-            self.digest, self.device = EMPTY, building_device()
+            self.digest, self.device = EMPTY, torch.device("cpu")
         elif folder is None:
             self.module, self.width = load(model, weights, seed, level, size)
             self.digest = digest(self.module)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from mmgen.configs import ExtractorConfig
+from mmgen.configs import ExtractorConfig, PathOrName
 from mmgen.files import not_downloaded
 
 
@@ -32,7 +32,7 @@ class CnnConfig(ExtractorConfig):
     """
 
     model: str = Field("resnet18", description="name of a timm model")
-    weights: str = Field(
+    weights: Annotated[str, PathOrName()] = Field(
         "random", description='"pretrained" (downloaded by timm), "random" (from the seed), or a local safetensors file'
     )
     seed: int = Field(0, ge=0, description="of random weights")
@@ -56,19 +56,10 @@ class CnnConfig(ExtractorConfig):
 
     def missing_here(self) -> Mapping[str, str]:
         hub_name = self.base_model()
-        problem = hub_name and not_downloaded(hub_name, "model.safetensors", self._download_size)
+        problem = hub_name and not_downloaded(hub_name, "model.safetensors")
         if self.weights not in ("random", "empty", "pretrained") and not Path(self.weights).exists():
             problem = f"'{self.weights}': no such file"
         return {"weights": problem or ""}
-
-    def _download_size(self) -> str:
-        """The size of the network's weights as float32, such as " (47 MB)"."""
-        import timm
-        import torch
-
-        with torch.device("meta"):
-            tensors = timm.create_model(self.model).state_dict().values()
-        return f" ({sum(tensor.nbytes for tensor in tensors) / 1e6:.0f} MB)"
 
     def base_model(self) -> str | None:
         if self.weights != "pretrained":

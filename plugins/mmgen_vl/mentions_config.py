@@ -10,7 +10,7 @@ from pydantic import Field
 import mmgen
 
 if TYPE_CHECKING:
-    from mmgen.tensors import All
+    from mmgen.examples import All
 
 Mention = tuple[int, int, Sequence[int]]  # first character, end, which objects
 BEHIND = "_mentions"  # suffix of the field with a text's mentions
@@ -37,7 +37,7 @@ class MentionsConfig(mmgen.FeaturesConfig):
 
 def parse_mentions(value: Any) -> All:
     """Convert mentions from JSON to the form of an example. Raises ValueError."""
-    from mmgen.tensors import All  # torch
+    from mmgen.examples import All
 
     mistake = (
         f"{str(value)[:60]} is not a list of mentions, [first character, end, [objects]]; characters and objects count "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.parts import Picture
-from mmgen.tensors import Example
 
 
 def picture_of(example: Example, pictures: Mapping[str, Picture], metric: str) -> Picture:

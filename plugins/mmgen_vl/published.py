@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
-from mmgen.tensors import Example
 
 from .boxes import Box
 from .find_files import Finder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 LABELS = ("False", "True")  # LABELS[truth]
 

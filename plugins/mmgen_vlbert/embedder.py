@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
+from mmgen.examples import ResolvedExample
 from mmgen.features.embedder import StoredEmbedder
-from mmgen.features.hiding import hide_regions
-from mmgen.features.regions import Regions
+from mmgen.features.regions import Regions, hide_regions
 from mmgen.parts import Backbone
-from mmgen.tensors import Hiding, ResolvedExample, Segment, Slots
+from mmgen.tensors import Hiding, Segment, Slots
 
 from . import VlBertRegions
 from .published_weights import outside, within

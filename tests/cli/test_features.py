@@ -7,7 +7,7 @@ def test_features_that_are_not_there(tmp_path):
     done = toys.mmgen_here(tmp_path, "features", "info", "nowhere.h5")
     assert (done.returncode, done.stderr) == (
         1,
-        "error: nowhere.h5: no such file; create features with `mmgen features extract` or `mmgen features import`\n",
+        "error: nowhere.h5: no features; create them with `mmgen features extract` or `mmgen features import`\n",
     )
 
 

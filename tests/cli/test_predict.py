@@ -44,7 +44,6 @@ def comparing(tmp_path, monkeypatch):
     model = compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts, objectives=objectives)
     predictor = Predictor(model, recipe, "truth")
     monkeypatch.setattr(loading, "load_for", lambda *_, **__: predictor)
-    monkeypatch.setattr(loading, "check_query", lambda *_, **__: lambda query: None)
     return predictor
 
 

@@ -9,7 +9,7 @@ from kit import toys
 from mmgen.data.collate import Collator, by_length
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 
 def test_evaluation_takes_every_example_once():

@@ -7,7 +7,7 @@ from kit import toys
 from kit.broken import RepeatsIds
 
 from mmgen.data.datasets import Datasets
-from mmgen.errors import DataError, PluginError
+from mmgen.errors import DataError
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.testing import Toy, ToyDataset, Words
@@ -54,12 +54,12 @@ class RepeatsOne(ToyDataset):
 @pytest.mark.parametrize(
     "dataset, words",
     [
-        (RepeatsIds, "example '0' of 'val': the id is also in 'train'; ids must be unique over all splits, because "),
-        (RepeatsOne, "example 'green-cat' of 'train': the id is also in 'train'; ids must be unique over all splits, "),
+        (RepeatsIds, "example '0' of 'val': the id is also in 'train'; ids must be unique, because "),
+        (RepeatsOne, "example 'green-cat' of 'train': the id is also in 'train'; ids must be unique, "),
     ],
 )
 def test_ids_are_unique(dataset, words):
-    with pytest.raises(PluginError) as error:
+    with pytest.raises(DataError) as error:
         toy_datasets(dataset).fingerprint()
     assert str(error.value).startswith(f"data (toy): {words}")
 

@@ -9,8 +9,9 @@ from kit import toys
 from mmgen import DataError, Decoding, UnavailableError
 from mmgen.data.different_texts import choose_different, distance, token_pairs
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Generation
 from mmgen.search import Limits, search
-from mmgen.tensors import Batch, Generation, Targets
+from mmgen.tensors import Batch, Targets
 
 END = 0
 POOL = {  # tokens -> mean log-probability

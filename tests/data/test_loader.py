@@ -1,9 +1,7 @@
 """The loader: independent of workers and processes."""
 
 import multiprocessing
-import os
 import pickle
-import signal
 from dataclasses import replace
 
 import pytest
@@ -12,16 +10,13 @@ from kit import toys
 
 from mmgen.data import loader
 from mmgen.data.collate import Collator
-from mmgen.data.loader import lost_workers_explained, updates
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.loader import updates
+from mmgen.data.plan import Plan
+from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.data.sources import DataStream, Source
-from mmgen.errors import DataError, RunError
-
-KILLED = (
-    "step 's': a loader worker was killed, perhaps because memory or shared memory (/dev/shm) ran out; run the same "
-    "command again, with a lower training.num_workers if it recurs; the last checkpoint is kept"
-)
+from mmgen.errors import DataError
+from mmgen.recipe.training import Training
 
 
 def stream(examples=None):
@@ -30,8 +25,8 @@ def stream(examples=None):
 
 
 def plan():
-    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=8)
-    return Plan([Sizes(stream().source.examples, stream().collate)], options)
+    training = Training(epochs=2, batch_size=8, length_bucket=1)
+    return Plan([Sizes(stream().source.examples, stream().collate)], RngKey(0, "s"), training)
 
 
 def load(data=None, **changes):
@@ -98,36 +93,6 @@ def test_tasks_are_made_as_they_are_needed():
     data = Unbounded(toys.examples(20))
     next(load(stream(data)))
     assert 0 < data.made <= 12
-
-
-class Killed(Collator):
-    def __call__(self, examples, epochs=None):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_killed_worker_is_one_line(start_method):
-    data = DataStream(stream().source, Killed(toys.model(), ["caption"]))
-    with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
-        list(load(data, workers=1))
-    assert str(error.value) == KILLED
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that",
-        "DataLoader worker (pid(s) 12, 13) exited unexpectedly",
-    ],
-)
-def test_every_way_in_which_torch_reports_a_lost_worker_is_known(message):
-    with pytest.raises(RunError) as error, lost_workers_explained("step 's'"):
-        raise RuntimeError(message)
-    assert str(error.value) == KILLED
-
-
-def test_other_errors_keep_their_traceback():
-    with pytest.raises(RuntimeError, match="^shapes$"), lost_workers_explained("step 's'"):
-        raise RuntimeError("shapes")
 
 
 def test_processes_share_every_update_out_completely():

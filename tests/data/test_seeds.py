@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from mmgen.data.seeds import RngKey, draw_from, hash_ids, resolve, scramble, seed_from, seeded, share_a_picture
-from mmgen.tensors import Example
+from mmgen.data.seeds import RngKey, draw_from, hash_id, resolve, scramble, seed_from, seeded, share_a_picture
+from mmgen.examples import Example
 
 EXAMPLE = Example("a", {"image": "7", "caption": ("a dog", "a cat", "a bird"), "empty": ()}, ("what ?",))
 
@@ -49,7 +49,7 @@ def test_torch_is_seeded_from_a_place_and_its_state_restored():
 
 
 def test_numbers_are_scrambled_by_place_and_evenly():
-    ids = hash_ids(f"e{number}" for number in range(20_000))
+    ids = np.array([hash_id(f"e{number}") for number in range(20_000)], np.uint64)
     first = scramble(ids, 0, "s", 1)
     assert len(set(ids.tolist())) == len(set(first.tolist())) == 20_000 and first.tolist() != ids.tolist()
     assert scramble(ids[7:8], 0, "s", 1) == first[7] != scramble(ids[7:8], 0, "s", 2)

@@ -10,7 +10,7 @@ from kit.lengths import Lengths
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 
 KEY = RngKey(3, "both")
 

@@ -48,6 +48,6 @@ def test_duplicate_ids_are_an_error(tmp_path):
     with pytest.raises(DataError) as error:
         datasets(tmp_path, first, second).fingerprint()
     assert str(error.value) == (
-        "steps.mixed.data: 'jsonl' and 'jsonl 2' both have an example with the id 'train-1'; change the ids of "
-        "one of them"
+        "steps.mixed.data: example 'train-1' of 'jsonl 2': the id is also in 'jsonl'; ids must be unique, because "
+        "output files and random draws use them"
     )

@@ -5,12 +5,12 @@ from kit import toys
 from mmgen_text import Text
 
 from mmgen.data.unread_text import remarks
+from mmgen.examples import ResolvedExample
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import ResolvedExample
 
 
 @pytest.fixture
@@ -26,7 +26,10 @@ def compose_model(recipe, texts):
 def test_a_text_that_is_cut_or_unknown_has_a_remark_in_its_answer(recipe):
     predictor = Predictor(compose_model(recipe, ["a dog barks"] * 3), recipe, "first")
     captions = ("a dog barks", "a dog " * 20, "a 💥 💥")
-    assert [predictor.prepare(Query("q", {"caption": caption})).answer.remarks for caption in captions] == [
+    assert [
+        prepared.answer.remarks
+        for prepared in predictor.prepare([Query("q", {"caption": caption}) for caption in captions])
+    ] == [
         (),
         ("caption has 40 tokens; only the first 6 are read (max_tokens)",),
         ("caption contains 2 words or characters that are not in the tokenizer's vocabulary",),

@@ -8,8 +8,8 @@ import torch
 
 from mmgen.errors import DataError, RunError
 from mmgen.evaluation import answers as module
+from mmgen.examples import Example, Prediction
 from mmgen.progress import Progress
-from mmgen.tensors import Example, Prediction
 from mmgen.training.context import StepContext
 
 EXAMPLES = [Example(name, {}) for name in ("long", "a", "mid")]

@@ -9,10 +9,10 @@ from kit import toys
 from mmgen import report
 from mmgen.data.datasets import Datasets
 from mmgen.evaluation.score import write_scores
+from mmgen.examples import Generation, Scores
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Generation, Scores
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.slow
 SEARCHES = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=3, num_return_sequences=2),
-    "groups": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0, num_return_sequences=2),
 }
 
 

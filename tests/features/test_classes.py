@@ -1,18 +1,18 @@
-"""Classes of regions: saved in stores, refused if they do not fit, and absent from stores created without them."""
+"""Classes of regions: made into distributions; which regions are predicted, and which of those are masked."""
 
-import pickle
-from dataclasses import replace
+import random
 
-import h5py
 import numpy as np
 import pytest
-from kit.stores import FINGERPRINT, NAMES, assert_same_record, classes, classified, fill, record
+import torch
+from kit.refusals import refusal
+from kit.stores import NAMES
 
-from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.journal import Journal
-from mmgen.features.stores import open_store
-from mmgen.features.writer import StoreWriter
+from mmgen.features.regions import hide_regions
+from mmgen.tensors import Hiding
+
+ANIMALS = ("cat", "dog")
 
 
 def test_the_surest_come_first_and_are_made_a_distribution():
@@ -23,79 +23,40 @@ def test_the_surest_come_first_and_are_made_a_distribution():
     assert first.known.tolist() == [False, True, True] and not first.distributions()[0].any()
 
 
-def test_what_goes_in_comes_out_beside_images_without(tmp_path):
-    records = [record("a"), classified("b", 4), record("c", 0), classified("d", 2, 5)]
-    store = fill(tmp_path / "s.h5", records)
-    for record_ in (records[0], records[1], records[3]):
-        assert_same_record(store.read(record_.key), record_)
-    assert store.read("c").classes is None and store.read("b", limit=2).classes.ids.shape == (2, 2)
-    assert (store.class_names, store.top_classes, store.describe()["classes"]) == (NAMES, 2, 4)
-    assert_same_record(pickle.loads(pickle.dumps(store)).read("d"), records[3])
-    with h5py.File(tmp_path / "s.h5") as file:
-        assert file["class_names"][:].tolist() == [name.encode() for name in NAMES]
-        assert len(file) == 10 and all(dataset.fletcher32 for dataset in file.values())
+def animals(count):
+    """Regions that are a cat and a dog in turn; the last has no known class."""
+    ids = np.array([[place % 2] for place in range(count - 1)] + [[-1]], np.int32)
+    return Classes(ANIMALS, ids, np.where(ids >= 0, 1.0, 0.0).astype(np.float32))
 
 
-def test_a_store_without_classes_has_nothing_of_them(tmp_path):
-    store = fill(tmp_path / "s.h5", [record("a"), record("b")])
-    with h5py.File(tmp_path / "s.h5") as file:
-        assert set(file) == {"keys", "ends", "features", "boxes", "scores", "labels", "label_names"}
-    assert store.class_names == () and "classes" not in store.describe()
+@pytest.mark.parametrize(("rate", "masked"), [(0.0, 1.0), (0.5, 1.0), (1.0, 0.5), (1.0, 1.0)])
+def test_regions_are_drawn_at_the_rates(rate, masked):
+    hidden, labels = hide_regions(animals(400), 400, ANIMALS, random.Random(0), Hiding(rate, (masked, 0.0)))
+    predicted = (labels != -100).all(1)
+    assert not predicted[-1]  # without a known class
+    assert abs(predicted.float().mean().item() - rate) < 0.08
+    assert set(np.flatnonzero(hidden)) <= set(predicted.nonzero().flatten().tolist())
+    assert abs(hidden.mean() - rate * masked) < 0.08
+    for place in predicted.nonzero().flatten().tolist():
+        assert labels[place].tolist() == [1 - place % 2, place % 2]
 
 
-def test_a_journal_stores_names_once_and_can_be_resumed(tmp_path):
-    path = tmp_path / "s.h5"
-    with StoreWriter(path, FINGERPRINT, "float32") as writer:
-        for new_record in (record("a"), classified("b"), classified("c", seed=1)):
-            writer.add(new_record)
-    assert (tmp_path / "s.h5.partial").read_bytes().count(b"class_names") == 1
-    journal = Journal(tmp_path / "s.h5.partial", {})
-    assert journal.classes == (NAMES, 2)
-    assert_same_record(journal.read(journal.entries[2]), classified("c", seed=1))
-    journal.close()
-    fill(path, [classified("d", seed=2)]).close()
-    store = fill(path, [classified("e", seed=3)])  # and so is a finished store
-    for key, seed in zip("bcde", range(4), strict=True):
-        assert_same_record(store.read(key), classified(key, seed=seed))
-    assert store.read("a").classes is None
+def test_equal_draws_hide_equal_regions():
+    tries = [hide_regions(animals(9), 9, ANIMALS, random.Random(3), Hiding(0.5, (0.8, 0.0))) for _ in range(2)]
+    assert (tries[0][0] == tries[1][0]).all() and torch.equal(tries[0][1], tries[1][1])
 
 
-def test_a_finished_store_without_classes_gets_some(tmp_path):
-    fill(tmp_path / "s.h5", [record("a")]).close()
-    store = fill(tmp_path / "s.h5", [classified("b")])
-    assert_same_record(store.read("a"), record("a"))
-    assert_same_record(store.read("b"), classified("b"))
+def test_without_classes_nothing_is_predicted():
+    hidden, labels = hide_regions(None, 3, ANIMALS, random.Random(0), Hiding(1.0, (1.0, 0.0)))
+    assert not hidden.any() and (labels == -100).all() and labels.shape == (3, 2)
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("names", "problem"),
     [
-        ({"names": NAMES[::-1]}, "class names differ from those of earlier images"),
-        ({"ids": np.array([[0, -2]] * 3)}, "class id -2 is out of range for 4 classes"),
-        (
-            {"probabilities": np.full((3, 2), np.nan)},
-            "class probabilities of a region must be numbers of at least 0 with a sum of at most 1",
-        ),
+        ((), "cannot mask regions to predict their classes, because the features have no classes"),
+        (("cat",), "the 2 class names of the regions differ from the 1 that are predicted"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(tmp_path, change, why):
-    with StoreWriter(tmp_path / "s.h5", FINGERPRINT, "float32") as writer:
-        writer.add(classified("a"))
-        with pytest.raises(DataError) as error:
-            writer.add(record("b", classes=replace(classes(), **change)))
-    assert str(error.value) == f"image 'b': {why}"
-
-
-def test_several_files_have_the_same_classes(tmp_path):
-    fill(tmp_path / "1.h5", [record("a")])
-    fill(tmp_path / "2.h5", [classified("b")])
-    store = open_store(tmp_path)
-    assert store.class_names == NAMES and store.describe()["classes"] == 4
-    assert_same_record(store.read("b"), classified("b"))
-    fill(tmp_path / "3.h5", [record("c", classes=classes(names=NAMES[::-1]))])
-    with pytest.raises(DataError) as error:
-        open_store(tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path}/3.h5: class names differ from those of earlier files; use the same extractor and settings for "
-        "all files"
-    )
+def test_other_class_names(names, problem):
+    assert refusal(hide_regions, animals(3), 3, names, random.Random(0), Hiding(1.0, (1.0, 0.0))) == problem

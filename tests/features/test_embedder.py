@@ -6,13 +6,16 @@ import random
 import numpy as np
 import pytest
 import torch
+from kit.refusals import refusal
 from kit.stored import MADE_BY, D, E, Words, embedder, example, features, fill, record, states
 from mmgen_regions import Regions
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.features.classes import Classes
+from mmgen.features.statistics import statistics
 from mmgen.parts import Record
-from mmgen.tensors import All, Example, Hiding
+from mmgen.tensors import Hiding
 
 
 @pytest.fixture
@@ -86,8 +89,6 @@ def test_a_record_inside_an_example_is_cut_once(store):
     (stored,) = model.reader.read(example("9"))
     (regions,) = model.reader.read(Example("x", {"image": nine_regions}))
     assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
-    (uncut,) = embedder(features=store, max_regions=9).reader.records(Example("x", {"image": nine_regions}))
-    assert uncut is nine_regions
 
 
 def test_without_boxes(store, tmp_path):
@@ -140,7 +141,7 @@ def test_built_again_without_its_file(store):
     assert (again.width, again.fingerprint) == (D, MADE_BY)
     carried = record("x", 3)
     assert torch.equal(states(again, carried).states, states(model, carried).states)
-    with pytest.raises(DataError, match="gone.h5: no such file"):
+    with pytest.raises(DataError, match="gone.h5: no features"):
         states(again, "3")
     again = config.model_copy(update={"features": store}).build(Words())
     again.load_state_dict(model.state_dict())
@@ -167,7 +168,7 @@ def test_described(store, tmp_path):
 def test_no_features_at_all():
     with pytest.raises(DataError) as error:
         embedder()
-    assert str(error.value) == 'image: no features; set features = "FILE" or an extractor'
+    assert str(error.value) == 'image: no features; set features = "FOLDER" or an extractor'
 
 
 def test_other_width_and_other_extractor(store, tmp_path):
@@ -176,10 +177,13 @@ def test_other_width_and_other_extractor(store, tmp_path):
     settings = model.inferred_settings()
     with pytest.raises(DataError) as error:
         states(embedder(features=wide, **settings), "a")
-    assert str(error.value) == f"{wide}: features have width 9, but the model was trained on width 6"
+    assert (
+        str(error.value)
+        == f"{wide}: features have width 9, but the model was trained on width 6; use the features of the training"
+    )
     with pytest.raises(DataError) as error:
         states(model, Record("a", features(2, width=9)))
-    assert str(error.value) == "image of 'e': features have width 9, but the model expects width 6"
+    assert str(error.value) == "image of 'e': features have width 9, but the model expects 6"
     different = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
     with pytest.raises(DataError) as error:
         states(embedder(features=different, **settings), "3")
@@ -201,3 +205,17 @@ def test_a_missing_image_is_reported(store):
     with pytest.raises(DataError) as error:
         model.reader.read(Example("e", {"caption": "hello"}))
     assert str(error.value) == "example 'e' has no image; its inputs are: caption"
+
+
+@pytest.mark.parametrize("normalise", ["none", "length", "standard"])
+def test_begins_as_large_as_words_and_about_zero(store, normalise):
+    """W's outputs have mean 0 and the size of word embeddings."""
+    segment = states(embedder(features=store, normalize=normalise), *map(str, range(4, 12)))
+    real = segment.states[segment.mask]
+    assert 0.025 < real.std() < 0.1  # words: 0.05
+    assert real.mean(0).square().mean().sqrt() < 0.03  # regions differ, they do not begin as one vector
+
+
+def test_features_that_are_not_finite_initialise_nothing(store):
+    rows = [np.full((2, D), np.nan, np.float32)]
+    assert refusal(statistics, rows, D, "s") == "s: features are not finite (NaN or infinite); create them again"

@@ -1,9 +1,11 @@
 """Networks without random initial values: parameters are not filled, buffers are, and nothing else changes."""
 
+import pytest
 import torch
 from torch import nn
 
-from mmgen.features.uninitialised import Uninitialised, building_device
+from mmgen.errors import RunError
+from mmgen.features.uninitialised import Uninitialised, is_loading
 
 
 class Network(nn.Module):
@@ -28,7 +30,16 @@ def test_parameters_are_not_filled_with_random_numbers():
     assert Network().table.tolist() != [7, 7]
 
 
-def test_the_device_of_a_context_is_known():
-    assert building_device() == torch.device("cpu")
-    with torch.device("meta"):
-        assert building_device() == torch.device("meta")
+def test_settings_that_claim_more_memory_than_the_weights_have_are_refused():
+    with Uninitialised(numbers=16), torch.device("meta"):
+        nn.Linear(1 << 20, 1 << 20)  # takes none
+    with pytest.raises(RunError, match="far larger than its weights"), Uninitialised(numbers=16):
+        nn.Linear(1 << 20, 1 << 20)
+    with pytest.raises(RunError, match="far larger than its weights"), Uninitialised(numbers=16):
+        nn.Sequential(*(nn.Linear(1 << 10, 1 << 10, device="meta" if n < 9 else None) for n in range(99)))
+
+
+def test_a_part_knows_that_its_weights_are_loaded_next():
+    assert not is_loading()
+    with Uninitialised():
+        assert is_loading()

@@ -18,16 +18,16 @@ from mmgen_regions import Regions, Roi
 from mmgen_text import Text
 from PIL import Image
 
+import mmgen
 from mmgen.cli import main
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.data.sources import Source
-from mmgen.inference.load import load_run
+from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.parts import Picture, Record
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
-from mmgen.tensors import Example
 from mmgen.training.distributed import Processes
 from mmgen.training.train import train
 
@@ -139,7 +139,7 @@ def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
     assert result.exit_code == 0, result.output
     environment = json.loads((tmp_path / toys.PLACE / "environment.json").read_text())
     assert (environment["device"] == "cpu") == (device.type == "cpu")
-    assert load_run(toys.PLACE, "first").model.device.type == device.type
+    assert mmgen.load(toys.PLACE, "first").model.device.type == device.type
 
 
 def random_images(count):

@@ -1,60 +1,154 @@
-"""The file of answers: complete lines after a full disk, and one command at a time."""
+"""Answers, shown or written line by line: a file that goes on after a stop, and shards that are merged."""
 
 import json
 import resource
+from types import SimpleNamespace
 
 import pytest
 
-from mmgen.errors import RunError
+from mmgen.cli.answer_output import Output, answer_all
+from mmgen.errors import DataError, MmgenError, RunError
+from mmgen.examples import Generation, Prediction
+from mmgen.features.shards import Shard
+from mmgen.inference.answers import Answer, AnswersFile, merged, shard_path
+from mmgen.inference.query import Query
 
-pytestmark = pytest.mark.slow
+QUERIES = [Query("1"), Query("2", place="q.jsonl:2")]
+GOOD = Answer("1", prediction=Prediction("1", {"label": "yes"}, 0.75), remarks=("cut",))
+BAD = Answer("2", error="q.jsonl:2: no image")
 
 
+def predictor(*answers, stop=None):
+    """Gives these answers, by id; asked about `stop`, raises an error."""
+    by_id = {answer.id: answer for answer in answers}
+
+    def answer(queries, options, seed):
+        for query in queries:
+            if query.id == stop:
+                raise RunError("out of memory")
+            yield by_id[query.id]
+
+    names = SimpleNamespace(reads="image")
+    return SimpleNamespace(step="s", kind="label", names=names, answers=answer, chosen="the best", limits="")
+
+
+def ask(answers, queries=QUERIES, out=None, shard=None, **named):
+    lines = []
+    output = Output(lambda line, kind: lines.append((line, kind)), out, shard)
+    return answer_all(predictor(*answers, **named), queries, output), lines
+
+
+def test_an_answer_is_a_line_of_json():
+    text = Generation("q", "a dog", (5, 6), -0.12345)
+    assert Answer("q", (text,)).as_json() == {"id": "q", "texts": [{"text": "a dog", "score": -0.1235}]}
+    choice = Answer("q", prediction=Prediction("q", {"choice": 1}, 0.5), remarks=("cut",))
+    assert choice.as_json() == {"id": "q", "value": {"choice": 1}, "score": 0.5, "remarks": ["cut"]}
+    assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
+
+
+def test_answers_are_shown(capsys):
+    answers, lines = ask([GOOD, BAD])
+    assert answers == [GOOD, BAD] and lines == [(GOOD.as_json(), "label"), (BAD.as_json(), "label")]
+    assert capsys.readouterr().err.splitlines() == [
+        "1: cut",
+        "1 of 2 could not be answered; the reasons are above",
+        "predicted by step 's', the best; it reads image",
+    ]
+
+
+def test_a_file_has_a_line_for_every_query(tmp_path, capsys):
+    out = tmp_path / "new" / "answers.jsonl"
+    _, lines = ask([GOOD, BAD], out=out)
+    assert lines == [] and [path.name for path in out.parent.iterdir()] == ["answers.jsonl"]
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [GOOD.as_json(), BAD.as_json()]
+    shown = capsys.readouterr()
+    assert f"{out}: 2 lines\n" in shown.out
+    assert f'1 of 2 could not be answered; {out} has the reasons as "error"\n' in shown.err
+
+
+def test_nothing_could_be_read():
+    with pytest.raises(MmgenError, match="^q.jsonl:2: no image$"):
+        ask([BAD], QUERIES[1:])  # the only query
+    with pytest.raises(MmgenError, match="^could not read any of the input$"):
+        ask([BAD, Answer("1", error="no image")])
+
+
+def test_a_stopped_file_goes_on(tmp_path, capsys):
+    """With whole lines only, and for the same queries only."""
+    out, partial = tmp_path / "a.jsonl", tmp_path / ".a.jsonl.partial"
+    out.write_text("of an earlier time")
+    with pytest.raises(RunError) as error:
+        ask([GOOD], out=out, stop="2")
+    note = f"partial answers (1) are in {partial}; re-running the command continues"
+    assert error.value.__notes__ == [note] and out.read_text() == "of an earlier time"
+    partial.write_text(partial.read_text() + '{"id": "2", "te')  # killed
+    answers, _ = ask([BAD], out=out)
+    assert answers == [BAD] and not partial.exists()
+    assert f"{partial}: 1 answers are kept; to start over, delete this file\n" in capsys.readouterr().err
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["1", "2"]
+    partial.write_text('{"id": "3"}\n')
+    with pytest.raises(RunError) as error:
+        ask([GOOD, BAD], out=out)
+    assert str(error.value) == f"{partial}: has answers to other queries, such as '3'; delete it"
+    partial.write_text("3\n")
+    with pytest.raises(DataError, match="is not a file of answers; delete it, and run the command again"):
+        ask([GOOD, BAD], out=out)
+
+
+def test_an_error_at_the_start_leaves_nothing(tmp_path):
+    with pytest.raises(RunError):
+        ask([], out=tmp_path / "a.jsonl", stop="1")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    for out, why in ((tmp_path / "file/a.jsonl", "File exists"), (tmp_path / ("x" * 250), "File name too long")):
+        with pytest.raises(RunError) as error:
+            ask([], out=out)
+        assert str(error.value) == f"{out}: cannot be written: {why}"
+
+
+@pytest.mark.slow
 def test_a_full_disk_keeps_whole_lines(tmp_path):
-    from mmgen.inference.answers import answers_file
-
     path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    file = AnswersFile(path)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        with pytest.raises(RunError) as error, answers_file(path) as file:
-            file.add({"id": "\ud800", "texts": ["x" * 30]})
+        file.add({"id": "\ud800", "texts": ["x" * 30]})
+        with pytest.raises(RunError) as error:
             file.add({"id": "b", "texts": ["x" * 80]})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    partial = tmp_path / ".out.jsonl.partial"
     assert str(error.value) == f"{path}: cannot be written: File too large"
-    assert error.value.__notes__ == [f"partial answers (1) are in {partial}; re-running the command starts over"]
-    assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["\ud800"] and not path.exists()
+    assert AnswersFile(path).done == {"\ud800"}
 
 
-def test_two_commands_do_not_write_one_file(tmp_path):
-    from mmgen.inference.answers import answers_file
+def test_shards_together_are_what_one_command_writes(tmp_path):
+    queries = [Query(str(number)) for number in range(7)]
+    answers = [Answer(query.id, prediction=Prediction(query.id, {"label": "yes"}, 0.5)) for query in queries]
+    out = tmp_path / "a.jsonl"
+    with pytest.raises(DataError, match=r"a\.jsonl: has shards of no number; one number is needed, as in a-1-of-8"):
+        merged(out)
+    for number in (1, 3):
+        ask(answers, queries, out, Shard(number, 3))
+    with pytest.raises(DataError, match=r"a\.jsonl: no shard 2 of 3; run it with --shard"):
+        merged(out)
+    ask(answers, queries, out, Shard(2, 3))
+    assert merged(out) == [answer.as_json() for answer in answers]
+    second = shard_path(out, 2, 3)
+    assert second.name == "a-2-of-3.jsonl"
+    second.write_text(second.read_text().partition("\n")[2])
+    with pytest.raises(DataError, match=r"a-\d-of-3\.jsonl: has \d answers, which do not fit the other shards"):
+        merged(out)
+    shard_path(out, 1, 4).touch()
+    with pytest.raises(DataError, match=r"a\.jsonl: has shards of \[3, 4\]; one number is needed"):
+        merged(out)
 
-    with answers_file(tmp_path / "a.jsonl") as file:
-        file.add({"id": "1"})
-        with pytest.raises(RunError) as error, answers_file(tmp_path / "a.jsonl"):
-            pass
-        file.add({"id": "2"})
-    assert str(error.value) == (
-        f"{tmp_path}/a.jsonl: another command is writing this file; wait for it, or choose another file"
-    )
-    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
+
+def test_more_shards_than_queries(tmp_path):
+    for number in (1, 2, 3):
+        ask([GOOD], QUERIES[:1], tmp_path / "a.jsonl", Shard(number, 3))
+    assert merged(tmp_path / "a.jsonl") == [GOOD.as_json()]
 
 
-def test_a_stopped_file_is_continued_after_its_last_whole_line(tmp_path):
-    from mmgen.inference.answers import answers_file
-
-    path = tmp_path / "a.jsonl"
-    (tmp_path / ".a.jsonl.partial").write_text('{"id": "1"}\n{"id": "2"}\n{"id": "3')
-    with pytest.raises(KeyboardInterrupt) as stopped, answers_file(path, resume=True) as file:
-        assert [line["id"] for line in file.earlier] == ["1", "2"]
-        file.add({"id": "3"})
-        raise KeyboardInterrupt
-    assert stopped.value.__notes__[0].endswith(
-        "partial answers (3) are in " + str(file.partial) + "; re-running the command continues"
-    )
-    with answers_file(path, resume=True) as file:
-        assert len(file.earlier) == 3
-    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["1", "2", "3"]
-    with answers_file(path) as file:
-        assert file.earlier == []
+def test_a_shard_needs_a_file():
+    with pytest.raises(MmgenError, match="^--shard 1/2: requires --out FILE$"):
+        Output.of(print, None, "1/2")

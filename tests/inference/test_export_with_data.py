@@ -3,12 +3,12 @@
 import pytest
 from click.testing import CliRunner
 from kit import small_runs, toys
+from kit.refusals import refusal
 
+import mmgen
 from mmgen.cli import main
 from mmgen.errors import DataError, RunError
-from mmgen.inference.export import export
 from mmgen.inference.export_with_data import DataSource, with_data
-from mmgen.inference.load import load_run
 from mmgen.inference.result_file import result_file, result_file_of_export
 
 pytestmark = pytest.mark.slow  # the data are drawn, and their features extracted
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow  # the data are drawn, and their features extracte
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    return export(load_run(small_runs.drawn("writes"), "both"), tmp_path_factory.mktemp("exports") / "both")
+    return mmgen.load(small_runs.drawn("writes"), "both").save(tmp_path_factory.mktemp("exports") / "both")
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    return export(load_run(small_runs.drawn("predicts"), "answers"), tmp_path_factory.mktemp("exports") / "answers")
+    return mmgen.load(small_runs.drawn("predicts"), "answers").save(tmp_path_factory.mktemp("exports") / "answers")
 
 
 def test_a_result_file_is_that_of_the_run(answers):
@@ -46,8 +46,8 @@ def test_an_extractor_that_there_is_not():
 
 
 def test_another_split(both):
-    with with_data(both, DataSource(small_runs.recipe_of("writes"), split="val")) as attached:
-        assert [example.id for example in attached.examples] == ["val-00000", "val-00001"]
+    with with_data(both, DataSource(small_runs.recipe_of("writes"), split="val")) as (_, _, examples):
+        assert [example.id for example in examples] == ["val-00000", "val-00001"]
 
 
 def test_a_run_has_data():
@@ -76,13 +76,12 @@ def test_commands(answers, tmp_path):
     assert out.read_text() == result_file(small_runs.drawn("predicts"), "vqa", ["answers"])
 
 
-def test_without_data_an_export_says_what_to_add(both):
-    for command in ("score", "probe", "report"):
-        refused = CliRunner().invoke(main, [command, str(both)])
-        assert refused.output == (
-            f"error: {both}: an export, which has no data; `mmgen predict --as` takes it with --data RECIPE; for "
-            "anything else name a run folder\n"
-        )
+def test_what_needs_data_is_refused_for_an_export(both):
+    for command in (["score", both], ["score", both, "--metric", "diversity"], ["probe", both], ["report", both]):
+        refused = CliRunner().invoke(main, [*map(str, command)])
+        assert refused.exit_code == 1 and refused.output.startswith("error: ") and refused.output.count("\n") == 1
+    with pytest.raises(DataError, match="an export has no data; `mmgen predict --as` takes it with --data RECIPE"):
+        mmgen.load(both).recipe.data.build()
 
 
 @pytest.mark.parametrize(
@@ -93,6 +92,4 @@ def test_without_data_an_export_says_what_to_add(both):
     ],
 )
 def test_settings_that_do_not_fit_are_not_blamed_on_the_export(both, setting, message):
-    refused = CliRunner().invoke(main, ["generate", str(both), "--caption", "a dog", "--set", setting])
-    assert refused.exit_code == 1 and refused.output.startswith(f"error: --set {setting}: {message}")
-    assert "damaged" not in refused.output
+    assert refusal(mmgen.load, both, sets=[setting]).startswith(f"--set {setting}: {message}")

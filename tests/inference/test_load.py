@@ -10,12 +10,14 @@ from kit.refusals import copied_run, refusal
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+import mmgen
 from mmgen.errors import DataError, RecipeError, RunError
-from mmgen.inference.load import check_query, choose_step, load, load_run
+from mmgen.inference.best_step import choose_step
+from mmgen.inference.load import load
 from mmgen.inference.query import Query
 from mmgen.storage.weights import read_tensors, save_weights
 
-QUESTION = Query("q", {"question": "what is it ?"}, "ball.png")
+QUESTION = Query("q", {"question": "what is it ?", "picture": "ball.png"})
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +36,13 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
     place, blank = small_runs.drawn("writes"), Image.new("RGB", (64, 64))
     model, words, both = load(place, dtype="float16"), load(place, step="words"), load(place, step="both")
     assert model.step == "both" and "step 'words' answers" not in caplog.text
-    assert model.ask(blank, caption="a red ball").value == both.ask(blank, caption="a red ball").value
-    assert model.ask(caption="a red ball").value == words.ask(caption="a red ball").value
-    assert [answer.value for answer in model.predict([{"caption": "a ball"}] * 2)] == [
-        words.ask(caption="a ball").value
+    assert (
+        model.ask({"picture": blank, "caption": "a red ball"}).value
+        == both.ask({"picture": blank, "caption": "a red ball"}).value
+    )
+    assert model.ask({"caption": "a red ball"}).value == words.ask({"caption": "a red ball"}).value
+    assert [answer.value for answer in model.predict_all([{"caption": "a ball"}] * 2)] == [
+        words.ask({"caption": "a ball"}).value
     ] * 2
     assert caplog.text.count(f"{place}: step 'words' answers, which reads caption") == 1
     for predictor in (model, both):
@@ -47,13 +52,13 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
             "this query: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
         )
     with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
-        both.ask(caption="a red ball")
+        both.ask({"caption": "a red ball"})
 
 
 def test_a_step_that_predicts_answers_a_prediction(predicts):
     blank, question = Image.new("RGB", (64, 64)), "what is it ?"
-    answers = load(predicts, step="answers").predict(blank, question=question)
-    assert load(predicts).predict(blank, question=question).value == answers.value
+    answers = load(predicts, step="answers").predict({"picture": blank, "question": question})
+    assert load(predicts).predict({"picture": blank, "question": question}).value == answers.value
 
 
 @pytest.mark.parametrize(
@@ -72,15 +77,6 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
     assert message in str(error.value)
 
 
-def test_a_form_of_queries_is_checked_once(predicts, monkeypatch):
-    check = check_query(predicts, "answers")
-    with pytest.raises(DataError, match="'image' is missing: step 'answers' reads question and image"):
-        check(Query("q", {"question": "what ?"}))
-    check(QUESTION)
-    monkeypatch.setattr("mmgen.inference.load.StepNames", None)
-    check(Query("other", {"question": "who ?"}, "sky.png"))
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -89,7 +85,6 @@ def test_a_form_of_queries_is_checked_once(predicts, monkeypatch):
             RunError,
             "RUN: step 'answer' has no weights; trained steps: expressions, answers, choi",
         ),
-        ({"threads": 0}, DataError, "threads must be a positive integer, not 0"),
         (
             {"sets": ["training.epochs=3"]},
             RecipeError,
@@ -100,23 +95,8 @@ def test_a_form_of_queries_is_checked_once(predicts, monkeypatch):
 )
 def test_what_a_run_cannot_be_loaded_with(predicts, options, error, message):
     with pytest.raises(error) as raised:
-        load_run(predicts, **options)
+        mmgen.load(predicts, **options)
     assert str(raised.value).replace(str(predicts), "RUN").startswith(message)
-
-
-def test_a_query_is_named_once(predicts):
-    """Also one whose name is in the message by chance."""
-    with pytest.raises(DataError) as error:
-        check_query(predicts, writes=False)(Query("a", {"question": "what ?"}))
-    assert str(error.value).startswith(f"a: {predicts}: 'image' is missing: step 'choices' reads ")
-    with pytest.raises(DataError) as error:
-        check_query(predicts, writes=False)(Query("a", {"question": "what ?", "expression": "red ball"}, "ball.png"))
-    assert str(error.value).startswith(f"{predicts}: a: step 'choices' does not read 'expression'; give exactly the ")
-
-
-def test_numbers_that_are_no_dtype(predicts):
-    with pytest.raises(DataError, match='dtype \'int8\': must be "float32", "bfloat16" or "float16"'):
-        load(predicts, dtype="int8")
 
 
 def resized(text: str, **sizes: int) -> str:
@@ -158,7 +138,7 @@ def test_damaged_files_of_a_run_are_reported_by_name(tmp_path, file, change, exp
     text = path.read_text()
     path.write_text(change(text))
     assert path.read_text() != text
-    message = refusal(load_run, root)
+    message = refusal(mmgen.load, root)
     assert expected in message and path.parent.name in message
 
 
@@ -170,7 +150,7 @@ def test_one_bit_of_the_weights_is_noticed(tmp_path):
     data[-random.Random(0).randrange(4, 400)] ^= 1
     path.write_bytes(data)
     assert (
-        refusal(load_run, root)
+        refusal(mmgen.load, root)
         == f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again"
     )
 
@@ -181,11 +161,11 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
     path = root / "steps/both/weights.safetensors"
     tensors = load_file(path)
     save_file(tensors, path)
-    load_run(root)
+    mmgen.load(root)
     name = next(iter(tensors))
     tensors[name].view(-1)[0] = float("nan")
     save_file(tensors, path)
-    assert refusal(load_run, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
+    assert refusal(mmgen.load, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
     assert name in read_tensors(path)[0]
 
 
@@ -193,8 +173,8 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
 def test_weights_of_another_step_are_reported(tmp_path):
     root = copied_run(tmp_path)
     path = root / "steps/both/weights.safetensors"
-    save_weights(load_run(root).model, path, step="caption")
-    assert refusal(load_run, root) == (
+    save_weights(mmgen.load(root).model, path, step="caption")
+    assert refusal(mmgen.load, root) == (
         f"{path}: contains the weights of step 'caption', not of 'both'; restore the file from a copy, or delete the "
         "file and run again"
     )

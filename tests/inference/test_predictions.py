@@ -4,16 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from kit.asked import recipe_text, registry
 from kit.toys import mmgen_here
 from PIL import Image
 
-from mmgen.errors import DataError, RunError
-from mmgen.inference.load import load_run
+import mmgen
+from mmgen.errors import RunError
+from mmgen.examples import All
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
-from mmgen.tensors import All
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
@@ -36,7 +35,8 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def ask(finished, monkeypatch):
     """Answers to lines, or the terminal output for arguments."""
-    monkeypatch.setattr("mmgen.inference.load.installed", registry)
+    for module in ("load", "best_step"):
+        monkeypatch.setattr(f"mmgen.inference.{module}.installed", registry)
 
     def run_predict(*arguments, lines=()):
         if not lines:
@@ -71,7 +71,7 @@ def test_a_statement_is_judged_about_two_pictures(ask):
         ]
     )
     assert sum(pair["value"]["probabilities"].values()) == pytest.approx(1)
-    assert lost["error"].startswith("gone.jpg: no such file")
+    assert lost["error"].startswith("ask.jsonl:2: gone.jpg: no such file")
 
 
 def test_a_choice_is_made_among_the_texts_of_a_query(ask):
@@ -86,6 +86,7 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
         assert done.returncode == 1
         assert done.stderr == f"error: example 'ball.png': {NO_LIST}\n"
     line = {"image": "ball.png", "question": "why ?"}
+    advice = "'choices' is missing: step 'choices' reads image and question and choice; add --input choices=VALUE"
     two, three, none, odd = ask(
         "--step",
         "choices",
@@ -98,9 +99,8 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     )
     assert len(two["value"]["probabilities"]) == 2 and two["value"]["choice"] in (0, 1)
     assert three["value"] == two["value"]  # under the name of the input that choices are read by
-    advice = 'add --input choices=VALUE, or the field "choices" in a JSONL file'
-    assert none["error"] == f"example 'ball.png:3' has no choices; {advice}"
-    assert odd["error"] == f"example 'ball.png:4': {NO_LIST}"
+    assert none["error"].startswith(f"ask.jsonl:3: {advice}")
+    assert odd["error"] == f"example 'ask.jsonl:4': {NO_LIST}"
 
 
 def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
@@ -109,27 +109,25 @@ def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
     line = {"image": {"picture": "ball.png", "boxes": BOXES}, "expression": "red ball"}
     answer, odd = ask(lines=[line, {**line, "expression": 7}])
     assert answer["value"]["box"] == pytest.approx(BOXES[answer["value"]["index"]])
-    assert odd["error"] == "'expression' must be a string, not 7"
+    assert odd["error"] == "ask.jsonl:2: 'expression' must be a string, not 7"
 
 
 def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
     picture, caption = {"picture": "ball.png", "boxes": BOXES}, "there is a Red ball on the grass"
-    by_phrase, by_place, lost, none, odd = ask(
+    by_phrase, by_place, lost, odd = ask(
         lines=[
             {"image": picture, "caption": caption, "phrases": "a red ball"},
             {"image": picture, "caption": caption, "phrases": [[9, 19, None]]},
             {"image": picture, "caption": caption, "phrases": "a blue ball"},
-            {"image": picture, "caption": caption},
             {"image": picture, "caption": caption, "phrases": 7},
         ]
     )
     assert (
         sorted(by_phrase["value"]) == [pytest.approx(box) for box in BOXES] and by_phrase["value"] == by_place["value"]
     )
-    assert lost["error"] == "example '3': the caption does not contain 'a blue ball'"
-    assert none["error"].startswith("example '4' has no label 'phrases'; add --input phrases=VALUE")
+    assert lost["error"] == "example 'ask.jsonl:3': the caption does not contain 'a blue ball'"
     form = "a phrase must be words of the caption, or [first character, end, box], not"
-    assert odd["error"] == f"example '5': {form} 7"
+    assert odd["error"] == f"example 'ask.jsonl:4': {form} 7"
     texts, two, far, half = ask(
         lines=[
             {"image": picture, "caption": caption, "phrases": phrases}
@@ -137,9 +135,9 @@ def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
         ]
     )
     assert texts["value"] == by_phrase["value"]
-    assert two["error"] == "example '2' has 2 phrases; give one phrase per query"
-    assert far["error"] == "example '3': a phrase has characters 9 to 99, but the caption has 32"
-    assert half["error"] == f"example '4': {form} [0.5, 9]"
+    assert two["error"] == "example 'ask.jsonl:2' has 2 phrases; give one phrase per query"
+    assert far["error"] == "example 'ask.jsonl:3': a phrase has characters 9 to 99, but the caption has 32"
+    assert half["error"] == f"example 'ask.jsonl:4': {form} [0.5, 9]"
     done = ask("ball.png", *input_options("caption=a red ball", "phrases=red ball"))
     assert done.returncode == 0 and "%  [" in done.stdout.splitlines()[1]
 
@@ -148,10 +146,10 @@ def test_what_no_step_reads_is_a_line(ask):
     unread = ["--step", "pairs", *input_options("image=ball.png", "statement=x", "phrases=x")]
     for arguments, message in (
         (["ball.png", *input_options("colour=red")], "error: ball.png: unknown input 'colour'; available: "),
-        (["ball.png"], "error: run: "),
+        (["ball.png"], "error: ball.png: "),
         (
             ["ball.png", *input_options("caption=a red ball")],
-            "error: example 'ball.png' has no label 'phrases'; add --input",
+            "error: ball.png: 'phrases' is missing: step 'phrases' reads image and caption; add --input phrases=VALUE",
         ),
         (unread, "step 'pairs' does not read 'phrases'; leave it out, or choose another step: 'answers' reads"),
         (["gone.png", *input_options("question=x")], "error: gone.png: no such file"),
@@ -160,48 +158,49 @@ def test_what_no_step_reads_is_a_line(ask):
         assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-def test_every_kind_is_predicted_in_python(finished, monkeypatch):
+@pytest.fixture
+def inside(finished, monkeypatch):
+    """In the folder of the run, with the parts of this file."""
+    for module in ("load", "best_step"):
+        monkeypatch.setattr(f"mmgen.inference.{module}.installed", registry)
     monkeypatch.chdir(finished)
 
-    def predict(step, query=None, **inputs):
-        return load_run("run", step, registry()).predict(query, **inputs)
+
+def test_every_kind_is_predicted_in_python(inside):
+
+    def predict(step, **query):
+        return mmgen.load("run", step).predict(query)
 
     boxed = {"picture": "ball.png", "boxes": BOXES}
-    label = predict("answers", Path("ball.png").read_bytes(), question="what color is the ball ?")
+    label = predict("answers", picture=Path("ball.png").read_bytes(), question="what color is the ball ?")
     assert label.value["label"] in label.value["probabilities"] and 0 < label.score < 1
-    pair = predict("pairs", All(("ball.png", "sky.jpg")), statement="both are red")
+    pair = predict("pairs", picture=All(("ball.png", "sky.jpg")), statement="both are red")
     assert set(pair.value["probabilities"]) == {"False", "True"}
-    choice = predict("choices", "ball.png", question="why ?", choices=["it is red", "it is big"])
+    choice = predict("choices", image="ball.png", question="why ?", choices=["it is red", "it is big"])
     assert choice.as_json()["choices"] == ["it is red", "it is big"]
     assert len(choice.value["probabilities"]) == 2 and choice.value["choice"] in (0, 1)
     region = predict("expressions", image=boxed, expression="red ball")
     assert region.value["box"] == pytest.approx(BOXES[region.value["index"]])
-    many = predict(
-        "phrases", [{"image": boxed}, {"image": boxed, "phrases": "a sky"}], caption="a ball", phrases="ball"
+    phrases = mmgen.load("run", "phrases")
+    one, other = phrases.predict_all(
+        [{"image": boxed, "caption": "a ball", "phrases": phrase} for phrase in ("ball", "a sky")]
     )
-    assert sorted(many[0].value) == [pytest.approx(box) for box in BOXES]
-    assert many[1].error == "example '2': the caption does not contain 'a sky'"
+    assert sorted(one.value) == [pytest.approx(box) for box in BOXES]
+    assert other.error == "example 'query 2': the caption does not contain 'a sky'"
     with pytest.raises(RunError, match="step 'pairs' does not write texts, but predicts label; use predict"):
-        load_run("run", "pairs", registry()).ask(All(("ball.png", "sky.jpg")), statement="x")
+        mmgen.load("run", "pairs").ask({"picture": All(("ball.png", "sky.jpg")), "statement": "x"})
 
 
-def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
-    monkeypatch.chdir(finished)
-    before = torch.get_num_threads()
-    try:
-        for step in ("answers", "pairs", "choices", "expressions", "phrases"):
-            run = load_run("run", step, registry(), threads=1, warm=True)
-            assert torch.get_num_threads() == 1 and set(run.features._extractors) == {"image"}
-    finally:
-        torch.set_num_threads(before)
-    with pytest.raises(DataError, match="^threads must be a positive integer, not 0$"):
-        load_run("run", "answers", registry(), threads=0)
+def test_a_predictor_warms_up(inside):
+    for step in ("answers", "pairs", "choices", "expressions", "phrases"):
+        run = mmgen.load("run", step)
+        run.warm()
+        assert set(run.features._extractors) == {"image"}
 
 
 @pytest.mark.parametrize(
     ("step", "labels"),
     [("answers", ()), ("pairs", ()), ("expressions", ()), ("choices", ("choices",)), ("phrases", ("phrases",))],
 )
-def test_labels_that_a_query_must_give(finished, monkeypatch, step, labels):
-    monkeypatch.chdir(finished)
-    assert load_run("run", step, registry()).needed_labels() == labels
+def test_labels_that_a_query_must_give(inside, step, labels):
+    assert mmgen.load("run", step).names.labels == labels

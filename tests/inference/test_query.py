@@ -1,157 +1,216 @@
-"""Queries from Python values, NAME=VALUE pairs and lines."""
+"""Queries from Python values, files and NAME=VALUE pairs, and the names by which they give values to a step."""
 
-import contextlib
-import gzip
-import json
-import tracemalloc
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from kit import toys
+from mmgen_regions import Regions
 
-from mmgen.errors import DataError, RunError
-from mmgen.inference import query as query_module
+from mmgen.errors import DataError
+from mmgen.examples import Example
+from mmgen.inference import best_step as choosing
+from mmgen.inference import load as loading
+from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query, named_values, queries_of, read_sources
-from mmgen.progress import Progress
-from mmgen.reading import text as text_module
-from mmgen.reading.text import json_lines, numbered_lines
-from mmgen.tensors import Example
+from mmgen.inference.query_names import StepNames
+from mmgen.model import compose
+from mmgen.parts import Record
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+
+RECIPE = toys.recipe(
+    inputs={
+        "image": {"type": "regions", "extractor": {"type": "roi"}},
+        "sound": {"type": "text", "fields": ["image"]},
+        "caption": {"type": "text"},
+    },
+    steps={
+        "caption": {"inputs": ["caption"], "train": ["backbone"]},
+        "sound": {"inputs": ["sound"], "train": ["backbone"]},
+        "all": {"inputs": ["image", "sound", "caption"], "train": ["image"]},
+    },
+)
+SEEN = Record("seen", np.ones((2, 3), np.float32), np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], np.float32))
+READS = "'caption' reads caption; 'sound' reads sound; 'all' reads image and sound and caption"
 
 
-def test_what_is_typed_is_utf_8_whatever_the_locale():
-    """Python decodes bytes that are invalid in the locale as lone surrogates."""
-    assert named_values(["caption=two caf\udcc3\udca9s"]) == {"caption": "two cafés"}
-    with pytest.raises(DataError) as error:
-        named_values(["caption=two caf\udce9s"])
-    assert str(error.value) == "--input caption: the value is not UTF-8; write it in UTF-8"
+@pytest.fixture
+def recipe(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    return load(tmp_path / "toy.toml", installed())[0]
 
 
-def test_a_list_of_nothing_is_nothing_given():
-    """An input without pictures is missing."""
+@pytest.fixture
+def predictor(recipe):
+    inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, fields=("image",))}
+    model = compose(recipe.backbone, inputs, recipe.generator, texts=["a dog barks"] * 3)
+    return Predictor(model, recipe, "all")
+
+
+def test_values_in_python_are_queries():
+    example = Example("e", {})
+    own = Query("own", {"image": "k"})
+    assert queries_of(["a.jpg", b"x", {"caption": "y"}, own, example]) == [
+        Query("a.jpg", {"picture": "a.jpg"}),
+        Query("query 2", {"picture": b"x"}),
+        Query("query 3", {"caption": "y"}),
+        own,
+        example,
+    ]
+    assert queries_of([{"caption": "x"}]) == [Query("this query", {"caption": "x"})]
+
+
+def test_pairs_are_values_and_nothing_is_nothing_given():
+    assert named_values(["image=a.png", "caption=x = y", "image=b.png"]) == {
+        "image": ["a.png", "b.png"],
+        "caption": "x = y",
+    }
     (query,) = read_sources([], {"image": [], "caption": "a dog", "choices": [""]})
     assert query.inputs == {"caption": "a dog", "choices": [""]}
 
 
+def test_lines_are_queries_with_their_place(tmp_path):
+    path = tmp_path / "ask.jsonl"
+    path.write_text('{"image": "a.jpg"}\n\n{"id": 7, "image": "a.jpg", "caption": null}\n')
+    first, second = read_sources([path], {"caption": "x"})
+    assert first == Query("ask.jsonl:1", {"caption": "x", "image": "a.jpg"}, tmp_path, f"{path}:1")
+    assert second == Query("7", {"caption": "x", "image": "a.jpg"}, tmp_path, f"{path}:3")
+
+
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("lines", "message"),
     [
-        ("a " * 600_000, "q: 'caption' has 1,200,000 characters; the limit is 1,000,000"),
-        (["a", "\ud800"], "q: 'caption' contains a lone surrogate ('\\ud800'); remove it"),
+        ("", '{path}: no queries; write one JSON object per line, such as {{"image": "photo.jpg"}}'),
+        ('{"a": 1}\n{"a": ', "{path}:2: not valid JSON: Expecting value (column 7)"),
+        ("[" * 100_000, "{path}:1: not usable JSON: nested too deeply"),
+        ("3", '{path}:1: not a JSON object; write one such as {{"image": "photo.jpg"}}'),
+        ('{"id": "b"}', '{path}:1: the object has no inputs; write one such as {{"image": "photo.jpg"}}'),
+        ('{"a": 1, "id": [1]}', '{path}:1: "id" must be a string, not [1]'),
+        ('{"a": 1, "id": "x"}\n' * 2, "{path}:2: duplicate id 'x', also in {path}:1; ids must be unique"),
     ],
 )
-def test_texts_that_no_tokenizer_should_see_are_refused(value, message):
+def test_lines_that_are_no_queries(tmp_path, lines, message):
+    path = tmp_path / "ask.jsonl"
+    path.write_text(lines)
     with pytest.raises(DataError) as error:
-        Query("q", {"caption": value}).check()
-    assert str(error.value) == message
+        read_sources([path])
+    assert str(error.value) == message.format(path=path)
 
 
-def test_a_list_is_many_queries_and_anything_else_is_one():
-    example = Example("e", {})
-    assert queries_of("a.jpg", {"caption": "x"}) == [Query("a.jpg", {"caption": "x"}, "a.jpg")]
-    assert queries_of(None, {"caption": "x"}) == [Query("this query", {"caption": "x"})]
-    assert queries_of(["a.jpg", {"caption": "y"}, Query("own", {"image": "k"}), example], {"caption": "x"}) == [
-        Query("a.jpg", {"caption": "x"}, "a.jpg"),
-        Query("2", {"caption": "y"}),
-        Query("own", {"caption": "x", "image": "k"}),
-        example,
+def test_a_name_with_line_ends_is_shown_in_one_line(predictor):
+    with pytest.raises(DataError) as error:
+        predictor.names.check_known(Query("q", {"a\nb": "x"}))
+    assert str(error.value) == "q: unknown input 'a\\nb'; available: image, sound, caption, prompt, avoid"
+
+
+def test_two_inputs_of_one_field_have_values_of_their_own(predictor):
+    queries = [
+        Query("a", {"image": SEEN, "sound": "a bark", "caption": "a dog"}),
+        Query("b", {"sound": "dog a barks a dog", "image": SEEN, "caption": "a dog"}),
     ]
+    for prepared, sound in zip(predictor.prepare(queries), ("a bark", "dog a barks a dog"), strict=True):
+        example = prepared.read.rows[0].example
+        assert example.seen_by("image").inputs["image"].key == "seen"
+        assert example.seen_by("sound").inputs["image"] == sound
+    first, second = predictor.ask_all(queries)
+    assert first.score != second.score
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"image": SEEN, "caption": "a dog"}, "this query: 'sound' must be a string, not "),
+        ({"picture": SEEN, "caption": "a dog"}, "this query: 'sound' is missing: step 'all' reads image and sound and"),
+    ],
+)
+def test_a_field_that_two_inputs_read(predictor, query, message):
+    """By its own name the value is for both; as the picture it is for the input that takes pictures."""
     with pytest.raises(DataError) as error:
-        queries_of(("a.jpg", "b.jpg"), {})
+        predictor.ask(query)
+    assert str(error.value).startswith(message)
+
+
+def test_a_picture_needs_a_name_where_two_inputs_take_one(recipe):
+    inputs = {**recipe.inputs, "sound": recipe.inputs["image"].model_copy(update={"fields": ("sound",)})}
+    names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
+    with pytest.raises(DataError) as error:
+        names.bind_exactly(Query("q", {"caption": "a dog", "picture": SEEN}))
     assert str(error.value) == (
-        "a tuple is not a query; give a list of queries, or All((a, b)) for two pictures of one query"
+        "q: step 'all' has 2 inputs for pictures; name the input of the picture: image=PICTURE or sound=PICTURE"
     )
 
 
-class Watched(Progress):
-    """Records its calls, and how many lines were read before each."""
-
-    def __init__(self):
-        self.read, self.said = 0, []
-
-    @contextlib.contextmanager
-    def task(self, label, total, unit="", done=0):
-        self.label, self.total = label, total
-
-        def advance(steps=1, text=""):
-            self.read += steps
-
-        yield advance
-
-    def say(self, text):
-        self.said.append((self.read, text))
+def test_a_picture_is_for_all_inputs_that_read_its_field(recipe):
+    inputs = {**recipe.inputs, "sound": recipe.inputs["image"]}
+    names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
+    bound = names.bind(Query("q", {"caption": "a dog", "picture": SEEN}))
+    assert {name: bound.inputs[name]["image"] for name in ("image", "sound")} == {"image": SEEN, "sound": SEEN}
 
 
-@pytest.mark.parametrize("wrong", ['{"captoin": "x"}', '{"caption": ', '{"caption": "\\ud800"}'])
-def test_the_first_wrong_line_of_a_long_file_is_reported_while_the_file_is_read(tmp_path, monkeypatch, wrong):
-    monkeypatch.setattr(query_module, "LONG", 10)
-    path, right = tmp_path / "q.jsonl", json.dumps({"caption": "a"})
-    path.write_text("\n".join([*[right] * 10, wrong, *[right] * 38, wrong]))
-
-    def check(query):
-        if "captoin" in query.inputs:
-            raise DataError(f"{query.where}: unknown input 'captoin'")
-
-    progress = Watched()
-    queries = read_sources([path], {}, check, progress)
-    assert (len(queries), progress.label, progress.total, progress.read) == (50, "reading q.jsonl", 50, 50)
-    ((lines_before, text),) = progress.said
-    assert lines_before == 10 and text.startswith(f"{path}:11: ") and text.endswith("; reading the other lines")
-    path.write_text("\n".join([wrong, right]))
-    progress = Watched()
-    assert len(read_sources([path], {}, check, progress)) == 2 and not progress.said and not progress.read
+def test_a_name_that_is_an_input_which_reads_another_field_is_for_this_input_alone(recipe):
+    """Field `sound` is read by `caption`, and an input that reads `image` is called `sound`."""
+    inputs = {**recipe.inputs, "caption": recipe.inputs["caption"].model_copy(update={"fields": ("sound",)})}
+    names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
+    bound = names.bind(Query("q", {"sound": "a bark"}))
+    assert bound.inputs == {"sound": {"image": "a bark"}} and bound.missing == ["image", "caption"]
 
 
-@pytest.mark.slow
+def test_an_input_of_two_fields_is_given_by_them(recipe):
+    inputs = {**recipe.inputs, "sound": recipe.inputs["sound"].model_copy(update={"fields": ("what", "where")})}
+    names = StepNames(recipe.model_copy(update={"inputs": inputs}), "sound")
+    assert names.bind(Query("q", {"what": "a bark"})).missing == ["where"]
+    with pytest.raises(DataError) as error:
+        names.bind(Query("q", {"sound": "a bark"}))
+    assert str(error.value) == "q: 'sound' reads what and where; give these fields separately"
+
+
+def test_what_the_step_does_not_read_is_refused(recipe):
+    with pytest.raises(DataError) as error:
+        StepNames(recipe, "caption").bind_exactly(Query("q", {"caption": "a dog", "picture": SEEN}))
+    assert str(error.value) == (
+        "q: step 'caption' does not read the picture; leave it out, or choose another step: " + READS
+    )
+
+
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("inputs", "expected"),
     [
-        ('{"image": "a.jpg", "id": [1]}', '"id" must be a string, not [1]'),
-        ("3", "not a JSON object"),
-        ("[" * 100_000, "nested too deeply"),
+        ({"sound": "a bark", "caption": "a dog", "picture": SEEN}, "all"),
+        ({"sound": "a bark"}, "sound"),
+        ({"image": "scene-1"}, "sound"),
+        (
+            {"picture": SEEN},
+            "photo.png: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
+            'sound=VALUE, or the field "sound" in a JSONL file',
+        ),
+        (
+            {"caption": "a dog", "picture": SEEN},
+            "photo.png: step 'caption' does not read the picture; leave it out, or choose another step: " + READS,
+        ),
     ],
 )
-def test_requests_of_odd_types(tmp_path, line, expected):
-    (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
-    message = read_sources([tmp_path / "r.jsonl"])[1].problem
-    assert message.startswith(f"{tmp_path}/r.jsonl:2: invalid line (") and expected in message
+def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, expected):
+    monkeypatch.setattr(choosing.RunFolder, "recipe", lambda self, registry: recipe)
+    monkeypatch.setattr(choosing.RunFolder, "trained", lambda *_: True)
+    fake = SimpleNamespace(kind="text", names=SimpleNamespace())
+    monkeypatch.setattr(loading, "find_folder", Path)
+    monkeypatch.setattr(loading, "load", lambda path, step, sets: SimpleNamespace(**vars(fake), step=step))
+    try:
+        assert loading.load_for("run", [Query("photo.png", inputs)]).step == expected
+    except DataError as error:
+        assert str(error) == expected
 
 
-@pytest.mark.parametrize("read", [lambda path: read_sources([path]), lambda path: list(json_lines(path))])
-def test_blank_lines_take_no_memory(tmp_path, read):
-    path = tmp_path / "q.jsonl"
-    path.write_bytes(gzip.compress(b"\n" * (4 << 20) + b'{"caption": "x"}\n', 1))
-    tracemalloc.start()
-    assert len(read(path)) == 1
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 30 << 20  # the text, while it is unpacked; a list of all lines takes 32 MB
-
-
-@pytest.mark.parametrize("text", ["", "\n", "a", "\na \n\n \t\u2003\n b\u2028c\r\nd\x0ce\n\n", "\n \n  x", "a\nb\n \n"])
-def test_lines_end_at_line_feeds_and_blank_ones_are_counted(text):
-    expected = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    assert list(numbered_lines(text)) == expected
-
-
-def test_too_many_queries_are_refused_before_they_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(query_module, "MOST_LINES", 2)
-    path = tmp_path / "q.jsonl"
-    path.write_text('\n{"caption": "x"}\n\n{"caption": "y"}\n\n')
-    assert len(read_sources([path])) == 2
-    path.write_text("{\n" * 3)
-    monkeypatch.setattr(query_module, "_query_of_text", None)
-    with pytest.raises(DataError) as error:
-        read_sources([path])
-    assert str(error.value) == f"{path}: has more than 2 queries; split the file into smaller files"
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "error_class"), [(query_module, "_query_of_text", RunError), (text_module, "_decode", DataError)]
-)
-def test_a_file_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch, module, name, error_class):
-    def fail(*_):
-        raise MemoryError
-
-    (tmp_path / "q.jsonl").write_text('{"caption": "x"}\n')
-    monkeypatch.setattr(module, name, fail)
-    with pytest.raises(error_class) as error:
-        read_sources([tmp_path / "q.jsonl"])
-    assert str(error.value) == f"{tmp_path}/q.jsonl: out of memory; split the file into smaller files"
+def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
+    bound, bind = [], StepNames.bind
+    monkeypatch.setattr(choosing.RunFolder, "recipe", lambda self, registry: recipe)
+    monkeypatch.setattr(choosing.RunFolder, "trained", lambda *_: True)
+    monkeypatch.setattr(StepNames, "bind", lambda self, query: bound.append(query.id) or bind(self, query))
+    queries = [Query(str(number), {"caption": "a dog"}, place=f"q.jsonl:{number}") for number in range(1000)]
+    assert choosing.choose_step(Path("run"), queries, True).name == "caption"
+    assert bound == ["0", "0", "0"]  # one of each step
+    wrong = Query("x", {"captoin": "a"}, place="q.jsonl:7")
+    with pytest.raises(DataError, match=r"^q\.jsonl:7: unknown input 'captoin'; did you mean 'caption'\?"):
+        choosing.choose_step(Path("run"), [*queries, wrong], True)

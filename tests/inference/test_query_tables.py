@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from kit import small_runs
 
 from mmgen.cli import main
-from mmgen.inference.load import check_query, load
+from mmgen.inference.load import load
 from mmgen.inference.query import read_sources
 from mmgen.inference.query_tables import table_reader
 
@@ -33,7 +33,7 @@ def run(tmp_path):
 
 
 def queries(run, table, step=None):
-    read = read_sources([table], check=check_query(run, step), table=table_reader(run, step))
+    read = read_sources([table], table=table_reader(run, step))
     return [(query.id, dict(query.inputs), query.place.rpartition("/")[2]) for query in read]
 
 
@@ -42,9 +42,10 @@ def test_columns_are_those_of_the_data(run, tmp_path, caplog):
     table.write_text(TABLE)
     with caplog.at_level("INFO"):
         assert queries(run, table) == [
-            ("a", {"image": "a", "caption": "a red dog"}, "ask.csv:2"),  # the third line only has another question
-            ("b", {"image": "b", "caption": "a dog, red"}, "ask.csv:4"),
-            ("c", {"image": "c"}, "ask.csv:5"),
+            # the third line only has another question
+            ("ask.csv:2", {"image": "a", "caption": "a red dog"}, "ask.csv:2"),
+            ("ask.csv:4", {"image": "b", "caption": "a dog, red"}, "ask.csv:4"),
+            ("ask.csv:5", {"image": "c"}, "ask.csv:5"),
         ]
     assert f"{table}: unused columns: question, level" in caplog.text
 
@@ -54,8 +55,8 @@ def test_a_table_of_any_spreadsheet_asks_the_same(run, tmp_path, delimiter):
     (tmp_path / "ask.csv").write_text(TABLE)
     german = TABLE.replace(",", delimiter).replace(f"dog{delimiter} red", "dog, red")
     (tmp_path / "german.csv").write_text(german, encoding="utf-8-sig", newline="\r\n")
-    expected = [query[:2] for query in queries(run, tmp_path / "ask.csv")]
-    assert [query[:2] for query in queries(run, tmp_path / "german.csv")] == expected
+    expected = [query[1] for query in queries(run, tmp_path / "ask.csv")]
+    assert [query[1] for query in queries(run, tmp_path / "german.csv")] == expected
 
 
 def test_the_command_writes_for_a_table_and_names_lines(run, tmp_path):
@@ -65,9 +66,8 @@ def test_the_command_writes_for_a_table_and_names_lines(run, tmp_path):
         main, ["generate", str(run), str(tmp_path / "ask.tsv"), "--step", "both", "--out", str(out)]
     )
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [line["id"] for line in lines] == ["a", "b", "c"] and lines[0]["texts"][0]["text"] == load(run).ask(
-        "a", caption="a red dog"
-    ).value
+    assert [line["id"] for line in lines] == ["ask.tsv:2", "ask.tsv:4", "ask.tsv:5"]
+    assert lines[0]["texts"][0]["text"] == load(run).ask({"image": "a", "caption": "a red dog"}).value
     assert "ask.tsv:5: 'caption' is missing" in lines[2]["error"]
     assert f'1 of 3 could not be answered; {out} has the reasons as "error"' in done.output and done.exit_code == 0
 
@@ -101,7 +101,7 @@ def test_ids_pictures_and_prompts(run, tmp_path):
         ("", "ask.csv:1: no column is an input: the columns are none; inputs are image, caption"),
         ("question\nwhy ?\n", "ask.csv:1: no column is an input: the columns are question; inputs are image, caption"),
         ("words,words\na,b\n", "ask.csv:1: the column 'words' occurs 2 times; keep one of them"),
-        ("picture,words\na\n", "ask.csv:2: 1 value under 2 columns; "),
+        ("picture,words\na\n", "ask.csv:2: values: 1, columns: 2; "),
     ],
 )
 def test_tables_that_are_refused_in_a_line(run, tmp_path, text, message):

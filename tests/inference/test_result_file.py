@@ -14,13 +14,13 @@ from mmgen_tasks.vqa.config import VqaAccuracy
 import mmgen
 from mmgen.cli import main
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.inference.result_file import mismatch, result_file
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
 from mmgen.runs.run import run
-from mmgen.storage import predictions
-from mmgen.tensors import Example
+from mmgen.storage.generations import PREDICTIONS, read_predictions
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
@@ -109,7 +109,7 @@ def test_answers_are_written_as_vqas_results_and_score_the_same(folder, known, t
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--as", "vqa", "--step", "answers", "--out", "o.json")
     assert said.returncode == 0 and said.stdout.endswith("\no.json: written\n"), said.stderr
     rows = json.loads((tmp_path / "o.json").read_text())
-    saved_predictions = predictions.read(folder.step("answers"))
+    saved_predictions = read_predictions(folder.step("answers"))
     assert [(row["question_id"], row["answer"]) for row in rows] == [
         (prediction.id, prediction.value["label"]) for prediction in saved_predictions
     ]
@@ -162,7 +162,7 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
     rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     assert [row["annot_id"] for row in rows] == [f"test-{n}" for n in range(5)] and len(rows[0]) == 21
     for row, answer in zip(
-        rows, predictions.read(folder.step("pick")), strict=True
+        rows, read_predictions(folder.step("pick")), strict=True
     ):  # of the first step, not the second
         assert [float(row[f"answer_{k}"]) for k in range(4)] == pytest.approx(answer.value["probabilities"], abs=1e-5)
         assert sum(float(row[f"rationale_conditioned_on_a2_{k}"]) for k in range(4)) == pytest.approx(1, abs=1e-5)
@@ -183,7 +183,7 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
 
 
 def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, known, tmp_path):
-    predictions_file = str(folder.step("pick") / predictions.FILE)
+    predictions_file = str(folder.step("pick") / PREDICTIONS)
     (tmp_path / "toy.toml").write_text(RECIPE)
     for references in (folder.path, tmp_path / "toy.toml"):
         arguments = ["--references", str(references), "--step", "pick", "--metric", "choice_accuracy"]

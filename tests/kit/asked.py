@@ -6,9 +6,9 @@ from typing import Literal
 from mmgen_scenes import Scenes
 
 import mmgen
+from mmgen.examples import All, Example
 from mmgen.parts import Dataset
 from mmgen.registry import Part, Registry, Source, installed
-from mmgen.tensors import All, Example
 
 SCENES = 6
 INPUTS = {

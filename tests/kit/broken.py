@@ -19,9 +19,10 @@ import mmgen.testing
 from mmgen.attention import Cache, visible
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Extractor, FailedImage, Metric, Record
-from mmgen.tensors import WRITTEN, Example, Loss, Prediction, Scores, Segment, Targets
+from mmgen.tensors import WRITTEN, Loss, Segment, Targets
 from mmgen.testing import Greedy, Tiny, TinyBackbone, Toy, ToyDataset, Words
 from mmgen.testing.rows import last, prefix
 from mmgen.testing.tiny import SPECIAL, TinyCache, WordTokenizer
@@ -1031,7 +1032,7 @@ BROKEN = [
     ),
     (metric(LosesExamples), "test_per_example", "hits has 15 values for 16 examples"),
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "(ZeroDivisionError: division by zero)"),
-    (metric(ScoresInADict), "test_values", "returns {'hits': 0.5}; expected a mmgen.tensors.Scores"),
+    (metric(ScoresInADict), "test_values", "returns {'hits': 0.5}; expected a mmgen.examples.Scores"),
     (metric(ScoresNumpy), "test_values", "what score returns cannot be written as JSON (TypeError: Object of type"),
     (metric(NamesByNumber), "test_values", "score returns a score named 1; names must be texts"),
     (metric(WritesANoteWithoutAComma), "test_values", "score returns notes 'of exact matches'; expected a tuple"),

@@ -124,6 +124,7 @@ def in_hdf5(draw: Any, data: bytes) -> bytes:
             file.attrs[draw(st.sampled_from(sorted(file.attrs)))] = draw(st.sampled_from(ATTRIBUTES))
         elif what < 3:
             odd = [b"", b"\xff", b"25"] if old.dtype.kind == "S" else [-1, 0, 5, 10**6, 2**31 - 1]
+            odd = [0, ord('"'), 255] if old.dtype == np.uint8 else odd
             file[name][draw(st.integers(0, len(old) - 1))] = draw(st.sampled_from(odd))
         else:
             del file[name]

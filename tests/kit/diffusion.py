@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from pydantic import Field
 
 import mmgen
+from mmgen.examples import Generation
 from mmgen.objectives import Generator, TextTargets
-from mmgen.tensors import PAD, WRITTEN, Generation, Layout, Loss, Tail, Targets
+from mmgen.tensors import PAD, WRITTEN, Layout, Loss, Tail, Targets
 
 
 class Denoising(mmgen.DecodingConfig):
@@ -27,7 +28,7 @@ class Denoising(mmgen.DecodingConfig):
         return self.temperature > 0 or self.order == "random"
 
     def for_texts(self, n):
-        yield self.model_copy(update={"num_return_sequences": n, "temperature": self.temperature or float(n > 1)})
+        return self.model_copy(update={"num_return_sequences": n, "temperature": self.temperature or float(n > 1)})
 
 
 class Diffusion(mmgen.GeneratorConfig):

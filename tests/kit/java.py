@@ -3,7 +3,7 @@
 import stat
 import sys
 
-from mmgen.tensors import Example, Generation
+from mmgen.examples import Example, Generation
 
 
 def pairs(*rows):

@@ -1,6 +1,6 @@
 """Examples and predictions for the tasks' official metrics, and the suite of these metrics."""
 
-from mmgen.tensors import Example, Prediction
+from mmgen.examples import Example, Prediction
 from mmgen.testing import MetricSuite
 
 TEN = ("red",) * 6 + ("dark red",) * 3 + ("Maroon",)

@@ -12,9 +12,9 @@ from mmgen_text import Text
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
+from mmgen.examples import All, Example
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import All, Example
 
 D, KNOWN = 6, ("<unk>", "red", "blue", "two")
 

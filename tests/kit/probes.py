@@ -7,8 +7,8 @@ from mmgen_regions import Regions
 from mmgen_text import Text
 
 from mmgen.evaluation.answers import generate
+from mmgen.examples import ResolvedExample
 from mmgen.parts import ProbeInput, Record, TrainedStep
-from mmgen.tensors import ResolvedExample
 from mmgen.testing import Greedy, ProbeSuite
 from mmgen.testing.toy import TEXTS
 

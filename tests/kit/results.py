@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from mmgen.cli import main
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 PEOPLE = {
     "1": ("yes/no", ("yes",) * 10),

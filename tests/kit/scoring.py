@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 import mmgen
 from mmgen.cli import main
+from mmgen.examples import Example, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Scores
 
 FAST = ["--metric", "captioneval", "--set", "captioneval.meteor=false", "--set", "captioneval.tokenizer=own"]
 

@@ -13,9 +13,9 @@ from safetensors.torch import save_file
 from transformers import AutoImageProcessor, AutoModelForMaskedLM, AutoTokenizer, Idefics3Processor
 from transformers.models.auto import CONFIG_MAPPING
 
+from mmgen.examples import All, ResolvedExample
 from mmgen.model import Model, compose
 from mmgen.parts import Picture
-from mmgen.tensors import All, ResolvedExample
 from mmgen.testing import TEXTS
 
 SIZES = dict(

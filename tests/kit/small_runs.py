@@ -208,7 +208,6 @@ def _make_run() -> tempfile.TemporaryDirectory:
         for key in ("a", "b", "c"):
             corners = draw.random((2, 2)) / 2
             writer.add(Record(key, draw.random((2, 5)), np.concatenate([corners, corners + 0.3], 1)))
-        writer.finish()
     rows = [
         {"id": key, "image": key, "caption": "a red dog", "questions": ["what is it", "why the dog"]}
         for key in ("a", "b", "c")

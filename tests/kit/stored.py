@@ -5,9 +5,9 @@ import torch
 from mmgen_regions import Regions
 from torch import nn
 
+from mmgen.examples import Example
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
-from mmgen.tensors import Example
 
 E, D = 32, 6
 
@@ -49,7 +49,6 @@ def fill(path, fingerprint=MADE_BY, records=None, dtype="float32"):
     with StoreWriter(path, fingerprint, dtype) as writer:
         for entry in records or [record(str(number), number, seed=number) for number in range(12)]:
             writer.add(entry)
-        writer.finish()
     return path
 
 

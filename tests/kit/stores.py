@@ -37,7 +37,6 @@ def fill(path, records, dtype="float32", fingerprint=FINGERPRINT):
     with StoreWriter(path, fingerprint, dtype) as writer:
         for new_record in records:
             writer.add(new_record)
-        writer.finish()
     return FeatureStore(path)
 
 
@@ -70,7 +69,6 @@ SLOW_WRITER = """
                 writer.add(Record(str(number), features))
                 print(number, flush=True)
                 time.sleep(0.003)
-        writer.finish()
 """
 
 

@@ -15,10 +15,10 @@ from mmgen_masked import Masked
 from mmgen_text import Text
 from safetensors.torch import load_file
 
+from mmgen.examples import Example
 from mmgen.model import Model, compose
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step
-from mmgen.tensors import Example
 from mmgen.training.context import StepContext
 from mmgen.training.distributed import Processes
 

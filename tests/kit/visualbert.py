@@ -11,9 +11,9 @@ from transformers import (
     BertForMaskedLM,
 )
 
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import Example
 
 D = 20
 

@@ -7,10 +7,10 @@ from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
 from mmgen.data.collate import Collator
+from mmgen.examples import Example
 from mmgen.features.classes import Classes
 from mmgen.model import compose
 from mmgen.parts import Record
-from mmgen.tensors import Example
 
 D = 20
 

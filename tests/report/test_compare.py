@@ -3,10 +3,10 @@
 import pytest
 
 from mmgen.errors import RunError
+from mmgen.examples import Scores
 from mmgen.report.compare import RunComparison, _changes, _group_steps, _without_repeats, check_file, write
 from mmgen.scoring.table import Cell, Row, ScoreTable
 from mmgen.storage.run_folder import differences
-from mmgen.tensors import Scores
 
 
 def training(all_epochs: int, first: int, second: int) -> dict:

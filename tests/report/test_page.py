@@ -10,11 +10,11 @@ import pytest
 from kit import toys
 from kit.browsers import CHROMIUM, browse
 
+import mmgen
 from mmgen import DataError, RunError, plotting, report
 from mmgen import __version__ as VERSION
 from mmgen.data.datasets import Datasets
 from mmgen.decoding import Decoding
-from mmgen.inference.load import load_run
 from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.registry import installed
@@ -224,8 +224,8 @@ def test_folders_that_are_not_a_run_or_not_finished_are_refused(done, tmp_path):
 
 
 def test_a_finished_run_generates_the_same_texts_again(done):
-    """`load_run` finds the features that the run extracted."""
-    loaded = load_run(done.path, "both")
+    """`mmgen.load` finds the features that the run extracted."""
+    loaded = mmgen.load(done.path, "both")
     examples = loaded.recipe.data.build().split("test")
     texts = [texts[0].text for texts in loaded.generate(examples, Decoding())]
     assert texts == [

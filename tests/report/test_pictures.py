@@ -7,9 +7,9 @@ from functools import partial
 from PIL import Image
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.parts import Dataset, Picture
 from mmgen.report.pictures import find, thumbnail, thumbnails
-from mmgen.tensors import All, Example
 
 
 def picture(key, size=(640, 320)):

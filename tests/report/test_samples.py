@@ -2,10 +2,10 @@
 
 from mmgen_text import Text
 
+from mmgen.examples import Example, Generation, Prediction
 from mmgen.registry import installed
 from mmgen.report import samples
 from mmgen.report.rendering import StepRenderer
-from mmgen.tensors import Example, Generation, Prediction
 
 CAPTION = Text(fields=("caption",))
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,12 +13,11 @@ import torch
 from kit import forked, toys
 from kit.toys import PLACE, mmgen_here
 
-from mmgen.errors import RunError
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs import jobs
-from mmgen.runs.child import TRAINED, Lines
-from mmgen.runs.jobs import Jobs
+from mmgen.runs.child import TRAINED, Lines, Settings
+from mmgen.runs.jobs import Children, Jobs
 from mmgen.storage.run_folder import RunFolder
 from mmgen.training.callbacks import Event
 
@@ -161,7 +161,7 @@ def test_a_killed_child_is_one_line(tmp_path):
     dies = """
 from mmgen.runs import child
 
-def die(folder, recipe, only, steps, send):
+def die(folder, recipe, settings, steps, send):
     next(iter(steps))
     os.kill(os.getpid(), 9)
 
@@ -205,16 +205,8 @@ def test_jobs_default_to_the_recipes(monkeypatch, requested, cores, processes, g
     assert Jobs.of(requested, SimpleNamespace(jobs=3), only, accelerator).count == most
 
 
-def test_more_jobs_than_gpus_are_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    accelerator = SimpleNamespace(num_processes=1, device=SimpleNamespace(type="cuda"))
-    with pytest.raises(RunError) as error:
-        Jobs.of(3, SimpleNamespace(jobs=1), (), accelerator)
-    assert str(error.value) == "--jobs 3: every step needs its own GPU; use at most --jobs 2"
-
-
-@pytest.mark.parametrize(("visible", "gpus"), [(None, ["0", "1"]), ("3,5", ["3", "5"])])
-def test_every_child_has_its_own_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatch, visible, gpus):
+@pytest.mark.parametrize(("visible", "gpus"), [(None, ["1", "0", "1"]), ("3,5", ["5", "3", "5"])])
+def test_every_child_has_a_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatch, visible, gpus):
     started = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -222,10 +214,10 @@ def test_every_child_has_its_own_gpu_and_no_variables_of_torchrun(tmp_path, monk
     monkeypatch.setenv("RANK", "0")
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    for number in range(2):
-        jobs.start_child(RunFolder(tmp_path), recipe(tmp_path), (), number)
+    for number in range(3):
+        jobs.start_child(RunFolder(tmp_path), recipe(tmp_path), Settings(), number)
     assert [environment["CUDA_VISIBLE_DEVICES"] for environment in started] == gpus
-    assert all("RANK" not in each and each["OMP_NUM_THREADS"] == str(torch.get_num_threads()) for each in started)
+    assert not any("RANK" in environment for environment in started)
 
 
 class Ended:
@@ -264,10 +256,19 @@ def test_a_child_that_has_trained_a_step_trains_the_next(tmp_path):
     log, lines, events = [], [], []
     toy, folder = recipe(tmp_path), RunFolder(tmp_path / "run")
     folder.path.mkdir()
-    scheduler = Jobs(2, lambda *_: Trains(log))
     sends = SimpleNamespace(send=lambda method, *arguments: events.append((method, *arguments)))
-    trained = list(scheduler.train(["first", "second", "apart"], toy, folder, (), lines.append, sends))
+    steps, given = ["first", "second", "apart"], []
+
+    def start(folder, recipe, settings, number):
+        given.append((settings.only, number))
+        return Trains(log)
+
+    with closing(Children(Jobs(2, start), steps, toy, folder, Settings(), lines.append)) as trainers:
+        assert trainers.begin(["second", "first", "apart"]) == 1  # while features are extracted
+        assert given == [(tuple(steps), 0)] and [step for _, step in log] == ["first"]
+        trained = list(trainers.train(sends))
     assert sorted(trained) == ["apart", "first", "second"] and trained.index("first") < trained.index("second")
+    assert given[1:] == [((), 1)]
     children = list(dict.fromkeys(child for child, _ in log))
     assert len(children) == 2 and [what for _, what in log if what not in ("stop", "wait")][:2] == ["first", "apart"]
     assert [what for child, what in log if child is children[0]][-2:] == ["stop", "wait"]

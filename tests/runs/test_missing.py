@@ -44,9 +44,8 @@ def test_one_list_has_data_encoder_features_and_weights(tmp_path, command):
         f"{place(recipe, 'weights = ')}: backbone.weights: 'nobody/nothing' is not on this machine, as a folder or "
         f"downloaded, and HF_HUB_OFFLINE is set; it is at https://huggingface.co/nobody/nothing"
     )
-    assert (
-        f"{place(recipe, 'features = ')}: inputs.image.features: nowhere.h5: no such file; create features with `mm"
-        in ("\n".join(found))
+    assert f"{place(recipe, 'features = ')}: inputs.image.features: nowhere.h5: no features; create them with `mm" in (
+        "\n".join(found)
     )
     assert found[-1].startswith(f"{place(recipe, 'start = ')}: steps.both.start: 'gone.bin': no such file or folder")
 
@@ -72,11 +71,11 @@ def test_without_missing_data_the_rest_is_one_list_too(tmp_path):
         "inputs.tsv.features",
     ]
     assert found[0].partition(": backbone.weights: ")[2].startswith("'../none': no such folder")
-    assert found[1].endswith("and HF_HUB_OFFLINE is set; it is at https://huggingface.co/timm/resnet18.a1_in1k (47 MB)")
+    assert found[1].endswith("and HF_HUB_OFFLINE is set; it is at https://huggingface.co/timm/resnet18.a1_in1k")
     assert found[3].endswith(
         "vg/pytorch_model.bin: no such file; it is at https://huggingface.co/unc-nlp/frcnn-vg-finetuned (262 MB)"
     )
-    assert found[4].endswith("with `mmgen features import x.tsv.gz x.h5 --type bottom_up_tsv`")
+    assert found[4].endswith("published features are converted by `mmgen features import`")
 
 
 def test_an_extraction_without_its_network_says_so_at_once(tmp_path):

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from kit import toys
 from mmgen_probes import Attention, Grounding
 
+import mmgen
 from mmgen import RecipeError
 from mmgen.cli import main
-from mmgen.inference.load import load_run
 from mmgen.registry import installed
 from mmgen.runs.probe import select_probes
 from mmgen.runs.run import run
@@ -73,7 +73,7 @@ def test_flickr30k_files_of_drawn_scenes_give_the_same_results(done, tmp_path):
     parsed = []
     for part in ("Sentences", "Annotations"):
         (tmp_path / part).mkdir()
-    for scene in load_run(done).recipe.data.build().split("test"):
+    for scene in mmgen.load(done).recipe.data.build().split("test"):
         lines, objects = [], []
         for place, thing in enumerate(scene.facts["things"]):
             corners = "".join(
@@ -163,32 +163,10 @@ def test_the_report_shows_results_of_probes_and_runs_no_script_of_them(drawn, do
     assert result.exit_code == 1 and result.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
 
 
-def test_a_report_does_without_the_plugin_of_a_probe(done):
-    """The plugin is uninstalled: its findings stay on the page, and only `mmgen probe` for all probes of the recipe
-    needs it."""
-    path = done / "recipe.json"
-    before = path.read_text()
-    settings = json.loads(before)
-    settings["probes"]["lost"] = {"type": "gone"}
-    path.write_text(json.dumps(settings))
-    try:
-        shown = CliRunner().invoke(main, ["report", str(done), "--pictures", "1"])
-        unnamed, named = probed(str(done)), probed(str(done), "--probe", "heads")
-    finally:
-        path.write_text(before)
-    assert shown.exit_code == 0, shown.output
-    message = (
-        f"error: {path}: probes.lost.type: no probe is called 'gone'\n  installed probes: attention, grounding, "
-        "similarity\n"
-    )
-    assert (unnamed.exit_code, unnamed.output) == (1, message)
-    assert named.exit_code == 0, named.output
-
-
 def test_untrained_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untrained_model
 
-    trained, fresh = load_run(done, "both").model, untrained_model(load_run(done, "both"), done / "backbone")
+    trained, fresh = mmgen.load(done, "both").model, untrained_model(mmgen.load(done, "both"), done / "backbone")
     assert {name: tensor.shape for name, tensor in trained.state_dict().items()} == {
         name: tensor.shape for name, tensor in fresh.state_dict().items()
     }
@@ -245,7 +223,7 @@ def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):
 
 
 def test_settings_are_laid_over_the_recipes_own(done):
-    recipe = load_run(done).recipe
+    recipe = mmgen.load(done).recipe
     assert select_probes(recipe, (), ["heads.iou_threshold=0.7"], installed())["heads"] == Grounding(
         top_heads=2, iou_threshold=0.7
     )
@@ -255,7 +233,7 @@ def test_settings_are_laid_over_the_recipes_own(done):
 
 
 def test_a_name_that_would_lead_out_of_the_folder_is_refused(done):
-    recipe = load_run(done).recipe
+    recipe = mmgen.load(done).recipe
     with pytest.raises(RecipeError) as error:
         select_probes(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
     assert (
@@ -270,7 +248,7 @@ def test_probes_in_a_recipe_do_not_make_it_another_run(done):
     from mmgen.recipe.load import load
 
     recipe = load(done.parents[3] / "toy.toml", installed(), sets=("probes.looks.layer=1",))[0]
-    assert run(recipe).path == done and load_run(done).recipe.probes["looks"] == Attention(layer=1, examples=1)
+    assert run(recipe).path == done and mmgen.load(done).recipe.probes["looks"] == Attention(layer=1, examples=1)
     run(load(done.parents[3] / "toy.toml", installed())[0])
 
 

@@ -6,6 +6,8 @@ import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
 
+import mmgen
+
 RECIPE = toys.recipe(
     inputs={"words": {"type": "text", "fields": ["caption"]}},
     steps={"first": {"inputs": ["words"], "train": ["backbone"]}},
@@ -26,15 +28,14 @@ def run(tmp_path_factory) -> Path:
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_an_input_and_the_field_it_reads_are_the_same_query(run, monkeypatch):
-    from mmgen.inference.load import load_run
 
     said = [mmgen_here(run, "generate", PLACE, "--input", f"{name}=a red ball") for name in ("words", "caption")]
     assert said[0].returncode == 0, said[0].stderr
     assert [result.stdout.splitlines()[0] for result in said] == ["words", "caption"]  # the query's name
     assert said[0].stdout.splitlines()[1:] == said[1].stdout.splitlines()[1:]
     monkeypatch.chdir(run)
-    loaded = load_run(PLACE)
-    (by_input, by_field) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
+    loaded = mmgen.load(PLACE)
+    (by_input, by_field) = loaded.ask({"words": "a red ball"}), loaded.ask({"caption": "a red ball"})
     assert (by_input.value, by_input.score) == (by_field.value, by_field.score) and by_input.value in said[0].stdout
 
 
@@ -42,7 +43,7 @@ def test_the_summary_counts_the_field_that_is_read(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert done.returncode == 0, done.stderr
-    assert "| train: words " in done.stdout and "missing" not in done.stdout
+    assert "\nwords: 16 texts have " in done.stdout and "missing" not in done.stdout
     wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.fields=["title"]')
     assert wrong.returncode == 1
     message = (

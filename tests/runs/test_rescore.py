@@ -62,10 +62,7 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (
-            ("--metric", "diversty"),
-            "--metric diversty: unknown metric; did you mean 'diversity'?; choose from: ",
-        ),
+        (("--metric", "diversty"), "--metric diversty: unknown metric; did you mean 'diversity'?; choose from: "),
         (
             ("--partial",),
             f"--partial: only for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "

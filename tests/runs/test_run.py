@@ -249,10 +249,10 @@ def test_two_runs_in_one_folder_are_refused(finished_run):
 
 def test_a_run_is_loaded_and_writes_from_python(finished_run, monkeypatch):
     monkeypatch.chdir(finished_run)
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
     from mmgen.storage.generations import read
 
-    loaded = load_run(PLACE)
+    loaded = load_model(PLACE)
     assert loaded.step == "second"
     test = loaded.recipe.data.build().split("test")
     assert loaded.generate(test) == read(PLACE / "steps/second")
@@ -262,11 +262,11 @@ def test_a_run_without_its_encoder_is_reported(finished_run, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
-    from mmgen.inference.load import load_run
+    from mmgen.inference.load import load as load_model
 
     shutil.copytree(finished_run / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
     with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
-        load_run(tmp_path / "run")
+        load_model(tmp_path / "run")
 
 
 def test_files_have_the_rights_of_any_new_file(finished_run, tmp_path):

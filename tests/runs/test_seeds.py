@@ -14,13 +14,13 @@ from kit.toys import RECIPE
 from mmgen import report
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets
+from mmgen.examples import Scores
 from mmgen.registry import installed
 from mmgen.report.short_paths import tell_apart
 from mmgen.report.table import over_seeds
 from mmgen.scoring.intervals import means_over_examples
 from mmgen.scoring.table import Cell
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Scores
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 

@@ -11,8 +11,6 @@ from kit.training import RecordedProgress
 
 import mmgen
 from mmgen.errors import RecipeError
-from mmgen.inference.export import export
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.recipe.weight_files import weight_file_errors
 from mmgen.registry import installed
@@ -43,8 +41,8 @@ def recipe(**changes) -> str:
 def exports(tmp_path_factory):
     """The exports of a step that reads captions and of one that reads pictures too."""
     folder = tmp_path_factory.mktemp("exports")
-    export(load_run(small_runs.drawn("writes"), "words"), folder / "captions")
-    export(load_run(small_runs.drawn("writes"), "both"), folder / "both")
+    mmgen.load(small_runs.drawn("writes"), "words").save(folder / "captions", transformers=True)
+    mmgen.load(small_runs.drawn("writes"), "both").save(folder / "both", transformers=True)
     return folder
 
 
@@ -99,7 +97,7 @@ def test_another_tokenizer_is_refused(place):
     line = text.splitlines().index('start = "export:captions"') + 1
     assert str(error.value) == (
         f"toy.toml:{line}: steps.image.start: 'export:captions': its tokenizer differs from that of the recipe's "
-        'backbone; set backbone.weights = "captions/backbone"'
+        'backbone; export it with --transformers, and set backbone.weights = "captions/backbone"'
     )
 
 

@@ -9,6 +9,8 @@ import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
 
+import mmgen
+
 pytestmark = pytest.mark.slow
 
 BEAMS = ("--set", "decoding.num_beams=3")
@@ -118,16 +120,15 @@ def test_its_changed_decoding_writes_its_texts_again_and_no_others(written, tmp_
 
 
 def test_it_answers_and_is_exported(written, tmp_path):
-    from mmgen.inference.load import load_run
 
-    predictor = load_run(written / PLACE, "beams")
+    predictor = mmgen.load(written / PLACE, "beams")
     assert predictor.recipe.decoding.num_beams == 3
-    assert load_run(written / PLACE, "beams", sets=["decoding.num_beams=2"]).recipe.decoding.num_beams == 2
-    texts = [text.text for text in predictor.ask(caption="a red dog", num_beams=3).texts]
+    assert mmgen.load(written / PLACE, "beams", sets=["decoding.num_beams=2"]).recipe.decoding.num_beams == 2
+    texts = [text.text for text in predictor.ask({"caption": "a red dog"}, options={"num_beams": 3}).texts]
     done = mmgen_here(written, "export", PLACE, tmp_path / "export", "--step", "beams")
     assert done.returncode == 0, done.stderr
-    config = json.loads((tmp_path / "export/config.json").read_text())
-    assert config["step"] == "beams" and config["decoding"]["num_beams"] == 3
+    recipe = json.loads((tmp_path / "export/recipe.json").read_text())
+    assert [*recipe["steps"]] == ["beams"] and recipe["decoding"]["num_beams"] == 3
     exported = mmgen_here(written, "generate", tmp_path / "export", "--caption", "a red dog", *BEAMS)
     assert all(text in exported.stdout for text in texts), exported.stderr
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from kit.toys import RECIPE
 from safetensors.torch import load_file
 
+import mmgen
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
@@ -79,7 +79,7 @@ def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
 
 
 def test_the_vocabulary_covers_all_training_data(place):
-    words = load_run(run(place)).model.backbone.tokenizer.get_vocab()
+    words = mmgen.load(run(place)).model.backbone.tokenizer.get_vocab()
     assert "zebra" in words and "where" in words
 
 
@@ -98,7 +98,7 @@ def test_the_finished_run_is_finished_and_its_default_step_is_a_row(place):
         main, ["run", str(place / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False
     )
     assert "nothing to do: all steps are done" in again.output
-    assert load_run(run(place)).step == "second" and load_run(run(place), "warm").step == "warm"
+    assert mmgen.load(run(place)).step == "second" and mmgen.load(run(place), "warm").step == "warm"
 
 
 def test_other_data_is_another_run(place, tmp_path):
@@ -175,9 +175,7 @@ def test_a_run_whose_steps_are_all_without_scores_says_where_losses_are(place, t
     arguments = [word for setting in sets for word in ("--set", setting)]
     done = CliRunner().invoke(main, ["run", str(place / "toy.toml"), "--step", "warm", *arguments])
     assert done.exit_code == 0
-    assert done.output.splitlines()[-2] == (
-        "no table and no page, because every step has evaluate = false; losses are in steps/STEP/log.jsonl"
-    )
+    assert done.output.splitlines()[-2] == ("no table and no page yet, because no step with scores is finished")
 
 
 def test_an_input_that_a_later_step_lacks_is_reported_before_training(place, tmp_path):

@@ -74,7 +74,7 @@ def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, name, text):
     ("text", "message"),
     [
         ("image_id,qs\n9,a dog?\n", "2: no text; give one of references, questions, targets, captions, texts, "),
-        ("id,text\n9,a,b\n", "2: 3 values under 2 columns; put texts with a comma in quotation marks"),
+        ("id,text\n9,a,b\n", "2: values: 3, columns: 2; put texts with a comma in quotation marks"),
     ],
 )
 def test_errors_in_a_table_name_the_line(tmp_path, text, message):

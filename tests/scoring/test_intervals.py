@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from kit.scoring import Words, examples
 
+from mmgen.examples import Example, Scores
 from mmgen.scoring import System, compare
 from mmgen.scoring.intervals import (
     Summed,
@@ -19,7 +20,6 @@ from mmgen.scoring.intervals import (
     randomisation,
     summed,
 )
-from mmgen.tensors import Example, Scores
 
 
 def means(values) -> list[Summed]:

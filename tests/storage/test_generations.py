@@ -1,4 +1,4 @@
-"""The lines of `generations.jsonl`."""
+"""The lines of `generations.jsonl` and `predictions.jsonl`."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 
 from mmgen import scoring
 from mmgen.errors import RunError
+from mmgen.examples import Generation, Prediction
 from mmgen.storage import generations
-from mmgen.tensors import Generation
 
 TEXTS = [
     [Generation("1", "what ?\u2028 why ?", (5, 6), -1.0), Generation("1", "who ?", (7,), -2.0)],
@@ -15,26 +15,34 @@ TEXTS = [
 ]
 
 
-def write(folder, *lines):
-    (folder / "generations.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 def test_texts_come_back_as_they_were_written(tmp_path):
-    write(tmp_path, *map(generations.as_line, TEXTS))
-    assert generations.is_complete(tmp_path) and generations.read(tmp_path) == TEXTS
+    lines = "".join(f"{generations.as_line(texts)}\n" for texts in TEXTS)
+    (tmp_path / "generations.jsonl").write_text(lines, encoding="utf-8")
+    assert generations.read(tmp_path) == TEXTS
     assert generations.best(tmp_path) == {"1": TEXTS[0][0], "2": TEXTS[1][0]}
-    assert "score_kind" not in generations.as_line(TEXTS[0]) and "confidence" in generations.as_line(TEXTS[1])
+    assert lines.count("score_kind") == 1 and "passes" not in lines and "prompt" not in lines
+    assert scoring.read_predictions(tmp_path / "generations.jsonl")["1"] == [text.text for text in TEXTS[0]]
 
 
-def test_a_step_that_has_not_run(tmp_path):
-    assert not generations.is_complete(tmp_path)
-    with pytest.raises(RunError, match=r"generations.jsonl: missing; has this step been run\?"):
+def test_predictions_come_back(tmp_path):
+    (tmp_path / "predictions.jsonl").write_text('{"id": "e", "value": [{"x": 1}], "score": 1}\n')
+    assert generations.read_predictions(tmp_path) == [Prediction("e", [{"x": 1}], 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, ": missing; has this step been run?"),
+        (b"", ":1: damaged: : "),
+        (b"[]\n", ":1: damaged: : "),
+        (b"\xff\n", ": damaged: "),
+        (json.dumps([{"id": "a", "text": "x", "tokens": [1], "score": "high"}]).encode(), ":1: damaged: 0.score: "),
+    ],
+)
+def test_a_missing_or_damaged_file(tmp_path, content, problem):
+    path = tmp_path / "generations.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RunError) as error:
         generations.read(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
-    row = {"id": "a", "text": "one\u2028two\x85three", "tokens": [1], "score": -1.0}
-    (tmp_path / "generations.jsonl").write_text(json.dumps([row], ensure_ascii=False) + "\n", encoding="utf-8")
-    assert generations.read(tmp_path)[0][0].text == row["text"]
-    assert scoring.read_predictions(tmp_path / "generations.jsonl") == {"a": [row["text"]]}
+    assert str(error.value).startswith(f"{path}{problem}") and "\n" not in str(error.value)

@@ -10,8 +10,8 @@ import torch
 from kit import toys
 from kit.toys import PLACE, mmgen_here
 
+import mmgen
 from mmgen.features.writer import StoreWriter
-from mmgen.inference.load import load_run
 from mmgen.parts import Record
 
 LINES = [
@@ -41,7 +41,6 @@ def store(path: Path) -> None:
         for line in LINES:
             boxes = np.tile(np.float32([0, 0, 1, 1]), (3, 1))
             writer.add(Record(line["id"], draw.normal(size=(3, 4)).astype(np.float32), boxes))
-        writer.finish()
 
 
 def ran(folder: Path, *more: str) -> str:
@@ -59,20 +58,20 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     full, parts = (prepared(tmp_path / name, inputs) for name in ("whole", "parts"))
     store(full / "regions.h5")
     ran(full)
-    assert "regions.h5: no such file" in mmgen_here(parts, "run", "toy.toml").stderr
+    assert "regions.h5: no features" in mmgen_here(parts, "run", "toy.toml").stderr
     ran(parts, "--step", "words")
     monkeypatch.chdir(parts)
-    assert load_run(PLACE).model.inputs == ("caption",)
-    (text,) = load_run(PLACE).ask(caption="a dog").texts
+    assert mmgen.load(PLACE).model.inputs == ("caption",)
+    (text,) = mmgen.load(PLACE).ask({"caption": "a dog"}).texts
     ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
-    shutil.copy(full / "regions.h5", parts)
+    shutil.copytree(full / "regions.h5", parts / "regions.h5")
     ran(parts)
     first, second = (toys.weights(folder, "both") for folder in (full, parts))
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-    loaded = load_run(PLACE, "words")
-    assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
+    loaded = mmgen.load(PLACE, "words")
+    assert loaded.model.inputs == ("caption",) and loaded.ask({"caption": "a dog"}).texts == (text,)
     beams = 'steps.beams={start="words", train=[], decoding={num_beams=2}}'
     ran(parts, "--set", beams)
-    assert load_run(PLACE, "beams").model.inputs == ("image", "caption")
+    assert mmgen.load(PLACE, "beams").model.inputs == ("caption",)
     (parts / PLACE / "steps/words/scores.json").unlink()  # its weights have no W, those of `both` have one
     ran(parts, "--step", "words", "--set", beams)

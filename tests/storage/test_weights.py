@@ -10,30 +10,25 @@ from torch import nn
 from mmgen.errors import RunError
 from mmgen.storage.weights import ABOUT, CHECKSUM, load_state, module_checksum, read_tensors, write_tensors
 
-MEND = (
-    "a different recipe or version of mmgen has written the file; use that version (see environment.json of the run), "
-    "or train again with `mmgen run --fresh`"
-)
-
 
 @pytest.mark.parametrize(
-    "tensors, message",
+    ("tensors", "message"),
     [
         (
-            {"0.weight": torch.ones(2, 2), "0.bias": torch.ones(2)},
-            "not the weights of this model: 2 missing (1.bias, 1.weight), 2 unknown (0.bias, 0.weight)",
+            {"0.weight": torch.ones(2, 2), "1.bias": torch.ones(2)},
+            "2 tensors differ, such as 0.weight: shape (2, 2) in",
         ),
         (
             {"1.weight": torch.ones(2, 3), "1.bias": torch.ones(2)},
-            "1.weight has shape (2, 3) in the file but (2, 2) in this model",
+            "1 tensors differ, such as 1.weight: shape (2, 3) in",
         ),
+        ({"1.weight": torch.ones(2, 2), "1.bias": torch.full((2,), torch.nan)}, "1.bias is not finite"),
     ],
-    ids=["names", "shapes"],
 )
 def test_weights_of_another_model(tensors, message):
     with pytest.raises(RunError) as error:
         load_state(nn.Sequential(nn.GELU(), nn.Linear(2, 2)), tensors, "weights.safetensors")
-    assert str(error.value) == f"weights.safetensors: {message}; {MEND}"
+    assert str(error.value).startswith("weights.safetensors: ") and message in str(error.value)
 
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.ones(2)}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from mmgen.examples import All, Example
 from mmgen.parts import Record
-from mmgen.tensors import All, Example
 from mmgen.testing.dataset import example_problem
 
 

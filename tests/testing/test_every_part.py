@@ -20,10 +20,10 @@ from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder
 from torchvision.models import get_model
 
 import mmgen.testing
+from mmgen.examples import Example
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
 from mmgen.registry import KINDS, installed
-from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, ExtractorSuite, MetricSuite
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,6 @@ class Stored(EmbedderSuite):
         with StoreWriter(self.file, {"extractor": "made"}) as writer:
             for count in (2, 3):
                 writer.add(Record(str(count), FEATURES[0][:count], BOXES[:count]))
-            writer.finish()
 
     def examples(self):
         return [Example("a", {"image": "2"}), Example("b", {"image": "3"})]

@@ -100,6 +100,6 @@ def test_what_is_wrong_is_reported(changes, test, problem):
 def test_predictions_of_other_kinds_must_be_given():
     wrong = suite_failures(renders=frozenset({"label"}))
     assert wrong["test_lines"] == (
-        "NotImplementedError: TestOther must define predictions(examples), which returns a mmgen.tensors.Prediction "
+        "NotImplementedError: TestOther must define predictions(examples), which returns a mmgen.examples.Prediction "
         "for each example"
     )

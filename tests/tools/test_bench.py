@@ -19,12 +19,11 @@ PARTS = {  # in the order of --help -> some of their rows
     "decode": ["writing, greedy, bf16: naive", "writing, 4 beams, bf16: causal BERT", "6 samples that end, fp32"],
     "peak": ["greedy, 6 texts of 20"],
     "run": ["mmgen run bertgen_vqa.toml", "the same, SIGTERM after two steps", "resumed"],
-    "compile": ["torch.compile of the layers, 2 images x 5"],
     "loader": ["0 workers"],
     "oom": ["training with 0.0 of 0.0 GB"],
     "two": ["two processes, gloo"],
 }
-FEW, REST = ["exact", "train", "decode"], ["sdpa", "peak", "run", "compile", "loader", "oom", "two"]
+FEW, REST = ["exact", "train", "decode"], ["sdpa", "peak", "run", "loader", "oom", "two"]
 
 
 def rows_of(folder: Path) -> dict[str, dict[str, dict]]:

@@ -4,7 +4,7 @@ import pytest
 from kit import toys
 from kit.any_order import any_order
 
-from mmgen.tensors import Example, Generation
+from mmgen.examples import Example, Generation
 from tools import writing
 
 THINGS = [

@@ -101,29 +101,23 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     assert done.returncode == 0, done.stderr
     ended, first = done.stdout.splitlines()
     assert first == "step 's', update 0: out of memory; from now on a micro-batch has 400 pairs; updates stay the same"
-    assert re.fullmatch(r"\d+|step 's'(, update 0(, the optimiser's state)?)?: out of memory.*; use .*", ended)
+    assert re.fullmatch(r"\d+|step 's'(, update 0)?: out of memory.*; use .*", ended)
 
 
 @pytest.mark.parametrize(
-    ("place", "where"),
+    "place",
     [
-        ("mmgen.training.accumulate.all_reduce_sum", "step 's', update 0"),
-        ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
-        ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's state"),
-        ("mmgen.training.train.Trainer", "step 's'"),
-        ("mmgen.training.checkpoint.write_tensors", "step 's'"),
+        "mmgen.training.accumulate.all_reduce_sum",
+        "torch.optim.AdamW.step",
+        "mmgen.training.train.Trainer",
+        "mmgen.training.checkpoint.write_tensors",
     ],
 )
-def test_out_of_memory_is_one_line_if_nothing_can_be_halved(tmp_path, monkeypatch, place, where):
+def test_out_of_memory_is_one_line_if_nothing_can_be_halved(tmp_path, monkeypatch, place):
     def short(*_, **__):
         raise RuntimeError("CUDA error: out of memory")
 
     monkeypatch.setattr(place, short)
     with pytest.raises(RunError) as error:
         train_step(tmp_path / "s", toys.model())
-    todo = (
-        "use a smaller encoder, or a larger device"
-        if "optimiser" in where
-        else f"{ADVICE_SMALLER}; the last checkpoint is kept"
-    )
-    assert str(error.value) == f"{where}: out of memory; {todo}"
+    assert str(error.value) == f"step 's': out of memory; {ADVICE_SMALLER}; the last checkpoint is kept"

@@ -133,7 +133,4 @@ def test_records_have_the_documented_keys(tmp_path):
     rates = {"inputs": ["caption"], "train": ["backbone"], "training": {"learning_rates": {"*.bias": 1e-4}}}
     _, logs, _ = train(tmp_path, steps={"both": both, "rates": rates}, objectives={"words": {"type": "masked_words"}})
     seen = {key for log in logs for record in log for key in record}
-    assert seen <= documented() and documented() - seen == {
-        "micro_batch_size",
-        "input_lr",
-    }  # of small memory, of parts of an image
+    assert seen <= documented() and documented() - seen == {"micro_batch_size"}  # of small memory

@@ -3,13 +3,11 @@
 import pytest
 import torch
 from kit import toys
-from kit.training import build_trainer, micro_batches, train_step
+from kit.training import train_step
 
 from mmgen.errors import RunError
 from mmgen.files import clear_partials
-from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import write_tensors
-from mmgen.training.optimizer import make_optimizer, rates
 
 
 def test_what_a_killed_writer_left_is_cleared(tmp_path):
@@ -24,29 +22,6 @@ def test_what_a_killed_writer_left_is_cleared(tmp_path):
         path.write_text("")
     clear_partials(tmp_path)
     assert sorted((tmp_path / "steps/s").iterdir()) == sorted(leftovers)
-
-
-def rates_of(names, **training):
-    parameters = {name: torch.nn.Parameter(torch.ones(2)) for name in names}
-    learning = Step(inputs=("caption",), train=("backbone",), training=Training(learning_rate=0.5, **training))
-    return rates(make_optimizer(parameters, learning))
-
-
-def test_the_logs_rate_is_the_one_that_was_used():
-    both, image = ("backbone.x", "embedders.image.w"), ("embedders.image.w",)
-    assert rates_of(both) == rates_of(image) == {"lr": 0.5}
-    assert rates_of(image, input_learning_rate=0.25) == {"lr": 0.25}
-    assert rates_of(both, input_learning_rate=0.25) == {"lr": 0.5, "input_lr": 0.25}
-
-
-def test_padding_is_what_the_rows_hold(tmp_path):
-    model = toys.model()
-    learner = build_trainer(model, tmp_path)
-    micros = micro_batches(learner.material)[:1]
-    learner.update(0, micros)
-    ((_, _, batch),) = micros
-    rows, _ = model.rows(batch, batch.tail)
-    assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
 
 
 @pytest.mark.parametrize("cursor", ["{", '{"done": 1, "micro_batch_size": 4, "last": {}}'])

@@ -111,12 +111,13 @@ def test_writing_on_validation_changes_no_weight(tmp_path):
         ),
         (
             {"training": BEST, "data": {"validation_split": "train"}},
-            "training.metric_for_best_model: step 'first' has no validation examples; set data.validation_split, or "
-            "remove this key",
+            "training.metric_for_best_model: step 'first' has no validation examples that a metric scores; set "
+            "data.validation_split, or remove this key",
         ),
         (
             {"training": BEST, "metrics": {}},
-            "training.metric_for_best_model: no metric scores step 'first'; add one, or remove this key",
+            "training.metric_for_best_model: step 'first' has no validation examples that a metric scores; set "
+            "data.validation_split, or remove this key",
         ),
     ],
 )

@@ -14,9 +14,9 @@ from mmgen_text import Text
 from mmgen.data.loader import updates
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
-from mmgen.tensors import Example
 from mmgen.training.accumulate import Accumulator
 from mmgen.training.train import Trainer, make_material, train
 
@@ -79,17 +79,16 @@ def load(material, **options):
 
 
 def written_out(composed, material, number):
-    """The losses of an update by their definition, from single examples, by source; gradients are left on the model."""
+    """The losses of an update by their definition, from single examples; gradients are left on the model."""
     total, count = {}, {}
-    for source, batch in single_pairs(material, number):
+    for _, batch in single_pairs(material, number):
         loss = composed(batch)
         for name, loss_sum in loss.sums.items():
-            for key in ((source.name, name), ("", name)):
-                total[key] = total.get(key, 0) + loss_sum
-                count[key] = count.get(key, 0) + loss.counts[name]
-    means = {key: total[key] / count[key] for key in total}
-    sum(mean for (source, _), mean in means.items() if not source).backward()
-    return {key: mean.item() for key, mean in means.items()}
+            total[name] = total.get(name, 0) + loss_sum
+            count[name] = count.get(name, 0) + loss.counts[name]
+    means = {name: total[name] / count[name] for name in total}
+    sum(means.values()).backward()
+    return {name: mean.item() for name, mean in means.items()}
 
 
 @pytest.mark.parametrize("micro_batch_size", [100, 4, 1])
@@ -102,15 +101,7 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     composed.zero_grad()
     accumulator = Accumulator(context, material, composed, [*composed.parameters()])
     means = accumulator.gradients(0, micro_batches(material))
-    losses = {("", name): mean for name, mean in means.by_loss.items()}
-    losses |= {
-        (source, name): mean for source, per_source in means.by_source.items() for name, mean in per_source.items()
-    }
-    assert losses == pytest.approx(expected, abs=1e-5)
-    assert {source: [*per_source] for source, per_source in means.by_source.items()} == {
-        "pairs": [f"{name}.loss" for name in OBJECTIVES],
-        "texts": ["words.loss"],
-    }
+    assert means.losses == pytest.approx(expected, abs=1e-5)
     split = {name: p.grad for name, p in composed.named_parameters() if p.grad is not None}
     torch.testing.assert_close(split, gradients, atol=1e-6, rtol=1e-3)
 
@@ -118,30 +109,27 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
 def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path):
     material = make_material(model(), toys.context(tmp_path, step()), sources())
     for _, micros in load(material):
-        for _, source, batch in micros:
-            texts = source == 1
+        for _, batch in micros:
+            texts = batch.ids[0].startswith("t")
             assert [*batch.inputs] == (["caption"] if texts else ["caption", "second"])
             assert {*batch.targets} == ({"words"} if texts else {*OBJECTIVES})
             assert {id_[0] for id_ in batch.ids} == {"t" if texts else "e"}
 
 
-def test_the_log_has_losses_by_name_and_by_source_and_so_has_validation(tmp_path):
+def test_the_log_has_losses_by_name_and_validation_is_a_mean_over_all_sources(tmp_path):
     composed = model()
     records = learn(tmp_path, composed)
     names = [f"{name}.loss" for name in OBJECTIVES]
     for record in records:
-        assert [*record["losses"]] == names and [*record["sources"]] == ["pairs", "texts"]
+        assert [*record["losses"]] == names
         assert record["loss"] == pytest.approx(sum(record["losses"].values()), abs=1e-5)
-        assert (
-            min(per_source["words.loss"] for per_source in record["sources"].values()) <= record["losses"]["words.loss"]
-        )
     context = toys.context(tmp_path, step())
-    for watched, expected in ((slice(0, 1), "pairs"), (slice(1, 2), "texts")):
-        alone = Trainer(composed, context, make_material(composed, context, sources()[watched]))
-        assert validation_of(alone) == {"validation_loss": pytest.approx(records[-1]["validation_losses"][expected])}
-    both = validation_of(Trainer(composed, context, make_material(composed, context, sources())))
-    assert both["validation_loss"] == pytest.approx(records[-1]["validation_loss"])
-    assert both["validation_loss"] < sum(both["validation_losses"].values())
+    parts = [sources()[:1], sources()[1:], sources()]
+    losses = [
+        validation_of(Trainer(composed, context, make_material(composed, context, part)))["validation_loss"]
+        for part in parts
+    ]
+    assert losses[2] == pytest.approx(records[-1]["validation_loss"]) and losses[2] < losses[0] + losses[1]
 
 
 @pytest.mark.slow
@@ -164,8 +152,7 @@ def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
         cut[-1]["micro_batch_size"] < cut[0]["micro_batch_size"] < 4 and {"words"} in passed and {*OBJECTIVES} in passed
     )
     for ours, theirs in zip(cut, full_log, strict=True):
-        for source, per_source in theirs["sources"].items():
-            assert ours["sources"][source] == pytest.approx(per_source, abs=1e-5)
+        assert ours["losses"] == pytest.approx(theirs["losses"], abs=1e-5)
 
 
 def test_one_text_that_is_too_large_is_named(tmp_path):

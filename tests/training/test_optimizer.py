@@ -13,7 +13,8 @@ from mmgen_masked import Masked
 
 from mmgen.configs import EmbedderConfig
 from mmgen.data.collate import Collator
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import Plan
+from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.errors import DataError, RunError
 from mmgen.model import compose
@@ -25,7 +26,7 @@ from mmgen.testing.toy import TEXTS, Toy, Words
 from mmgen.training.optimizer import check_patterns, clip, make_optimizer, schedule, set_learning
 
 SIZES = Sizes(toys.examples(4, most_questions=1), Collator(toys.model(), ["caption"]))
-PLAN = Plan([SIZES], PlanOptions(seed=0, step="s", epochs=None, batch_size=1, updates=10))  # epochs of 4 updates
+PLAN = Plan([SIZES], RngKey(0, "s"), Training(batch_size=1, updates=10, length_bucket=1))  # epochs of 4 updates
 SGD = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0.1, "learning_rate": 0.5}
 BERT = {"bias_correction": False, "eps": 1e-6, "betas": (0.8, 0.99), "weight_decay": 0.1, "learning_rate": 0.5}
 
@@ -126,8 +127,6 @@ def test_the_log_says_rates_and_what_was_clipped(tmp_path):
     second = [record["lr"] for record in log if record["epoch"] >= 1]
     assert log[0]["lr"] == pytest.approx(5e-4) and second == pytest.approx([1e-4] * len(second)) and second
     assert all(0 <= record["clipped"] <= 1 for record in log) and any(0 < record["clipped"] < 1 for record in log)
-    of_last = [record["clipped"] for record in log if record["epoch"] >= 1]
-    assert log[-1]["epoch_clipped"] == sum(of_last) / len(of_last)
 
 
 def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
@@ -145,9 +144,9 @@ def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "suggestion"),
     [
-        ("*.LayrNorm.*", "; did you mean 'LayerNorm'?"),
-        ("*wrd_embeddings*", "; did you mean 'word_embeddings'?"),
-        ("backbone.model.bert.embedings.*", "; did you mean 'backbone.model.bert.embeddings'?"),
+        ("*.LayrNorm.*", "; did you mean '*.LayerNorm.*'?"),
+        ("*wrd_embeddings*", "; did you mean '*.word_embeddings.*'?"),
+        ("backbone.model.bert.embedings.*", "; did you mean 'backbone.model.bert.embeddings.*'?"),
         ("backbone.model.bert.embeddings", "; did you mean 'backbone.model.bert.embeddings.*'?"),
         ("*nothing like it*", ""),
     ],
@@ -181,7 +180,7 @@ def test_a_later_steps_pattern_is_a_mistake_before_training(tmp_path, key, value
     lines = (tmp_path / "toy.toml").read_text().splitlines()
     number = next(number for number, line in enumerate(lines, 1) if line.startswith((f"{key} =", f"[{place}]")))
     assert done.stderr == (
-        f"error: toy.toml:{number}: {place}: no parameter matches '*.LayrNorm.*'; did you mean 'LayerNorm'?\n"
+        f"error: toy.toml:{number}: {place}: no parameter matches '*.LayrNorm.*'; did you mean '*.LayerNorm.*'?\n"
     )
     assert not list((tmp_path / toys.PLACE).glob("steps/*/*"))
 
@@ -241,7 +240,7 @@ def test_what_a_part_froze_stays_frozen(tmp_path):
 
 @pytest.mark.slow
 def test_parameters_have_rates_of_their_own(tmp_path):
-    """The longest matching pattern counts; other parameters keep their rates, and the log has all rates."""
+    """The longest matching pattern counts; other parameters keep their rates, and the log has the highest."""
     names = ("backbone.encoder.0.weight", "backbone.encoder.1.weight", "embedders.image.w", "embedders.image.b")
     parameters = {name: torch.nn.Parameter(torch.zeros(2, 2)) for name in names}
     patterns = {"backbone.*": 1e-3, "*.encoder.1.*": 1e-4, "*.b": 1e-5, "*.unused": 1.0}
@@ -251,8 +250,7 @@ def test_parameters_have_rates_of_their_own(tmp_path):
     peaks = {id(p): group["peak"] for group in optimizer.param_groups for p in group["params"]}
     assert [peaks[id(parameter)] for parameter in parameters.values()] == [1e-3, 1e-4, 0.2, 1e-5]
     log = train_step(tmp_path, toys.model(), step(lr_scheduler="none", learning_rates={"*.LayerNorm.*": 1e-2}))
-    assert (log[-1]["lr"], log[-1]["learning_rates"]) == (1e-3, {"*.LayerNorm.*": 1e-2})
-    assert "learning_rates" not in train_step(tmp_path / "plain", toys.model())[0]
+    assert log[-1]["lr"] == 1e-2
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def test_an_update_has_one_micro_batch(tmp_path):
 def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
     model, expected = views.model(), views.model()
     learner = build_trainer(model, tmp_path, EXAMPLES, step())
-    ((_, _, batch),) = micros = micro_batches(learner.material)
+    ((_, batch),) = micros = micro_batches(learner.material)
     record = learner.update(0, micros)
     loss = expected(batch)
     assert record["loss"] == pytest.approx(loss.mean.item(), abs=1e-6)
@@ -92,7 +92,7 @@ def test_two_processes_train_what_one_does(tmp_path):
     """With dropout, since the only micro-batch has its draws; the second process has nothing to train."""
     done = several(2, tmp_path, TWO)
     assert done.returncode == 0, done.stderr
-    said = "s: an update has 1 micro-batch for 2 processes, so some are idle; 'views' compares all its pairs"
+    said = "s: an update has 1 micro-batch for 2 processes, so some are idle"
     assert said in done.stdout
     single, progress = views.model(dropout=0.3), RecordedProgress()
     expected = train_step(tmp_path / "single", single, step(), EXAMPLES, progress, VALIDATION)

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from mmgen.errors import DataError
+from mmgen.examples import ResolvedExample
 from mmgen.features.embedder import word_scale
 from mmgen.parts import Backbone, Embedder, File, Reader
-from mmgen.tensors import ResolvedExample, Segment
+from mmgen.tensors import Segment
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers.audio_utils import mel_filter_bank

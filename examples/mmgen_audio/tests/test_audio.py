@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.parts import File, Record
 from mmgen.recipe.tables import Recipe, Step
-from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, Tiny
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
@@ -153,14 +153,14 @@ def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, so
     assert short.score != long.score
     assert lost.error == f"{sounds}/nowhere.wav: no such file"
     path, content = sounds / "long.wav", (sounds / "long.wav").read_bytes()
-    for own in (path, str(path), content, path.open("rb"), File("upload", content)):
-        assert predictor.ask(image=seen, sound=own, caption="a dog").texts[0].score == pytest.approx(
+    for own in (path, str(path), content, File("upload", content)):
+        assert predictor.ask({"image": seen, "sound": own, "caption": "a dog"}).texts[0].score == pytest.approx(
             long.score, abs=1e-6
         )
     with pytest.raises(DataError, match="a.wav: not a PCM WAV file: file does not start with RIFF id; convert it"):
-        predictor.ask(image=seen, sound=File("a.wav", b"no sound"), caption="a dog")
+        predictor.ask({"image": seen, "sound": File("a.wav", b"no sound"), "caption": "a dog"})
     for string in ("/etc/passwd", str(path), "long", "../long", f"file://{path}"):  # a client's
         (answer,) = predictor.answers([Query("q", {"image": seen, "sound": string, "caption": "a"}, folder=None)])
-        assert answer.error.startswith("sound: expected a file, but got ")
+        assert answer.error.startswith("q: sound: expected a file, but got ")
     with pytest.raises(DataError, match="'sound' is missing: step 'all' reads image and sound and caption"):
-        predictor.ask(seen, caption="a dog")
+        predictor.ask({"picture": seen, "caption": "a dog"})

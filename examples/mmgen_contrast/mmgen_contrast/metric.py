@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from mmgen.errors import DataError
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Prediction, Scores
 from mmgen_scenes.grammar import is_relevant
 
 RANKS = (1, 5, 10)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
+from mmgen.examples import Prediction
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
-from mmgen.tensors import Batch, Loss, Prediction, Targets
+from mmgen.tensors import Batch, Loss, Targets
 from torch import Tensor, nn
 
 from . import ContrastiveLoss

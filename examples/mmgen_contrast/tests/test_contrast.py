@@ -7,8 +7,8 @@ import torch
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.evaluation.answers import predict
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
-from mmgen.tensors import Example
 from mmgen.testing import ObjectiveSuite, Words
 
 from mmgen_contrast import Contrastive, ContrastiveLoss

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Prediction
+from mmgen.examples import Example, Prediction
 from mmgen.testing import MetricSuite
 
 from mmgen_contrast import Recall

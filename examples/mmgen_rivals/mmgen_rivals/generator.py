@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import torch
 from mmgen import Decoding
+from mmgen.examples import Generation
 from mmgen.objectives import Sequencer
 from mmgen.prompts import Prompts
 from mmgen.search import Limits, Stepper, as_generations, search
 from mmgen.sequence import Prefix
-from mmgen.tensors import Batch, Generation
+from mmgen.tensors import Batch
 from mmgen_causal.generator import CausalGenerator
 from mmgen_causal.writing import CausalStepper
 from torch import Tensor

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 from mmgen.errors import MissingInput
+from mmgen.examples import ResolvedExample
 from mmgen.parts import Backbone, Embedder, Reader
-from mmgen.tensors import ResolvedExample, Segment
+from mmgen.tensors import Segment
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 from mmgen.errors import DataError
+from mmgen.examples import Example, ResolvedExample
 from mmgen.features.embedder import StoreReader
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Record
-from mmgen.tensors import Batch, Example, Loss, ResolvedExample, Targets
+from mmgen.tensors import Batch, Loss, Targets
 from torch import Tensor
 
 from . import Triplet

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from mmgen.data.seeds import resolve
-from mmgen.tensors import Example
+from mmgen.examples import Example
 from mmgen.testing import EmbedderSuite
 
 from mmgen_rivals import Lstm, Tags

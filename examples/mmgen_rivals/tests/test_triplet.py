@@ -7,8 +7,8 @@ import pytest
 import torch
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.parts import Record
-from mmgen.tensors import Example
 from mmgen.testing import ObjectiveSuite, Words
 
 from mmgen_rivals import Triplet

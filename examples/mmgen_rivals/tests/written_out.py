@@ -8,9 +8,9 @@ import torch
 from mmgen.configs import SequenceConfig
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey, resolve
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import Example
 from mmgen_grid import Grid
 from mmgen_text import Text
 

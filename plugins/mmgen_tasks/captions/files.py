@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mmgen_vl.coco import CAPTIONS, YEARS, read_captions
 from mmgen_vl.find_files import Finder
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 from ..dataset import CountedExamples, PublishedDataset, read_images
 

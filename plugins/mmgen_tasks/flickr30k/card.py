@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from mmgen_vl.cards import as_box, overlap
 
 from mmgen.cards import Box, Card, Piece, corners
+from mmgen.examples import Prediction, ResolvedExample
 from mmgen.parts import Renderer
-from mmgen.tensors import Prediction, ResolvedExample
 
 
 class PhraseCard(Renderer):

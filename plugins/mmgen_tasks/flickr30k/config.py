@@ -34,6 +34,7 @@ class PhraseRegions(mmgen.ObjectiveConfig):
     type: Literal["phrase_regions"] = "phrase_regions"
     gives = "boxes"
     required_labels = ("phrases",)
+    query_labels = ("phrases",)
 
     caption: str = Field("caption", description="the input with the phrases")
     image: str = Field("image", description="the input whose regions are the candidates")

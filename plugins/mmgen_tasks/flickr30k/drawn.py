@@ -12,7 +12,7 @@ from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import SORT, Scene
 from mmgen_vl.boxes import Box, union
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 if TYPE_CHECKING:
     from .config import ScenePhrases

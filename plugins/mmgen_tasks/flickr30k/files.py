@@ -13,9 +13,9 @@ from mmgen_vl.find_files import Finder
 from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, read_annotation, read_sentences
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.files import image_key
 from mmgen.reading.text import read_text
-from mmgen.tensors import Example
 
 from ..dataset import CountedExamples, PublishedDataset
 

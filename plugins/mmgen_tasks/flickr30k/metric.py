@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from mmgen_vl.boxes import RIGHT, box_array, iou, most_often_right
 
 from mmgen.errors import DataError
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Prediction, Scores
 
 from ..refcoco.metric import CHANCE
 from ..score_columns import Column, by_kind, means, scores, unknown

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError, MissingLabel, PluginError
+from mmgen.examples import Prediction, ResolvedExample
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.sequence import slots_between
-from mmgen.tensors import Batch, Loss, Prediction, ResolvedExample, Targets
+from mmgen.tensors import Batch, Loss, Targets
 from mmgen.tokens import TextEncoder
 
 if TYPE_CHECKING:

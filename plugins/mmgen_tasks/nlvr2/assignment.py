@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import MissingInput
+from mmgen.examples import All, Example
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.tensors import All, Batch, Example, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from .two_rows import joined, pair_head, row_per_picture
 
@@ -27,8 +28,6 @@ CLASSES = 3
 
 class Assignments(TargetReader):
     """Draws a caption of every example and two pictures, in loader workers."""
-
-    makes_rows = True
 
     def __init__(self, config: TextAssignment) -> None:
         self.pictures, self.caption, self.by_row = config.pictures, config.caption, config.arrangement == "rows"

@@ -6,8 +6,8 @@ from mmgen_vl.cards import label_card
 from mmgen_vl.truths import right_label
 
 from mmgen.cards import Card
+from mmgen.examples import Prediction, ResolvedExample
 from mmgen.parts import Renderer
-from mmgen.tensors import Prediction, ResolvedExample
 
 
 class TruthCard(Renderer):

@@ -10,7 +10,7 @@ from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import sample
 from mmgen_vl.truths import LABELS
 
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 
 from . import drawn_statements as statements
 

@@ -15,7 +15,7 @@ from mmgen_scenes.relations import related
 from mmgen_scenes.world import KINDS, SORT, SORTS, Group, Scene
 from mmgen_vl.truths import LABELS
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 from .drawn_statements import with_article
 

@@ -12,8 +12,8 @@ from mmgen_vl.published import read_rows
 from mmgen_vl.truths import LABELS, truth_of
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.reading.text import json_lines, kind, require_keys, tidy
-from mmgen.tensors import All, Example
 
 from ..dataset import CountedExamples, PublishedDataset
 

@@ -8,8 +8,8 @@ from statistics import fmean
 
 from mmgen_vl.truths import truth_of
 
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Prediction, Scores
 
 from ..score_columns import Column, by_kind, prediction_value, scores, unknown
 

@@ -13,9 +13,10 @@ from mmgen_vl.truths import LABELS
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
+from mmgen.examples import Example, Prediction, ResolvedExample
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Example, Loss, Prediction, ResolvedExample, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from .two_rows import joined, pair_head, row_per_picture
 
@@ -40,8 +41,6 @@ class Truths(TargetReader):
 
 class TruthsOfRows(Truths):
     """The same for two rows per example, one for each of its two pictures."""
-
-    makes_rows = True
 
     def __init__(self, pictures: str) -> None:
         self.pictures = pictures

@@ -10,9 +10,9 @@ from mmgen_vl.published import read_rows
 from mmgen_vl.truths import LABELS, truth_of
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import json_lines, tidy
-from mmgen.tensors import Example
 
 from ..results import add_row, csv_rows, label_of, prediction_of
 from .files import read_example

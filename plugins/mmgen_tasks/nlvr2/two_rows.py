@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 
 
 def row_per_picture(example: Example, field: str) -> list[Example]:

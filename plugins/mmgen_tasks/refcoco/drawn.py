@@ -10,7 +10,7 @@ from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import Scene, sample, sample_unlike_looks
 from mmgen_vl.boxes import Box
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 from . import drawn_expressions as expressions
 

@@ -11,9 +11,9 @@ from mmgen_vl.boxes import Box, relative
 from mmgen_vl.find_files import Finder
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.files import image_key
 from mmgen.reading.text import image_id, kind, parse_json, read_items, read_list, read_text, require_keys, tidy
-from mmgen.tensors import Example
 
 from ..dataset import CountedExamples, PublishedDataset, numbers
 from ..pickles import PICKLES, read_pickle

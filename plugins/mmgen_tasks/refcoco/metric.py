@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from mmgen_vl.boxes import RIGHT, box_array, iou, most_often_right
 
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Prediction, Scores
 
 from ..score_columns import Column, by_kind, means, prediction_value, scores, unknown
 

@@ -13,9 +13,10 @@ from mmgen_vl.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
+from mmgen.examples import Prediction
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_layer_from, published_layer
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Loss, Prediction, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 if TYPE_CHECKING:
     from .config import RegionChoice

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
-from mmgen.tensors import Example
 
 from ..results import add_row, prediction_of
 

@@ -8,8 +8,8 @@ from mmgen_vl.cards import NamedObjects, label_card
 from mmgen_vl.truths import right_label
 
 from mmgen.cards import Bar, Card, Choice, letter
+from mmgen.examples import Generation, Prediction, ResolvedExample
 from mmgen.parts import Renderer
-from mmgen.tensors import Generation, Prediction, ResolvedExample
 
 
 class ChoiceCard(Renderer):

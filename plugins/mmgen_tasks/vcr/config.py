@@ -55,6 +55,7 @@ class MultipleChoice(mmgen.ObjectiveConfig):
     type: Literal["multiple_choice"] = "multiple_choice"
     gives = "choice"
     required_labels = ("choices", "choice")
+    query_labels = ("choices",)
     makes_rows = True
     pools = True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import KINDS, Scene, sample
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 from . import drawn_choices as choices
 from .items import NAMES, PERSON, Item

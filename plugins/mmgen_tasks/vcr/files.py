@@ -14,9 +14,9 @@ from mmgen_vl.find_files import Finder
 from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.files import image_key
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, require_keys, tidy
-from mmgen.tensors import All, Example
 
 from ..dataset import CountedExamples, PublishedDataset, numbers
 from .items import CHOICES, NAMES, PERSON, Item, Text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mmgen_vl.mentions_config import Mention
 
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 
 NAMES = "Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Frankie Pat Quinn".split()  # VL-BERT's code
 PERSON = "person"  # VCR's class of the objects with names

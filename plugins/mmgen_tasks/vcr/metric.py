@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from mmgen.errors import DataError
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Prediction, Scores
 
 from ..score_columns import Column, by_kind, means, prediction_value, scores, unknown
 

@@ -13,9 +13,10 @@ from mmgen_vl.heads import published_head
 from torch import Tensor, nn
 
 from mmgen.errors import DataError, MissingLabel
+from mmgen.examples import All, Example, Prediction
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.tensors import All, Batch, Example, Loss, Prediction, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 if TYPE_CHECKING:
     from .config import MultipleChoice
@@ -27,8 +28,6 @@ PRESENT = "present"  # (examples, choices): which choices each example has
 
 class Choices(TargetReader):
     """Makes one row per choice, in loader workers."""
-
-    makes_rows = True
 
     def __init__(self, config: MultipleChoice) -> None:
         self.field, self.by_row = config.choice, config.loss == "bce"

@@ -9,9 +9,9 @@ from typing import Any
 from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import json_lines, tidy
-from mmgen.tensors import Example
 
 from ..results import add_row, csv_rows
 from .files import read_item

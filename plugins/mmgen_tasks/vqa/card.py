@@ -5,8 +5,8 @@ from __future__ import annotations
 from mmgen_vl.cards import label_card
 
 from mmgen.cards import Card
+from mmgen.examples import Prediction, ResolvedExample
 from mmgen.parts import Renderer
-from mmgen.tensors import Prediction, ResolvedExample
 
 
 class AnswerCard(Renderer):

@@ -12,7 +12,7 @@ from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_scenes.world import KINDS, SORT, SORTS, sample
 from mmgen_vl.answers import PEOPLE, weights
 
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 from . import drawn_questions as questions
 

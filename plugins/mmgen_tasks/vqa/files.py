@@ -16,8 +16,8 @@ from mmgen_vl.coco import YEARS
 from mmgen_vl.find_files import Finder
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
-from mmgen.tensors import Example
 
 from ..dataset import CountedExamples, PublishedDataset, read_images
 from .vocabulary import UNKNOWN, read_vocabulary

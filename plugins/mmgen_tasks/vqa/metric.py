@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from mmgen_vl.answers import accuracy, agreement, comparable
 
+from mmgen.examples import Example, Generation, Prediction, Scores
 from mmgen.parts import Metric
-from mmgen.tensors import Example, Generation, Prediction, Scores
 
 from ..score_columns import Column, by_kind, means, prediction_value, scores, unknown
 

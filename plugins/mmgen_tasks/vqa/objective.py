@@ -12,9 +12,10 @@ from mmgen_vl.heads import published_head
 from torch import Tensor, nn
 
 from mmgen.errors import DataError, MissingLabel
+from mmgen.examples import Prediction
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Loss, Prediction, Targets
+from mmgen.tensors import Batch, Loss, Targets
 
 from .vocabulary import UNKNOWN
 

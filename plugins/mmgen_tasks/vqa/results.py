@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys
-from mmgen.tensors import Example
 
 from ..results import add_row, label_of, prediction_of
 from .files import read_annotation

@@ -8,12 +8,12 @@ from mmgen_answerable import Answerable
 from mmgen_answerable.answerer import Answered
 
 from mmgen.errors import DataError
+from mmgen.examples import Example, Generation
 from mmgen.parts import Picture
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
-from mmgen.tensors import Example, Generation
 from mmgen.testing import MetricSuite
 
 COLORS = ("red", "blue", "green", "red")

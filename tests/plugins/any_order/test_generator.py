@@ -19,8 +19,9 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.errors import UnavailableError
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.tensors import Example, Targets
+from mmgen.tensors import Targets
 from mmgen.testing import GeneratorSuite
 
 

@@ -8,8 +8,8 @@ import torch
 from kit.toys import mmgen_here, recipe
 from safetensors.torch import load_file
 
+import mmgen
 from mmgen.errors import DataError
-from mmgen.inference.load import load_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 PLACE = "runs/toy/default/seed-0"
@@ -42,19 +42,19 @@ def test_gaps_are_filled_and_given_words_stay(folder, no_page):
     assert text.startswith("what") and text.endswith("the dog?")
     refused = mmgen_here(folder, *query, "--input", "text=what")
     assert refused.stderr.splitlines()[-1] == (
-        "error: 'text' has no gap ('what'); write [MASK] for each token to fill in"
+        "error: caption and text: 'text' has no gap ('what'); write [MASK] for each token to fill in"
     )
     beams = mmgen_here(folder, *query, "--set", "decoding.num_beams=2")
     assert "decoding.num_beams: no such key; the keys are: steps, order," in beams.stderr
 
-    run = load_run(folder / PLACE)
+    run = mmgen.load(folder / PLACE)
     queries = [{"caption": "a red dog", "text": "[MASK] is the dog?"}, {"caption": "a red dog"}]
-    first, second = run.ask(queries)
-    assert first.value.endswith("is the dog?") and second.value == run.ask(caption="a red dog").value
-    several = run.ask(caption="a red dog", text="what [MASK] [MASK]?", n=3).texts
+    first, second = run.ask_all(queries)
+    assert first.value.endswith("is the dog?") and second.value == run.ask({"caption": "a red dog"}).value
+    several = run.ask({"caption": "a red dog", "text": "what [MASK] [MASK]?"}, n=3).texts
     assert len({text.text for text in several}) == 3 and all(text.text.startswith("what") for text in several)
     with pytest.raises(DataError, match="'text' must be a string"):
-        run.ask(caption="a red dog", text=3)
+        run.ask({"caption": "a red dog", "text": 3})
 
 
 def test_a_step_starts_from_weights_of_the_masked_generator(tmp_path, no_page):

@@ -6,7 +6,7 @@ from kit import toys
 from kit.any_order import any_order
 
 from mmgen.data.collate import Collator
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 
 @pytest.mark.parametrize("keys", [{}, {"length": "end"}, {"length": "end", "block": 4}], ids=str)

@@ -16,7 +16,7 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
 from mmgen.evaluation.answers import generate
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 EXAMPLES = [resolve(example) for example in toys.examples(8, seed=5)]
 LENGTHS = [{}, {"length": "end"}, {"length": "end", "block": 4}]
@@ -233,9 +233,9 @@ def test_several_texts_differ():
         for texts in generate(any_order(**keys), EXAMPLES, options):
             assert len({text.tokens for text in texts}) == 5
             assert [text.score for text in texts] == sorted((text.score for text in texts), reverse=True)
-    (several,) = AnyOrderDecoding(steps=2).for_texts(3)
+    several = AnyOrderDecoding(steps=2).for_texts(3)
     assert several == AnyOrderDecoding(steps=2, num_return_sequences=3, temperature=1.0)
-    assert [*AnyOrderDecoding(temperature=0.7).for_texts(1)] == [AnyOrderDecoding(temperature=0.7)]
+    assert AnyOrderDecoding(temperature=0.7).for_texts(1) == AnyOrderDecoding(temperature=0.7)
     assert model.generator.max_tokens == 9
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mmgen_captioneval import Diversity
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
-from mmgen.tensors import Example, Generation
+from mmgen.examples import Example, Generation
 
 
 def pairs(*rows):

@@ -16,7 +16,7 @@ from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Generation
+from mmgen.examples import Example, Generation
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ from torch import nn
 
 from mmgen import Decoding
 from mmgen.data.collate import Collator
-from mmgen.errors import UnavailableError
 from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.tensors import Encoded, Example, Targets
+from mmgen.tensors import Encoded, Targets
 from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words
 
 
@@ -88,11 +88,3 @@ def test_the_loss_of_a_generated_text_is_minus_its_score():
         tail = tiny.generator.reader.lay_out([[list(text.tokens)]])
         loss = tiny(replace(batch, targets={"generator": Targets({"loss": len(text.tokens)}, tail=tail)}))
         assert -loss.mean.item() == pytest.approx(text.score, abs=1e-4)
-
-
-def test_diverse_beams_are_refused_in_words():
-    options = Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0)
-    words = "the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"
-    assert Causal().refuses(options) == {"num_beam_groups": words} and Causal().refuses(Decoding()) == {}
-    with pytest.raises(UnavailableError, match="has no diverse beam search; leave num_beam_groups at 1"):
-        generate(model(), EXAMPLES, options)

@@ -6,8 +6,8 @@ from mmgen_causal import Causal
 from mmgen_causal.writing import CausalStepper
 
 from mmgen.data.collate import Collator
+from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.tensors import Example
 from mmgen.testing import TEXTS, Tiny, Words
 
 EXAMPLES = [Example(str(n), {"caption": text}) for n, text in enumerate(("the cat", "a red ball near the water"))]

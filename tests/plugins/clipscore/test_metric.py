@@ -14,12 +14,12 @@ from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
 from mmgen.data.datasets import pictures_of
 from mmgen.errors import DataError
 from mmgen.evaluation.score import build_metric
+from mmgen.examples import Example, Generation
 from mmgen.parts import Picture
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
-from mmgen.tensors import Example, Generation
 from mmgen.testing import MetricSuite
 from mmgen.testing.toy import Toy
 

@@ -7,8 +7,6 @@ from kit.families import transformers_attention
 from transformers import AutoModelForMaskedLM
 
 import mmgen
-from mmgen.inference.export import export
-from mmgen.inference.load import load_run
 
 pytestmark = pytest.mark.slow
 
@@ -22,11 +20,11 @@ def test_a_run_is_exported_and_loaded(family, tmp_path, monkeypatch, no_page):
     )
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    run = load_run(tmp_path / toys.PLACE)
-    folder = export(run, tmp_path / "exported")
+    run = mmgen.load(tmp_path / toys.PLACE)
+    folder = run.save(tmp_path / "exported", transformers=True)
     loaded = mmgen.load(folder)
     captions = ["a red dog is near the tree", "a dog"]
-    answers = [[predictor.ask(caption=caption).texts for caption in captions] for predictor in (run, loaded)]
+    answers = [[predictor.ask({"caption": caption}).texts for caption in captions] for predictor in (run, loaded)]
     assert answers[0] == answers[1] and answers[0][0]
     model, report = AutoModelForMaskedLM.from_pretrained(folder / "backbone", output_loading_info=True)
     assert not (report["missing_keys"] or report["unexpected_keys"] or report["mismatched_keys"])

@@ -10,8 +10,8 @@ from kit.refusals import copied_run, refusal
 from mmgen_encoders import Bert
 from transformers import AutoConfig, AutoModelForMaskedLM
 
+import mmgen
 from mmgen.errors import DataError, PluginError
-from mmgen.inference.load import load_run
 from mmgen.testing import TEXTS
 
 pytestmark = pytest.mark.slow
@@ -28,9 +28,9 @@ def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
     (saved / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
     auto = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForMaskedLM", "AutoTokenizer")}
     config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
-    load_run(saved)
+    mmgen.load(saved)
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
-    assert f"{config}: damaged" in refusal(load_run, saved)
+    assert f"{config}: damaged" in refusal(mmgen.load, saved)
     assert "cannot be loaded" in refusal(Bert(weights=str(config.parent)).build)
     assert not (tmp_path / "mark").exists()
 

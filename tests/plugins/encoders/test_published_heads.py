@@ -10,8 +10,8 @@ from mmgen_encoders import AnyEncoder, Bert, Roberta
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM
 
+import mmgen
 from mmgen.errors import DataError
-from mmgen.inference.load import load_run
 from mmgen.storage.weights import state
 
 FAMILIES = {
@@ -146,7 +146,7 @@ def test_a_run_from_an_untied_head_is_read_again(family, published, tmp_path, ca
     assert all(f"{second} should be one tensor, but differ" in caplog.text for second in untied)
     done = toys.mmgen_here(tmp_path, "generate", toys.PLACE, "--caption", "a red ball")
     assert done.returncode == 0, done.stderr
-    trained = load_run(tmp_path / toys.PLACE).model.backbone.model
+    trained = mmgen.load(tmp_path / toys.PLACE).model.backbone.model
     for _, second, first in (pair for pair in PAIRS if pair[0] == family):
         assert not torch.equal(trained.get_parameter(second), trained.get_parameter(first))
     done = toys.mmgen_here(tmp_path, "export", toys.PLACE, "export")

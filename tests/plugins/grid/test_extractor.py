@@ -8,9 +8,9 @@ from PIL import Image
 from torch import nn
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.features.extract import extract
 from mmgen.parts import Picture
-from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from mmgen_humaneval.form import make
 from mmgen_humaneval.systems import Material, gather
 
 from mmgen.data.seeds import resolve
+from mmgen.examples import Example
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
 

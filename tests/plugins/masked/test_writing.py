@@ -73,7 +73,6 @@ ENDING = {
     "samples": Decoding(do_sample=True, num_return_sequences=3),
     "beams": Decoding(num_beams=3, num_return_sequences=2),
     "beams that stop early": Decoding(num_beams=3, early_stopping=True),
-    "diverse beams": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=0.7, num_return_sequences=2),
 }
 
 
@@ -123,7 +122,6 @@ OPTIONS = {
     "beams": Decoding(num_beams=4, num_return_sequences=3),
     "length penalty": Decoding(num_beams=3, length_penalty=0.2),
     "no repeated bigram": Decoding(num_beams=3, no_repeat_ngram_size=2),
-    "diverse beams": Decoding(num_beams=6, num_beam_groups=3, diversity_penalty=1.5, num_return_sequences=4),
 }
 
 

@@ -21,10 +21,11 @@ import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.features.classes import Classes
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import Example, Hiding
+from mmgen.tensors import Hiding
 
 D = 12
 NAMES = ("dog", "cat", "ball", "tree", "car")

@@ -19,9 +19,10 @@ from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.data.sources import Source
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
-from mmgen.tensors import Example, Hiding
+from mmgen.tensors import Hiding
 from mmgen.training.accumulate import Accumulator
 from mmgen.training.train import make_material
 
@@ -148,8 +149,8 @@ def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path
         results.append((means, {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}))
         composed.zero_grad(set_to_none=True)
     (means, gradients), (split_means, split) = results
-    assert set(means.by_loss) == {"generator.loss", "words.loss"}
-    assert means.by_loss == pytest.approx(split_means.by_loss, abs=1e-5)
+    assert set(means.losses) == {"generator.loss", "words.loss"}
+    assert means.losses == pytest.approx(split_means.losses, abs=1e-5)
     torch.testing.assert_close(gradients, split, atol=1e-6, rtol=1e-3)
 
 

@@ -18,9 +18,9 @@ import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import All, Example
 
 D, NAMES = 6, ("person", "car", "dog")
 WORDS = "what color is the ball . a red cat and two dogs on grass"

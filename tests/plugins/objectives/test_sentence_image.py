@@ -14,8 +14,8 @@ from mmgen_text import Text
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
+from mmgen.examples import Example
 from mmgen.model import Objectives, compose
-from mmgen.tensors import Example
 from mmgen.testing import Words
 
 EXAMPLES = toys.examples(12)

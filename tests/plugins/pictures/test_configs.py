@@ -18,7 +18,6 @@ import mmgen
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError, RunError
-from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
@@ -141,12 +140,12 @@ def photo(tmp_path):
 
 @pytest.mark.slow
 def test_the_connector_learns_alone(finished):
-    frozen = load_run(finished, step="frozen").model.backbone.state_dict()
-    recipe = load_run(finished).recipe
+    frozen = mmgen.load(finished, step="frozen").model.backbone.state_dict()
+    recipe = mmgen.load(finished).recipe
     fresh = build_model(recipe, Datasets(recipe)).backbone.state_dict()
     changed = [name for name in fresh if not torch.equal(fresh[name], frozen[name])]
     assert changed == ["model.model.connector.modality_projection.weight"]
-    both = load_run(finished, step="both").model.backbone.state_dict()
+    both = mmgen.load(finished, step="both").model.backbone.state_dict()
     assert any("vision_model" in name and not torch.equal(frozen[name], both[name]) for name in both)
 
 
@@ -156,7 +155,7 @@ def test_a_photo_is_asked_about(finished, photo, tmp_path):
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     (line,) = (tmp_path / "a.jsonl").read_text().splitlines()
-    predictor = load_run(finished, step="frozen")
+    predictor = mmgen.load(finished, step="frozen")
     assert json.loads(line)["texts"][0]["score"] == pytest.approx(predictor.ask(photo).texts[0].score, abs=1e-4)
     picture = next(iter(predictor.recipe.data.build().pictures()))
     by_picture, by_key, of_photo = (predictor.ask(value).texts[0].score for value in (picture, picture.key, photo))
@@ -165,10 +164,10 @@ def test_a_photo_is_asked_about(finished, photo, tmp_path):
 
 @pytest.mark.slow
 def test_an_export_is_transformers_own_model(finished, photo, tmp_path):
-    predictor = load_run(finished, step="both")
-    before = predictor.ask(photo, caption="a red ball").texts
-    folder = predictor.save(tmp_path / "export")
-    assert mmgen.load(folder).ask(photo, caption="a red ball").texts == before
+    predictor = mmgen.load(finished, step="both")
+    before = predictor.ask({"picture": photo, "caption": "a red ball"}).texts
+    folder = predictor.save(tmp_path / "export", transformers=True)
+    assert mmgen.load(folder).ask({"picture": photo, "caption": "a red ball"}).texts == before
     source, processor = seeing.source(folder / "backbone")
     image = [[Image.open(photo)]]
     done = processor(images=image, text="[CLS]<image>[SEP]", add_special_tokens=False, return_tensors="pt")

@@ -12,9 +12,9 @@ from mmgen.configs import SequenceConfig
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
+from mmgen.examples import All, ResolvedExample
 from mmgen.model import compose
 from mmgen.parts import Picture
-from mmgen.tensors import All, ResolvedExample
 from mmgen.testing.tiny import Tiny
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)

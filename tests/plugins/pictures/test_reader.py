@@ -10,9 +10,9 @@ from mmgen_regions import Regions, Roi
 from PIL import Image
 
 from mmgen.errors import DataError, MissingInput
+from mmgen.examples import ResolvedExample
 from mmgen.features.extract import extract
 from mmgen.parts import Picture
-from mmgen.tensors import ResolvedExample
 
 ROI = Roi(model="test_resnet", image_size=64, spread=2)
 BOXES = [(0.0, 0.0, 0.5, 0.5), (0.25, 0.5, 1.0, 1.0)]

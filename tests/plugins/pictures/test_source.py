@@ -11,9 +11,9 @@ from mmgen_regions import Regions, Roi
 from PIL import Image
 
 from mmgen.errors import DataError, MissingInput
+from mmgen.examples import ResolvedExample
 from mmgen.features.pixels import FRAMES
 from mmgen.parts import Picture
-from mmgen.tensors import ResolvedExample
 
 
 def image():

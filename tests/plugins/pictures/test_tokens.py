@@ -12,9 +12,9 @@ from mmgen_text import Text
 from PIL import Image
 
 from mmgen.errors import DataError, MissingInput
+from mmgen.examples import All, Example, ResolvedExample
 from mmgen.model import compose
 from mmgen.parts import Picture
-from mmgen.tensors import All, Example, ResolvedExample
 from mmgen.testing import TEXTS, EmbedderSuite
 from mmgen.testing.tiny import Tiny
 

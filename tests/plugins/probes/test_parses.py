@@ -10,7 +10,7 @@ from kit.probes import EXAMPLES, FACTS, subject
 from mmgen_probes import Grounding, parses, phrases
 
 from mmgen import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 

@@ -4,7 +4,7 @@ import pytest
 from mmgen_probes.phrases import flickr30k, known
 
 from mmgen.errors import DataError
-from mmgen.tensors import ResolvedExample
+from mmgen.examples import ResolvedExample
 
 XML = """<annotation><size><width>100</width><height>50</height></size>
 <object><name>3</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>51</xmax><ymax>26</ymax></bndbox></object></annotation>

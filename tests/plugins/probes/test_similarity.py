@@ -15,8 +15,8 @@ from mmgen_text import Text
 
 from mmgen import DataError, UnavailableError
 from mmgen.attention_maps import collate
+from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.tensors import Example
 from mmgen.testing import Greedy
 from mmgen.testing.toy import TEXTS
 

@@ -4,7 +4,7 @@ import pytest
 from mmgen_prompts import Obedience, ScenePrompts
 from mmgen_prompts.metric import UNKNOWN, obeys
 
-from mmgen.tensors import Example, Generation
+from mmgen.examples import Example, Generation
 from mmgen.testing import MetricSuite
 
 THINGS = [

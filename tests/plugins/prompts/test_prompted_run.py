@@ -8,7 +8,8 @@ import pytest
 from kit import archives, stored, toys
 from kit.questions import caption_file
 
-from mmgen.inference.load import load, load_run
+import mmgen
+from mmgen.inference.load import load
 
 pytestmark = pytest.mark.usefixtures("no_page")
 PROMPTS = ("answer: red", "form: where")
@@ -39,7 +40,7 @@ def test_the_command_line_takes_prompts_and_texts_to_avoid(folder):
     assert done.returncode == 0, done.stderr
     texts = done.stdout.splitlines()[1:]
     assert [line.rpartition("(")[2] for line in texts] == [f"{prompt})" for prompt in PROMPTS for _ in range(3)]
-    texts = load_run(folder / toys.PLACE).ask(caption="a red dog", n=3, candidates=20).texts
+    texts = mmgen.load(folder / toys.PLACE).ask({"caption": "a red dog"}, n=3, options={"candidates": 20}).texts
     first = next(text.text for text in texts if text.text)
     done = toys.mmgen_here(folder, *arguments, "--n", "3", "--avoid", first, "--out", "texts.jsonl")
     assert done.returncode == 0, done.stderr
@@ -48,11 +49,11 @@ def test_the_command_line_takes_prompts_and_texts_to_avoid(folder):
 
 
 def test_python_and_an_export_write_what_the_run_writes(folder):
-    run = load_run(folder / toys.PLACE)
-    texts = run.ask(caption="a red dog", prompt=list(PROMPTS)).texts
+    run = mmgen.load(folder / toys.PLACE)
+    texts = run.ask({"caption": "a red dog", "prompt": list(PROMPTS)}).texts
     assert [text.prompt for text in texts] == list(PROMPTS)
     exported = load(run.save(folder / "export"))
-    assert exported.ask(caption="a red dog", prompt=list(PROMPTS)).texts == texts
+    assert exported.ask({"caption": "a red dog", "prompt": list(PROMPTS)}).texts == texts
 
 
 QUESTIONS = (("how many dogs are there?", "2", "number", "how many"), ("is it red?", "yes", "yes/no", "is it"))

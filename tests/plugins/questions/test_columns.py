@@ -63,11 +63,11 @@ def test_a_table_that_cannot_be_used(tmp_path, text, error, columns):
     [
         (
             f"{HEADER}\n1,u,What?\n2,u\n",
-            ":3: 2 values under 3 columns; put texts with a comma in quotation marks",
+            ":3: values: 2, columns: 3; put texts with a comma in quotation marks",
         ),
         (
             f"{HEADER}\n1,u,{'x' * 131_073}\n",
-            ":2: a cell has more than 131,072 characters; is a quotation mark before it not closed?",
+            ":2: its quotation marks, or those of a line before, do not fit: field larger than field limit (131072)",
         ),
     ],
 )

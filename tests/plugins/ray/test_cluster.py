@@ -43,25 +43,25 @@ def folder(tmp_path_factory):
         pixels = draw.integers(0, 255, (48, 64, 3), np.uint8)
         Image.fromarray(pixels).save(folder / "pictures" / f"p{number:02}.png")
     (folder / "pictures" / "torn.png").write_text("no picture")
-    done = mmgen(folder, "features", "extract", "pictures", "single.h5", *EXTRACT)
+    done = mmgen(folder, "features", "extract", "pictures", "single", *EXTRACT)
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def test_features_are_those_of_one_process_on_two_nodes(folder, address):
     """Equal but for rounding, since other pictures share a batch."""
-    command = ("ray", "shards", "features", "extract", "pictures", "r.h5", *EXTRACT, "--address", address)
+    command = ("ray", "shards", "features", "extract", "pictures", "r", *EXTRACT, "--address", address)
     done = mmgen(folder, *command, "--shards", "6")
     assert done.returncode == 0, done.stderr
-    assert len(list(folder.glob("r-*-of-6.h5"))) == 6
-    stored, single = FeatureStore(folder / "r.h5"), FeatureStore(folder / "single.h5")
+    assert len(list(folder.glob("r/shard-*-of-6-00000.h5"))) == 6
+    stored, single = FeatureStore(folder / "r"), FeatureStore(folder / "single")
     assert sorted(stored) == sorted(single) and len(single) == 40
     assert all(np.allclose(stored.read(key).features, single.read(key).features, atol=2e-3) for key in single)
 
 
 def test_a_task_that_fails_is_one_line(folder, address):
     with clusters.cluster(address) as cluster, pytest.raises(RunError) as error:
-        cluster.run_all({"shard 1/1": ["features", "extract", "nowhere", "n.h5", "--type", "roi"]})
+        cluster.run_all({"shard 1/1": ["features", "extract", "nowhere", "n", "--type", "roi"]})
     assert str(error.value) == "shard 1/1: nowhere: no such folder; give a folder of images"
     done = mmgen(folder, "ray", "run", "toy.toml", "--address", "127.0.0.1:1")
     assert done.returncode == 1 and "toy.toml" in done.stderr

@@ -9,7 +9,7 @@ from kit.toys import mmgen_here as mmgen
 from mmgen_ray import Ray, cluster
 
 from mmgen.errors import RunError
-from mmgen.runs.child import TRAINED
+from mmgen.runs.child import TRAINED, Settings
 from mmgen.storage.run_folder import RunFolder
 from mmgen.testing import CommandSuite
 from mmgen.training.callbacks import Event
@@ -40,7 +40,7 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, argume
 def test_shards_need_a_file_to_join_them_to(tmp_path):
     done = mmgen(tmp_path, "ray", "shards", "generate", "run", "pictures")
     assert done.returncode == 1
-    assert done.stderr == "error: ray shards: name the file to join the shards to: STORE.h5, or --out FILE\n"
+    assert done.stderr == "error: ray shards: name the file to join the shards to: --out FILE\n"
 
 
 class Messages:
@@ -65,7 +65,7 @@ def test_messages_of_a_worker_are_those_of_a_child(tmp_path, monkeypatch):
     fake = SimpleNamespace(get=lambda message: message, exceptions=SimpleNamespace(RayError=RayError))
     monkeypatch.setitem(sys.modules, "ray", fake)
     messages = Messages("a line", Event("on_update", ("first", {})), TRAINED)
-    child = cluster.RemoteChild(messages, RunFolder(tmp_path), None, (), 0)
+    child = cluster.RemoteChild(messages, RunFolder(tmp_path), None, Settings(), 0)
     child.train("first")
     assert [child.receive() for _ in range(3)] == [*messages.messages] and child.step == "first"
     fake.get = raises

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 import mmgen
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Generation
+from mmgen.examples import Example, Generation
 
 
 def test_registration_and_json():

@@ -27,7 +27,7 @@ def error_of(response) -> tuple[int, str, str | None]:
 
 
 def test_texts_are_those_of_the_predictor_by_json_and_by_form(client, predictor):
-    expected = predictor.ask(served.picture(), caption="a red dog", n=2)
+    expected = predictor.ask({"picture": served.picture(), "caption": "a red dog"}, n=2)
     texts = [{"text": text.text, "score": round(text.score, 4)} for text in expected.texts]
     by_json = ask(client, n=2).json()
     assert by_json == {"model": "served/both", "texts": texts, "remarks": [*expected.remarks, LIMITS]}
@@ -43,12 +43,12 @@ def test_texts_are_those_of_the_predictor_by_json_and_by_form(client, predictor)
 def test_boxes_go_with_a_picture(client, predictor):
     boxes = [[0, 0, 1, 0.5], [0, 0.5, 1, 1]]
     body = {"inputs": {"image": {"picture": served.encoded(), "boxes": boxes}, "caption": "a dog"}}
-    answer = predictor.ask(image={"picture": served.picture(), "boxes": boxes}, caption="a dog")
+    answer = predictor.ask({"image": {"picture": served.picture(), "boxes": boxes}, "caption": "a dog"})
     assert client.post("/v1/ask", json=body).json()["texts"][0]["text"] == answer.value
 
 
 def test_decoding_is_that_of_the_request(client, predictor):
-    expected = predictor.ask(served.picture(), caption="a red dog", options=Decoding(num_beams=3))
+    expected = predictor.ask({"picture": served.picture(), "caption": "a red dog"}, options=Decoding(num_beams=3))
     assert ask(client, decoding={"num_beams": 3}).json()["texts"][0]["text"] == expected.value
 
 
@@ -64,7 +64,7 @@ def test_a_seed_repeats_a_sample(client):
 
 def test_a_seed_gives_the_texts_that_it_gives_in_python(client, predictor):
     options = {"do_sample": True, "temperature": 5.0, "num_return_sequences": 2}
-    expected = predictor.ask(served.picture(), caption="a red dog", seed=7, **options)
+    expected = predictor.ask({"picture": served.picture(), "caption": "a red dog"}, options=options, seed=7)
     assert [text["text"] for text in ask(client, decoding=options, seed=7).json()["texts"]] == [
         text.text for text in expected.texts
     ]
@@ -156,7 +156,7 @@ def test_where_each_word_looked(client):
             "these formats",
             None,
         ),
-        ({"inputs": {"image": served.encoded(), "caption": 7}}, "'caption' must be a string, not 7", None),
+        ({"inputs": {"image": served.encoded(), "caption": 7}}, "the request: 'caption' must be a string, not 7", None),
     ],
 )
 def test_refusals(client, body, message, field):
@@ -249,7 +249,7 @@ def test_a_step_that_predicts(tmp_path):
     predictor = Predictor(model, recipe, "answers_blind")
     with served.client(predictor) as client:
         body = client.post("/v1/predict", json={"inputs": {"question": "what color is it?"}}).json()
-        assert body["kind"] == "label" and body["value"] == predictor.predict(question="what color is it?").value
+        assert body["kind"] == "label" and body["value"] == predictor.predict({"question": "what color is it?"}).value
         status, message, _ = error_of(client.post("/v1/ask", json={"inputs": {"question": "what?"}}))
         assert (status, message) == (400, "the model gives label; use /v1/predict")
         assert json.loads(client.get("/openapi.json").text)["paths"]["/v1/predict"]
@@ -258,7 +258,7 @@ def test_a_step_that_predicts(tmp_path):
 def test_prompts_and_texts_to_avoid_are_inputs(client, predictor):
     inputs = {"image": served.encoded(), "caption": "a red dog", "prompt": ["a dog", "red"]}
     texts = client.post("/v1/ask", json={"inputs": inputs, "n": 2}).json()["texts"]
-    expected = predictor.ask(served.picture(), caption="a red dog", prompt=["a dog", "red"], n=2)
+    expected = predictor.ask({"picture": served.picture(), "caption": "a red dog", "prompt": ["a dog", "red"]}, n=2)
     assert texts == expected.as_json()["texts"] and [text["prompt"] for text in texts] == ["a dog"] * 2 + ["red"] * 2
     attention = client.post("/v1/ask", json={"inputs": inputs, "attention": True}).json()
     assert len(attention["texts"]) == 2

@@ -19,7 +19,7 @@ def chat(client, *texts: str, **fields):
 
 def test_choices_are_different_texts(client, predictor):
     body = chat(client, "a red dog", n=3, stop=None, user="u", logprobs=False).json()
-    expected = predictor.ask(served.picture(), caption="a red dog", n=3).texts
+    expected = predictor.ask({"picture": served.picture(), "caption": "a red dog"}, n=3).texts
     assert [choice["message"]["content"] for choice in body["choices"]] == [text.text for text in expected]
     assert [choice["index"] for choice in body["choices"]] == [0, 1, 2] and body["object"] == "chat.completion"
     end = predictor.model.backbone.end_id
@@ -99,7 +99,9 @@ def test_openais_client_works_unchanged(predictor):
 
     with running(predictor) as address:
         client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
-        expected = [text.text for text in predictor.ask(served.picture(), caption="a red dog", n=2).texts]
+        expected = [
+            text.text for text in predictor.ask({"picture": served.picture(), "caption": "a red dog"}, n=2).texts
+        ]
         done = client.chat.completions.create(model="served/both", messages=[message("a red dog")], n=2)
         assert [choice.message.content for choice in done.choices] == expected and done.usage.completion_tokens
         chunks = client.chat.completions.create(model="served/both", messages=[message("a red dog")], n=2, stream=True)

@@ -4,7 +4,6 @@ company changes no answer."""
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -17,10 +16,10 @@ from mmgen_serve.refusals import Refusal, refusal_of
 
 from mmgen.decoding import Decoding
 from mmgen.errors import PluginError, UnavailableError
+from mmgen.examples import Generation
 from mmgen.inference.answers import Answer
 from mmgen.inference.predictor import Prepared
 from mmgen.inference.query import Query
-from mmgen.tensors import Generation
 
 SECONDS = 300.0  # until a test that hangs fails
 
@@ -40,18 +39,20 @@ class Held:
     def retry(self):
         return None
 
-    def extracted(self, queries):
-        self.together.append([query.id for query in queries])
-        if "slow" in self.together[-1]:
+    def prepare(self, queries):
+        ids = [query.id for query in queries]
+        self.together.append(ids)
+        if "slow" in ids:
             assert self.read.wait(SECONDS)
-        return nullcontext()
-
-    def prepare(self, query):
-        if query.id == "unreadable":
-            return Prepared(Answer(query.id, error="cannot be read"))
-        if query.id == "unavailable":
+        if "unavailable" in ids:
             raise UnavailableError("no extractor")
-        return Prepared(Answer(query.id), SimpleNamespace(rows=[SimpleNamespace(example=None)]))
+        readable = SimpleNamespace(rows=[SimpleNamespace(example=None)])
+        return [
+            Prepared(query, Answer(query.id, error="cannot be read"))
+            if query.id == "unreadable"
+            else Prepared(query, Answer(query.id), readable)
+            for query in queries
+        ]
 
     def finish(self, prepared, options, retry, seed):
         self.began.set()
@@ -204,7 +205,7 @@ def test_company_changes_no_answer(predictor, options):
         for color in colors
         for words in ("a dog", "two blue cats sleep on the grass")
     ]
-    alone = [predictor.finish([predictor.prepare(query)], options)[0] for query in queries]
+    alone = [predictor.finish(predictor.prepare([query]), options)[0] for query in queries]
     engine = started(predictor, window=1.0)
     replies = [engine.submit(Job(query, options)) for query in queries]
     for reply, expected in zip(replies, alone, strict=True):

@@ -10,7 +10,7 @@ from mmgen_serve.limits import Limits
 from mmgen_serve.refusals import Refusal
 from mmgen_serve.requests import Ask, Predict, decode, parse_json, query_of, validated
 
-from mmgen.tensors import All
+from mmgen.examples import All
 
 LIMITS = Limits(values=1000, depth=3, pictures=2, pixels=5000, text=20)
 MANY = "the JSON has more than 1,000 values; send less"

@@ -5,7 +5,7 @@ from kit.judged import EXPRESSIONS, FAR, ITEMS, PHRASES, STATEMENTS, predictions
 from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from mmgen_tasks.score_columns import by_kind, means, prediction_value, scores, unknown
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 
 
 def test_means_leave_out_examples_without_a_value():

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from mmgen.data.collate import Collator
 from mmgen.data.unread_text import remarks
+from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.tensors import Example, Hiding
+from mmgen.tensors import Hiding
 
 
 def test_a_text_that_comes_again_is_not_tokenised_again(monkeypatch):

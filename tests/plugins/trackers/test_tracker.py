@@ -15,11 +15,11 @@ from PIL import Image
 
 from mmgen.cli.recipes import check
 from mmgen.errors import DataError, install_extra
+from mmgen.examples import Generation, ResolvedExample
 from mmgen.parts import Picture, RunInfo, ShownExample
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
-from mmgen.tensors import Generation, ResolvedExample
 from mmgen.testing import CallbackSuite
 
 CONFIGS = {"tensorboard": TensorBoard, "wandb": WandB, "trackio": Trackio, "mlflow": MLflow}

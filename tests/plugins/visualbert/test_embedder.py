@@ -10,7 +10,7 @@ from mmgen_visualbert import VisualBert, VisualBertRegions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 
 
 class TestRegions(mmgen.testing.EmbedderSuite):

@@ -4,7 +4,7 @@ import pytest
 from mmgen_vl.cards import NamedObjects, label_card, overlap
 
 from mmgen.cards import Bar, Card, Piece
-from mmgen.tensors import All, Example, Prediction
+from mmgen.examples import All, Example, Prediction
 
 
 def test_a_label_has_bars_of_its_likeliest_answers_and_the_right_answers():

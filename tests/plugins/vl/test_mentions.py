@@ -13,13 +13,13 @@ from mmgen_vl.mentions_config import MentionsConfig
 from mmgen_vlbert import VlBertRegions
 
 from mmgen.errors import DataError
+from mmgen.examples import All, ResolvedExample
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query, named_values
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.tensors import All, ResolvedExample
 
 MENTIONS = ("question", "choice")
 RECIPE = toys.recipe(
@@ -66,7 +66,7 @@ def predictor(tmp_path):
 
 
 def answered(predictor, **more):
-    (answer,) = predictor.predict([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
+    (answer,) = predictor.predict_all([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
     return answer.error or answer.value["probabilities"]
 
 
@@ -75,7 +75,7 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     plain = answered(predictor)
     of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
     query = Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices})
-    read = predictor._example_of(query, predictor.names.bind_exactly(query), [])
+    read = predictor.prepare([query])[0].read.rows[0].example
     assert read.shown("question_mentions") == ((10, 15, (0,)),)
     assert read.labels["choice_mentions"] == [((0, 5, (0,)), (11, 14, (1,))), ()]
     mentioned = [answered(predictor, question_mentions=of_question), answered(predictor, choice_mentions=of_choices)]
@@ -116,7 +116,7 @@ def test_mentions_that_do_not_do(predictor, fields, message):
 def test_a_step_that_does_not_read_mentions_says_so(predictor):
     words = Predictor(predictor.model, predictor.recipe, "words")
     with pytest.raises(DataError, match="step 'words' does not read 'question_mentions'"):
-        words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])
+        words.predict({"question": "x", "choices": ["a", "b"], "question_mentions": [[0, 1, [0]]]})
 
 
 def test_mentions_without_an_input_are_refused():

@@ -4,8 +4,8 @@ import pytest
 from mmgen_vl.pictures import picture_of
 
 from mmgen.errors import DataError
+from mmgen.examples import All, Example
 from mmgen.parts import Picture
-from mmgen.tensors import All, Example
 
 
 def test_the_first_input_that_is_a_picture_counts():

@@ -18,8 +18,8 @@ from mmgen_vl.published import PublishedFiles, Split, counted
 from pydantic import ValidationError
 
 from mmgen.errors import DataError
+from mmgen.examples import Example
 from mmgen.reading.text import json_lines
-from mmgen.tensors import Example
 
 
 class Lines(FileEach):

@@ -13,7 +13,7 @@ from mmgen_vl.truths import LABELS, right_label, truth_of
 from torch import nn
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Prediction
+from mmgen.examples import Example, Prediction
 
 
 @pytest.mark.slow

@@ -20,9 +20,10 @@ from transformers import BertConfig, BertForMaskedLM
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.errors import DataError
+from mmgen.examples import All
 from mmgen.model import compose
 from mmgen.sequence import lay_out
-from mmgen.tensors import All, Segment
+from mmgen.tensors import Segment
 
 
 class TestVlBert(mmgen.testing.BackboneSuite):

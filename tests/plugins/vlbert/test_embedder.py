@@ -11,7 +11,7 @@ from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 
 
 class TestRegions(mmgen.testing.EmbedderSuite):

@@ -24,7 +24,7 @@ from mmgen_text import Text
 
 from mmgen.cards import Card, Piece
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Prediction
+from mmgen.examples import Example, Prediction
 from mmgen.testing import RendererSuite
 
 

@@ -6,7 +6,7 @@ import pytest
 from kit.statements import is_true
 from mmgen_tasks import ScenePairs
 
-from mmgen.tensors import All
+from mmgen.examples import All
 from mmgen.testing import DatasetSuite
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from mmgen_tasks.nlvr2.config import ScenePairs, SceneStatements, TrueOrFalse
 from pydantic import ValidationError
 
 from mmgen.errors import DataError
-from mmgen.tensors import All, Example
+from mmgen.examples import All, Example
 from mmgen.testing import DatasetSuite
 
 

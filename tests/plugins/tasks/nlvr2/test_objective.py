@@ -18,7 +18,7 @@ from mmgen_text import Text
 
 from mmgen.cards import Bar, Card
 from mmgen.errors import DataError, MissingInput
-from mmgen.tensors import All, Example, Prediction
+from mmgen.examples import All, Example, Prediction
 from mmgen.testing import RendererSuite
 
 

@@ -31,9 +31,9 @@ from mmgen_vl.regions import plain
 from mmgen_vlbert import VlBert, VlBertRegions
 
 from mmgen.cards import Card
+from mmgen.examples import Example, Prediction
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import Example, Prediction
 from mmgen.testing import RendererSuite
 
 

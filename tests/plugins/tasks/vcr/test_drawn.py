@@ -10,7 +10,7 @@ from mmgen_scenes.world import COLORS, KINDS
 from mmgen_tasks import SceneChoices
 from mmgen_tasks.vcr.items import NAMES
 
-from mmgen.tensors import All
+from mmgen.examples import All
 from mmgen.testing import DatasetSuite
 
 pytestmark = pytest.mark.slow

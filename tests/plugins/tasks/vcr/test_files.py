@@ -14,7 +14,7 @@ from mmgen_tasks.vcr.items import NAMES
 from mmgen_text import Text
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.examples import Example
 from mmgen.testing import DatasetSuite
 
 

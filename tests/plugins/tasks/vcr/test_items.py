@@ -3,7 +3,7 @@
 import pytest
 from mmgen_tasks.vcr.items import Item, Text
 
-from mmgen.tensors import All
+from mmgen.examples import All
 
 ANSWERS = tuple(Text(f"answer {number}", ((0, 6, (number,)),)) for number in range(4))
 RATIONALES = tuple(Text(f"because {number}", ()) for number in range(4))

@@ -19,8 +19,8 @@ from mmgen_text import Text
 from mmgen.cards import Bar, Card, Choice, Piece
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
+from mmgen.examples import All, Example, Generation, Prediction
 from mmgen.model import Objectives, compose
-from mmgen.tensors import All, Example, Generation, Prediction
 from mmgen.testing import RendererSuite
 
 

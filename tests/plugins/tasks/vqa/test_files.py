@@ -21,7 +21,7 @@ from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from mmgen_text import Text
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example, Prediction
+from mmgen.examples import Example, Prediction
 from mmgen.testing import DatasetSuite
 
 

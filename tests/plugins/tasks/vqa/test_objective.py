@@ -10,7 +10,7 @@ from mmgen_tasks.vqa.card import AnswerCard
 from mmgen_tasks.vqa.config import AnswerBars
 
 from mmgen.cards import Bar, Card
-from mmgen.tensors import Example, Generation, Prediction
+from mmgen.examples import Example, Generation, Prediction
 from mmgen.testing import MetricSuite, RendererSuite
 
 
