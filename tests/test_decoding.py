@@ -149,7 +149,7 @@ def test_a_generator_of_one_text_says_so(site, tmp_path):
     predictor.recipe = type("Recipe", (), {"generator": Once(), "decoding": One()})
     for chosen, message in (
         ({}, "n = 3: the generator writes one text per query"),
-        ({"steps": 3}, "num_return_sequences: no such key"),
+        ({"steps": 3}, "num_return_sequences: no such key; the keys are: steps"),
     ):
         with pytest.raises(DataError) as error:
             predictor.decoding(3, chosen)
