@@ -14,11 +14,12 @@ must not import torch, so `build` imports the part's module when it is called:
 The types in the signatures, such as `parts.Backbone`, are the contracts of `mmgen.parts` and `mmgen.objectives`."""
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, GetCoreSchemaHandler, SerializeAsAny, ValidationInfo
+from pydantic_core import core_schema
 
 from .decoding import Decoding, DecodingConfig
 from .settings import Config
@@ -69,6 +70,20 @@ class PartConfig(Config):
     place: ClassVar[str] = ""  # where parts of this kind are named, if not in a table of a recipe
     usage: ClassVar[str] = ""  # how to use a part of this kind without keys; {name} is its name
     type: str
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """A field for any part of a kind: in a recipe, whose context is a `recipe.parse.Parts`, the table becomes the
+        config of the part that its `type` names, with all mistakes of that table."""
+        schema = handler(source)
+        if not cls.model_fields["type"].is_required():  # one part
+            return schema
+
+        def read(value: Any, validate: Callable[[Any], Any], info: ValidationInfo) -> Any:
+            return info.context.part(cls, value) if info.context and isinstance(value, dict) else validate(value)
+
+        inner: Any = {key: value for key, value in schema.items() if key != "ref"}  # pydantic looks classes up by `ref`
+        return core_schema.with_info_wrap_validator_function(read, inner, ref=schema["ref"])
 
     def without_effect(self) -> Mapping[str, str]:
         """Keys that have no effect as its other keys are: key -> the key that decides in its place. `mmgen check` and

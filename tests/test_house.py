@@ -12,8 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TORCH_FREE = """
     mmgen.cli mmgen.configs mmgen.decoding mmgen.errors mmgen.files mmgen.hookspecs mmgen.progress mmgen.registry
-    mmgen.scaffold mmgen.recipe.json_schema mmgen.recipe.layers mmgen.recipe.load mmgen.recipe.reference
-    mmgen.recipe.show
+    mmgen.scaffold mmgen.recipe.json_schema mmgen.recipe.layers mmgen.recipe.load mmgen.recipe.show
 """.split()
 ANY_WORDS = {"causal", "regions", "text"}  # an attention, a count in a store, a key of files; and parts of ours
 

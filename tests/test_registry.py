@@ -80,7 +80,9 @@ def test_a_name_with_two_owners_is_not_offered():
 
     registry = collect([plugin(AUDIO), plugin(AUDIO, "other"), plugin(AUDIO.replace("audio", "sound"), "third")])
     assert [*registry.names("embedder")] == ["sound"]
-    assert {name for name in schema(registry)["$defs"] if "." in name} == {"embedder.sound"}
+    assert [
+        case["if"]["properties"]["type"]["const"] for case in schema(registry)["$defs"]["EmbedderConfig"]["allOf"]
+    ] == ["sound"]
 
 
 def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(monkeypatch):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,46 @@ def write(folder: Path) -> None:
 # Keys, commands
 
 
-def keys() -> str:
-    """Every key of every part of mmgen's own."""
-    from mmgen.recipe.reference import reference
-    from mmgen.registry import Registry, installed
+def keys(registry: Any = None) -> str:
+    """Every key of every part of mmgen's own, or of a registry."""
+    from mmgen.decoding import Decoding
+    from mmgen.recipe.json_schema import decoding_classes, place
+    from mmgen.recipe.tables import NAMED_PARTS, PARTS, TABLES, Recipe, SourceConfig, Step
+    from mmgen.registry import KINDS, Registry, installed
 
     ours = tuple(part for part in installed().parts if part.source.distribution == OURS)
-    return reference(Registry(ours, ())).partition("\n")[2]
+    registry = registry or Registry(ours, ())
+    tables = {*PARTS, *NAMED_PARTS, *TABLES, "decoding", "steps", "profile"}
+    lines = ["Defaults are those of the code; `mmgen show RECIPE` prints a recipe with all of them."]
+    lines += _keys("## The recipe", Recipe, tables, described=False)
+    for name, cls in TABLES.items():
+        lines += _keys(f"## [{name}]", cls)
+    for decoding, generators in decoding_classes(registry).items():
+        of = "" if decoding is Decoding else f" of {', '.join(generators)}"
+        lines += _keys(f"## [decoding]{of}", decoding)
+    overrides = "overrides keys of [training] for this step, and `decoding` those of [decoding] for its texts."
+    lines += [*_keys("## [steps.NAME]", Step, {"training", "decoding"}), "", f"`training` {overrides}"]
+    lines += _keys("## A data set among several", SourceConfig, {"data"})
+    for kind, (_, config) in KINDS.items():
+        if config.in_recipes:
+            lines += ["", f"## {kind.capitalize()}s: {place(kind)}"]
+            for part in registry.of_kind(kind):
+                lines += [*_keys(f'### type = "{part.name}"', part.config), "", f"From {part.source}."]
+    return "\n".join(lines)
+
+
+def _keys(title: str, cls: Any, leave_out: Collection[str] = (), described: bool = True) -> list[str]:
+    """A heading, what a table is for, and its keys."""
+    from mmgen.recipe.json_schema import about, keys
+
+    rows = []
+    for name, values, default, description in keys(cls):
+        if name not in leave_out:
+            shown = "required" if values.startswith("required: ") else f"`{default}`" * bool(default)
+            text = re.sub(r"([|*])", r"\\\1", description)
+            rows.append(f"| `{name}` | {values.removeprefix('required: ')} | {shown} | {text} |")
+    table = ["| key | value | default | |", "|---|---|---|---|", *rows] if rows else ["No keys."]
+    return ["", title, "", *([about(cls), ""] if described and about(cls) else []), *table]
 
 
 def commands() -> str:
@@ -233,8 +266,8 @@ def _prose(paragraph: str) -> str:
 
 PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "keys": (
-        "# Every key of a recipe\n\nThe keys of mmgen's own parts. `mmgen schema --markdown` prints this page with your"
-        " own plugins too.",
+        "# Every key of a recipe\n\nThe keys of mmgen's own parts. `mmgen plugins NAME` prints those of one part, your"
+        " own too.",
         keys,
     ),
     "commands": (

@@ -47,14 +47,12 @@ def new(name: str, kind: str, parent: Path) -> None:
 
 
 @click.command()
-@click.option("--markdown", is_flag=True, help="Print a Markdown page of all keys instead.")
-def schema(markdown: bool) -> None:
+def schema() -> None:
     """Print the JSON schema of recipes, with every installed part. Editors use the schema to complete and check
     recipes."""
     import json
 
     from ..recipe.json_schema import schema
-    from ..recipe.reference import reference
     from ..registry import installed
 
-    tell(reference(installed()) if markdown else json.dumps(schema(installed()), indent=2), wrap=False)
+    tell(json.dumps(schema(installed()), indent=2), wrap=False)

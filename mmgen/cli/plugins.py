@@ -40,7 +40,7 @@ def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
 
 def _list_parts(registry: Registry, paths: bool) -> Iterator[str]:
     """Lines that list the parts by kind. Parts of other packages are shown with their package."""
-    from ..recipe.reference import place
+    from ..recipe.json_schema import place
 
     for kind in KINDS:
         parts = registry.of_kind(kind)
@@ -59,7 +59,7 @@ def _list_parts(registry: Registry, paths: bool) -> Iterator[str]:
 def _describe_keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
     """Lines that describe the parts of this name, with keys, values and defaults. Raises PluginError for an unknown
     name."""
-    from ..recipe.reference import about, keys, place
+    from ..recipe.json_schema import about, keys, place
 
     parts = [part for part in registry.parts if part.name == name]
     if not parts:

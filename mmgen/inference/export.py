@@ -96,7 +96,7 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
                 update={
                     "train": step.train or ("backbone",),
                     "start": PRETRAINED,
-                    "data": None,
+                    "data": (),
                     "decoding": None,
                     "evaluate": recipe.predicts(predictor.step) is not None,
                 }

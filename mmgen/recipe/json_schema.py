@@ -1,4 +1,5 @@
-"""The JSON schema of recipes, from the pydantic models of all installed parts, for completion and checks in editors.
+"""The JSON schema of recipes, from the pydantic models of all installed parts, for completion and checks in editors;
+and the keys of a part in words.
 
 The schema describes one layer of a recipe: since `extends`, profiles and `--set` are merged, no key is required in a
 single file. `mmgen check` reports keys that the merged recipe lacks.
@@ -9,38 +10,69 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from ..configs import Config, GeneratorConfig
+from ..configs import Config, DatasetConfig, GeneratorConfig, nested_kinds
 from ..decoding import Decoding, DecodingConfig
 from ..registry import KINDS, Part, Registry
-from .tables import NAMED_PARTS, PARTS, SOURCE_KEYS, TABLES, Recipe, SourceConfig, Step
-from .training import Training
+from .tables import NAMED_PARTS, PARTS, Recipe, SourceConfig, Step
 
 Schema = dict[str, Any]
-SOURCE = "source"  # the definition of a data set that is one of several
-EXTENDED: Schema = {"type": "string", "description": "another profile of the recipe, which this profile overrides"}
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
+TEXT: Schema = {"type": "string"}
+BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "over",
+    "maximum": "at most",
+    "exclusiveMaximum": "under",
+    "multipleOf": "a multiple of",
+}
+WORDS = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "string",
+    "boolean": "true or false",
+    "array": "list",
+    "object": "table",
+}
 
 
 def schema(registry: Registry) -> Schema:
     """The schema of a recipe file."""
-    tables = _table_schemas(registry)
-    top = {
-        "extends": {"type": "string", "description": "another recipe file, which this file overrides"},
-        "profile": {"type": "string", "description": "the profile that overrides the recipe"},
-        "profiles": _named_tables(
-            {"type": "object", "properties": {"extends": EXTENDED, **tables}, "additionalProperties": False},
-            "layers to choose from with --profile",
-        ),
+    parts = {kind: registry.names(kind) for kind, (_, config) in KINDS.items() if config.in_recipes}
+    configs = [part.config for named in parts.values() for part in named.values()]
+    options, bases = [*decoding_classes(registry)], [KINDS[kind][1] for kind in parts]
+    models: list[type[Config]] = [Recipe, Step, SourceConfig, DecodingConfig, *options, *bases, *configs]
+    names, generated = models_json_schema([(cls, "validation") for cls in models], schema_generator=_LayerSchema)
+    tables: dict[str, Schema] = generated["$defs"]
+    at = {cls: reference["$ref"].rpartition("/")[2] for (cls, _), reference in names.items()}
+    keys = tables.pop(at[Recipe])["properties"]
+    keys["extends"] = {**TEXT, "description": "another recipe file, or profile, which this one overrides"}
+    keys["profile"]["description"] = "the profile that overrides the recipe"
+    profile = {name: value for name, value in keys.items() if name != "profile"}
+    keys["profiles"] = {
+        "type": "object",
+        "description": "layers to choose from with --profile",
+        "additionalProperties": {"type": "object", "properties": profile, "additionalProperties": False},
     }
+    tables[at[DecodingConfig]] = _any_of_their_keys([tables[at[cls]] for cls in options])
+    own = {name: value for name, value in tables[at[SourceConfig]]["properties"].items() if name != "data"}
+    for name, part in parts["dataset"].items():
+        table = tables[at[part.config]]
+        tables[f"source.{name}"] = {**table, "properties": {**table["properties"], **own}}
+    for kind, named in parts.items():
+        tables[at[KINDS[kind][1]]] = _by_type(named, {name: at[part.config] for name, part in named.items()})
+    tables[at[SourceConfig]] = _by_type(parts["dataset"], {name: f"source.{name}" for name in parts["dataset"]})
+    several = tables[at[Step]]["properties"].pop("data")
+    one = {"$ref": f"#/$defs/{at[DatasetConfig]}"}
+    tables[at[Step]]["properties"]["data"] = {"description": several.pop("description"), "anyOf": [one, several]}
     return {
         "$schema": DRAFT,
         "title": "mmgen recipe",
         "type": "object",
-        "properties": {**top, **tables},
+        "properties": keys,
         "additionalProperties": False,
-        "$defs": _definitions(registry),
+        "$defs": tables,
     }
 
 
@@ -53,80 +85,54 @@ def decoding_classes(registry: Registry) -> dict[type[DecodingConfig], list[str]
     return classes
 
 
-def _table_schemas(registry: Registry) -> dict[str, Schema]:
-    """The keys of a recipe, and of a profile."""
-    about = {name: info.description for name, info in Recipe.model_fields.items()}
-    plain = optional_schema(Recipe)["properties"]
-    return {
-        **{name: plain[name] for name in ("name", "description", "seed", "output", "jobs", "default_step")},
-        **{name: _reference(kind) for name, kind in PARTS.items()},
-        **{
-            name: _named_tables(_reference(kind), about[name] or f"{kind}s by name")
-            for name, kind in NAMED_PARTS.items()
-        },
-        **{name: optional_schema(cls) for name, cls in TABLES.items()},
-        "decoding": _decoding_schema(registry),
-        "steps": _named_tables(_step_schema(registry), "rows of the table, in order"),
-    }
+def place(kind: str) -> str:
+    """Where a recipe or a command names the parts of a kind."""
+    places = {kind: f"[{table}]" for table, kind in PARTS.items()}
+    places |= {kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()}
+    return places.get(kind) or KINDS[kind][1].place or f"a table `{kind}` inside an input"
 
 
-def _decoding_schema(registry: Registry) -> Schema:
-    """The keys of all classes of [decoding], since the generator may stand in another layer of the recipe. With one
-    object, an editor marks the wrong key and not the table. `mmgen check` refuses keys of another generator's class."""
-    first, *rest = (optional_schema(cls) for cls in decoding_classes(registry))
-    keys: dict[str, list[Schema]] = {name: [schema] for name, schema in first["properties"].items()}
-    for schema in rest:
-        for name, value in schema["properties"].items():
-            keys.setdefault(name, []).append(value)
-    properties = {name: values[0] if len(values) == 1 else {"anyOf": values} for name, values in keys.items()}
-    return {**first, "properties": properties}
+def about(cls: type[Config]) -> str:
+    """A config's docstring, in one line."""
+    return " ".join((cls.__doc__ or "").split())
 
 
-def _step_schema(registry: Registry) -> Schema:
-    step = optional_schema(Step)
-    step["properties"] |= {"training": optional_schema(Training), "decoding": _decoding_schema(registry)}
-    description = step["properties"]["data"]["description"]
-    several = {"type": "array", "minItems": 1, "items": _reference(SOURCE)}
-    step["properties"]["data"] = {"description": description, "anyOf": [_reference("dataset"), several]}
-    return step
+def keys(cls: type[Config]) -> list[tuple[str, str, str, str]]:
+    """The keys of a part's table: name, allowed values, default as TOML writes it (empty without one), description."""
+    kinds, rows = nested_kinds(cls), []
+    for name, schema in cls.model_json_schema(schema_generator=_LayerSchema)["properties"].items():
+        required = cls.model_fields[name].is_required()
+        values = f"a table: {kinds[name]}" if name in kinds else _describe_values(schema)
+        default = None if required else schema.get("default")
+        written = "" if default in (None, [], {}) else _as_toml(default)
+        if name != "type":
+            rows.append((name, "required: " * required + values, written, str(schema.get("description", ""))))
+    return rows
 
 
-def _definitions(registry: Registry) -> dict[str, Schema]:
-    """One definition per kind, which refers to the definition of the part that `type` names."""
-    definitions: dict[str, Schema] = {}
-    for kind, (_, config) in KINDS.items():
-        if config.in_recipes:
-            definitions |= _kind_definitions(kind, registry.names(kind))
-    more = {name: schema for name, schema in optional_schema(SourceConfig)["properties"].items() if name in SOURCE_KEYS}
-    return definitions | _kind_definitions(SOURCE, registry.names("dataset"), more)
-
-
-def _kind_definitions(kind: str, parts: Mapping[str, Part], more: Schema | None = None) -> dict[str, Schema]:
-    """The definitions of a kind and its parts. `more`: additional keys of every part."""
+def _by_type(parts: Mapping[str, Part], names: Mapping[str, str]) -> Schema:
+    """The table of a part, as the definition of the part that `type` names. `names`: part -> definition."""
     choices = [{"const": name, "description": f"{part.summary} ({part.source})"} for name, part in parts.items()]
     handed = [
         {
-            "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
-            "then": {"$ref": f"#/$defs/{kind}.{name}"},
+            "if": {"properties": {"type": {"const": part}}, "required": ["type"]},
+            "then": {"$ref": f"#/$defs/{name}"},
         }
-        for name in parts
+        for part, name in names.items()
     ]
-    types = {"type": "string", "anyOf": choices or [{}]}
     conditions: Schema = {"allOf": handed} if handed else {}  # JSON schema allows no empty list
-    definitions: dict[str, Schema] = {kind: {"type": "object", "properties": {"type": types}, **conditions}}
-    for name, part in parts.items():
-        part_schema = optional_schema(part.config)
-        definitions[f"{kind}.{name}"] = {**part_schema, "properties": {**part_schema["properties"], **(more or {})}}
-    return definitions
+    return {"type": "object", "properties": {"type": {**TEXT, "anyOf": choices or [{}]}}, **conditions}
 
 
-def optional_schema(config: type[Config]) -> Schema:
-    """A config's schema with all keys optional; fields with a part refer to the definition of its kind."""
-    generated = config.model_json_schema(schema_generator=_LayerSchema)
-    inner = generated.pop("$defs", {})
-    kinds = {cls.__name__: kind for kind, (_, cls) in KINDS.items()}
-    followed: Schema = _resolve_references(generated, inner, kinds)
-    return followed
+def _any_of_their_keys(tables: list[Schema]) -> Schema:
+    """A table with the keys of all classes of [decoding], since the generator may stand in another layer of the recipe.
+    With one object, an editor marks the wrong key and not the table."""
+    keys: dict[str, list[Schema]] = {}
+    for table in tables:
+        for name, value in table["properties"].items():
+            keys.setdefault(name, []).append(value)
+    properties = {name: values[0] if len(values) == 1 else {"anyOf": values} for name, values in keys.items()}
+    return {**tables[0], "properties": properties}
 
 
 class _LayerSchema(GenerateJsonSchema):
@@ -148,25 +154,20 @@ class _LayerSchema(GenerateJsonSchema):
         return {key: value for key, value in generated.items() if key != "default" or value is not None}
 
 
-def _resolve_references(value: Any, inner: Mapping[str, Schema], kinds: Mapping[str, str]) -> Any:
-    """A schema whose references all lead to definitions of kinds."""
-    if isinstance(value, list):
-        return [_resolve_references(entry, inner, kinds) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    if "$ref" in value:
-        name = value["$ref"].rpartition("/")[2]
-        described = {key: entry for key, entry in value.items() if key == "description"}
-        return {
-            **(_reference(kinds[name]) if name in kinds else _resolve_references(inner[name], inner, kinds)),
-            **described,
-        }
-    return {key: _resolve_references(entry, inner, kinds) for key, entry in value.items()}
+def _describe_values(schema: dict[str, Any]) -> str:
+    """The allowed values, in words."""
+    if "anyOf" in schema:
+        return " or ".join(_describe_values(choice) for choice in schema["anyOf"])
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{_as_toml(choice)}`" for choice in schema.get("enum", [schema.get("const")]))
+    bounds = [f"{word} {_format_bound(schema[key])}" for key, word in BOUNDS.items() if key in schema]
+    return ", ".join([WORDS.get(schema.get("type", "object"), "anything"), *bounds])
 
 
-def _reference(kind: str) -> Schema:
-    return {"$ref": f"#/$defs/{kind}"}
+def _format_bound(value: float) -> float:
+    """A bound as it is written in the code: pydantic before 2.10 makes 0.0 of 0."""
+    return int(value) if float(value).is_integer() else value
 
 
-def _named_tables(table: Schema, description: str) -> Schema:
-    return {"type": "object", "description": description, "additionalProperties": table}
+def _as_toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

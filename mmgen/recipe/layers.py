@@ -10,20 +10,16 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from ..errors import RecipeError
+from ..errors import RecipeError, did_you_mean
 from ..files import foreign
-from ..registry import did_you_mean
-from .toml_lines import MOST_NAMES, Key, line_of_deep_key, lines
-from .training import INSTEAD_OF
+from .toml_lines import Key, lines
 
-DATE = "is a date or a time, which no key takes; put a text in quotes"
-LARGE_NUMBER = "the number is too large; whole numbers in TOML have at most 64 bits (19 digits)"
+Origins = dict[Key, str]
 
 
 @dataclass
@@ -38,51 +34,34 @@ class Layered:
     """
 
     values: dict[str, Any] = field(default_factory=dict)
-    origins: dict[Key, str] = field(default_factory=dict)
+    origins: Origins = field(default_factory=dict)
     base: Path = Path()
     files: list[str] = field(default_factory=list)
     chain: list[str] = field(default_factory=list)
     defaults: Layered | None = None
     remarks: list[str] = field(default_factory=list)
 
-    def lay(self, table: dict[str, Any], origins: dict[Key, str]) -> None:
+    def lay(self, table: Mapping[str, Any], origins: Origins) -> None:
         """Merge a table over the present values."""
-        self._merge(self.values, table, origins, (), ())
+        self._merge(self.values, table, origins, ())
 
-    def _merge(self, below: dict, above: dict, origins: dict[Key, str], source: Key, target: Key) -> None:
+    def _merge(self, below: dict[str, Any], above: Mapping[str, Any], origins: Origins, at: Key) -> None:
         for name, value in above.items():
-            source_path, target_path = (*source, name), (*target, name)
-            self._drop_alternative(below, above, name, target)
+            path, old = (*at, name), below.get(name)
+            both = old if isinstance(old, dict) and isinstance(value, dict) else None
+            if both and "type" in value and value["type"] != both.get("type", value["type"]):
+                both = None
+            if name in below and both is None:
+                self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
             if isinstance(value, dict):
-                old = below.get(name)
-                if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
-                    self._drop_origins(target_path, name in below)
-                    below[name] = {}
-                self.origins.setdefault(target_path, origins.get(source_path, ""))
-                self._merge(below[name], value, origins, source_path, target_path)
-            else:
-                self._drop_origins(target_path, name in below)
-                below[name] = value
-                self.origins[target_path] = Layered(origins=origins).place(source_path)  # of an inline table, its line
-                inside = (
-                    {key: place for key, place in origins.items() if key[: len(source_path)] == source_path}
-                    if _is_table_array(value)
-                    else {}
-                )
-                self.origins |= {(*target_path, *key[len(source_path) :]): place for key, place in inside.items()}
-
-    def _drop_alternative(self, below: dict, above: dict, name: str, table: Key) -> None:
-        """Delete the key of [training] that another key replaces, unless one layer has both: that mistake is reported
-        later."""
-        replaced = INSTEAD_OF.get(name) if table[-1:] == ("training",) else None
-        if replaced is not None and replaced in below and replaced not in above:
-            del below[replaced]
-            self._drop_origins((*table, replaced), True)
-
-    def _drop_origins(self, path: Key, exists: bool) -> None:
-        """Delete the origins of a value, or of a table and its content, if it exists."""
-        for key in [key for key in self.origins if key[: len(path)] == path] if exists else ():
-            del self.origins[key]
+                below[name] = {} if both is None else both
+                self.origins.setdefault(path, origins.get(path, ""))
+                self._merge(below[name], value, origins, path)
+                continue
+            below[name] = value
+            self.origins[path] = Layered(origins=origins).place(path)  # of an inline table, its line
+            if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+                self.origins |= {key: place for key, place in origins.items() if key[: len(path)] == path}
 
     def folder(self, path: Key) -> Path:
         """The folder that a path is relative to: its file's folder, or the current folder for --set."""
@@ -91,11 +70,25 @@ class Layered:
             return self.base
         return Path() if place.startswith("--set ") else Path(place.rpartition(":")[0]).parent
 
+    def written(self, path: Key) -> Key:
+        """A path of the checked recipe as the tables have it, without the names that are not in them."""
+        value, key = self.values, Key()
+        for name in path:
+            inner = dict(enumerate(value)) if isinstance(value, list) else value if isinstance(value, dict) else {}
+            step = int(name) if isinstance(value, list) and name.isdigit() else name
+            if step in inner:
+                value, key = inner[step], (*key, name)
+        return key
+
+    def key(self, path: Key) -> Key:
+        """A path of the checked recipe as its tables have it, with a last key that they may lack."""
+        return self.written(path) if path and path[-1].isdigit() else (*self.written(path[:-1]), *path[-1:])
+
     def place(self, path: Key) -> str:
         """The origin of a value, or of the nearest table around it."""
         while path and not self.origins.get(path):
             path = path[:-1]
-        return self.origins.get(path, "") if path else ""
+        return self.origins.get(path, "")
 
     def depth(self, path: Key) -> int:
         """How many recipes are extended by the file that sets a value; those of --set are deepest."""
@@ -104,26 +97,24 @@ class Layered:
 
     def opening(self, path: Key) -> str:
         """The beginning of an error about a value: "my.toml:9: steps.first.start: "."""
-        return "".join(f"{word}: " for word in (self.place(path), ".".join(path)) if word)
+        key = self.key(path)
+        return "".join(f"{word}: " for word in (self.place(key), ".".join(key)) if word)
 
 
 def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[Layered, str | None]:
     """All layers of a recipe file, merged, and the profile's name. Raises RecipeError."""
-    merged = Layered()
-    for table, origins in _read_with_parents(path):
-        merged.lay(table, origins)
-        merged.files += [place.rpartition(":")[0] for place in origins.values()][:1]
+    merged = _read_files(path)
     profiles = merged.values.pop("profiles", {})
-    default = merged.values.pop("profile", None)
-    merged.defaults = Layered(copy.deepcopy(merged.values), {**merged.origins})
-    chosen = profile or default
+    chosen = profile or merged.values.get("profile")
+    default = merged.place(("profile",))
+    merged.values.pop("profile", None)
+    merged.defaults = Layered(copy.deepcopy(merged.values), {**merged.origins}, files=merged.files)
     if profile:  # errors about its name are about its table
         merged.origins[("profile",)] = merged.place(("profiles", profile))
     if chosen is not None:
         if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
             raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
-        place = "--profile" if profile else merged.place(("profile",))
-        for name in _profile_chain(merged, profiles, chosen, place):
+        for name in _profile_chain(merged, profiles, chosen, "--profile" if profile else default):
             merged.chain.append(name)
             origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", name)}
             merged.lay({key: value for key, value in profiles[name].items() if key != "extends"}, origins)
@@ -139,7 +130,7 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
     return merged, chosen
 
 
-def _profile_chain(merged: Layered, profiles: dict[str, Any], chosen: Any, where: str) -> list[str]:
+def _profile_chain(merged: Layered, profiles: Mapping[str, Any], chosen: Any, where: str) -> list[str]:
     """A profile, preceded by those that it extends. `where`: the place that names it. Raises RecipeError."""
     chain: list[str] = []
     while chosen is not None:
@@ -159,55 +150,52 @@ def _profile_chain(merged: Layered, profiles: dict[str, Any], chosen: Any, where
 def profiles(path: Path) -> list[str | None]:
     """The names of a recipe's profiles, including those of its parents. Before them None, the recipe without a profile,
     unless it names one itself."""
+    values = _read_files(path).values
+    tables = values.get("profiles", {})
+    return [*([] if "profile" in values else [None]), *(tables if isinstance(tables, dict) else ())]
+
+
+def _read_files(path: Path) -> Layered:
+    """A recipe over those that it extends."""
     merged = Layered()
     for table, origins in _read_with_parents(path):
         merged.lay(table, origins)
-    tables = merged.values.get("profiles", {})
-    return [*([] if "profile" in merged.values else [None]), *(tables if isinstance(tables, dict) else ())]
-
-
-def _is_table_array(value: Any) -> bool:
-    """Whether a value is an array of tables; each entry of one has an origin."""
-    return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
+        merged.files += [place.rpartition(":")[0] for place in origins.values()][:1]
+    return merged
 
 
 def _read_with_parents(
     path: Path, seen: tuple[Path, ...] = (), named_at: str = ""
-) -> list[tuple[dict, dict[Key, str]]]:
-    """The file's table after its parents', each with its origins. `asked`: the place that names the file, for
+) -> Iterator[tuple[dict[str, Any], Origins]]:
+    """The file's table after its parents', each with its origins. `named_at`: the place that names the file, for
     errors."""
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{named_at}{path}: extends itself through {' and '.join(map(str, seen))}")
-        text = _decode_recipe(path, path.read_bytes())
+        text = _decode(path, path.read_bytes())
     except FileNotFoundError:
         raise RecipeError(
             f"{named_at}{path}: no such recipe; `mmgen init` copies the recipes that come with mmgen into a folder"
         ) from None
     except (OSError, ValueError, RuntimeError) as error:  # a path with a NUL, or a cycle of links
         raise RecipeError(f"{named_at}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if line := line_of_deep_key(text):
-        raise RecipeError(
-            f"{path}:{line}: a key has more than {MOST_NAMES} names separated by dots; keys of a recipe have fewer"
-        )
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RecipeError(_toml_error(path, text, error)) from None
+        line = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        place = f"{path}:{line[1]}" if line else str(path)
+        raise RecipeError(f"{place}: not valid TOML: {_toml_problem(error)}") from None
     origins = {key: f"{path}:{line}" for key, line in lines(text).items()}
-    _check_values(table, origins)
     parent = table.pop("extends", None)
-    if parent is None:
-        return [(table, origins)]
-    if not isinstance(parent, str):
-        raise RecipeError(
-            f"{origins.get(('extends',), path)}: extends: must be the path of one recipe, relative to this file"
-        )
-    named = f"{origins.get(('extends',), path)}: extends: "
-    return [*_read_with_parents(path.parent / parent, (*seen, path.resolve()), named), (table, origins)]
+    if parent is not None:
+        named_at = f"{origins.get(('extends',), path)}: extends: "
+        if not isinstance(parent, str):
+            raise RecipeError(f"{named_at}must be the path of one recipe, relative to this file")
+        yield from _read_with_parents(path.parent / parent, (*seen, path.resolve()), named_at)
+    yield table, origins
 
 
-def _decode_recipe(path: Path, data: bytes) -> str:
+def _decode(path: Path, data: bytes) -> str:
     """A recipe's text, without the byte order mark that some editors write. Raises RecipeError."""
     if what := foreign(data):
         raise RecipeError(f"{path}: {what}")
@@ -219,86 +207,47 @@ def _decode_recipe(path: Path, data: bytes) -> str:
         raise RecipeError(f"{path}:{line}: the file is {encoding}; save it as UTF-8") from None
 
 
-def _toml_error(path: Path, text: str, error: Exception) -> str:
-    if not isinstance(error, tomllib.TOMLDecodeError | RecursionError):  # Python does not parse so long a number
-        first = re.search("[0-9_]{4000}", text)
-        return f"{path}:{text.count(chr(10), 0, first.start()) + 1 if first else 1}: {LARGE_NUMBER}"
+def _toml_problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return f"{path}: not valid TOML: nested too deeply"
-    place = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        return "nested too deeply"
+    if not isinstance(error, tomllib.TOMLDecodeError):  # Python does not parse so long a number
+        return "a number has too many digits"
     reason = re.sub(r" \(at .*\)", "", str(error))
-    return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
+    return f"{reason[:1].lower()}{reason[1:]}"
 
 
-def setting_table(setting: str, front: str = "") -> tuple[dict, dict[Key, str]]:
+def setting_table(setting: str, front: str = "") -> tuple[dict[str, Any], Origins]:
     """The table of `a.b=value`, with the value as TOML; a bare word is a string. `front`: a prefix for messages."""
     name, equals, value = setting.partition("=")
     option = f"--set {front}{setting}"
     if not equals or not name.strip() or "\n" in setting:
         raise RecipeError(f"{option}: write a.b=value, with the value as in TOML")
-    if line_of_deep_key(setting):
-        raise RecipeError(
-            f"{option}: a key has more than {MOST_NAMES} names separated by dots; keys of a recipe have fewer"
-        )
     try:
-        if isinstance(next(iter(tomllib.loads(f"value = {value}").values())), date | time):
-            value = f"'{value.strip()}'"  # a bare word too
-        table = tomllib.loads(f"{name.strip()} = {value}")
-    except tomllib.TOMLDecodeError:
         try:
-            table = tomllib.loads(f"{name.strip()} = '''{value}'''")
-        except tomllib.TOMLDecodeError as error:
-            raise RecipeError(f"{option}: not a TOML value: {error}") from None
-    except RecursionError:
-        raise RecipeError(f"{option[:60]}: not a TOML value: nested too deeply") from None
-    except ValueError:
-        raise RecipeError(f"{option[:60]}: {LARGE_NUMBER}") from None
-    origins = {key: option for key in _table_paths(table)}
-    _check_values(table, origins)
-    return table, origins
-
-
-def _check_values(table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
-    """Raises RecipeError for a whole number that TOML does not allow, and for a date or a time."""
-    for name, value in table.items():
-        key = (*at, name)
-        if isinstance(value, dict):
-            _check_values(value, origins, key)
-        for scalar in _scalars(value):
-            large = isinstance(scalar, int) and not -(2**63) <= scalar < 2**63
-            if large or isinstance(scalar, date | time):
-                problem = LARGE_NUMBER if large else DATE
-                raise RecipeError(f"{origins.get(key, '')[:200]}: {'.'.join(key)}: {problem}")
-
-
-def _scalars(value: Any) -> Iterator[Any]:
-    """A value, or what stands in a list and in the lists and tables inside it."""
-    if not isinstance(value, list):
-        yield value
-        return
-    for entry in value:
-        for inner in entry.values() if isinstance(entry, dict) else [entry]:
-            yield from _scalars(inner)
+            table = tomllib.loads(f"{name.strip()} = {value}")
+        except tomllib.TOMLDecodeError:
+            table = tomllib.loads(f"{name.strip()} = '''{value.strip()}'''")
+    except (ValueError, RecursionError) as error:
+        raise RecipeError(f"{option[:60]}: not a TOML value: {_toml_problem(error)}") from None
+    return table, dict.fromkeys(_table_paths(table), option)
 
 
 def settings_of(sets: Iterable[str], names: Iterable[str], kind: str) -> dict[str, tuple[str, ...]]:
     """name -> its settings "key=value", from `sets` such as "name.key=value". `names`: parts of that kind. Raises
     RecipeError for a setting of any other name."""
-    settings_by_name: dict[str, list[str]] = {name: [] for name in names}
+    settings_by_name: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
     for setting in sets:
         name, _, rest = setting.partition(".")
         if name not in settings_by_name or not rest:
             raise RecipeError(
                 f"--set {setting}: write {kind.upper()}.KEY=VALUE; the {kind}s are: {', '.join(settings_by_name)}"
             )
-        settings_by_name[name].append(rest)
-    return {name: tuple(settings) for name, settings in settings_by_name.items()}
+        settings_by_name[name] += (rest,)
+    return settings_by_name
 
 
-def _table_paths(table: dict, at: Key = ()) -> list[Key]:
-    paths = []
+def _table_paths(table: Mapping[str, Any], at: Key = ()) -> Iterator[Key]:
     for name, value in table.items():
-        paths.append((*at, name))
+        yield (*at, name)
         if isinstance(value, dict):
-            paths += _table_paths(value, (*at, name))
-    return paths
+            yield from _table_paths(value, (*at, name))

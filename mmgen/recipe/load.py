@@ -1,4 +1,4 @@
-"""Read a recipe from TOML, from a saved run or with --set; resolve its merged tables to one checked `Recipe`."""
+"""Read a recipe from TOML, from a saved run or with --set; or the config of single parts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from ..configs import PartConfig
-from ..errors import PluginError, RecipeError
+from ..errors import PluginError, RecipeError, did_you_mean
 from ..files import json_problem
 from ..registry import Registry
-from .check import _Check
-from .layers import Layered, read, setting_table
-from .tables import NAMED_PARTS, NO_DATA, PARTS, TABLES, NoData, Recipe
+from .layers import Layered, read, setting_table, settings_of
+from .parse import Parts, parse, problem_lines
+from .tables import Recipe
 from .without_effect import keys_without_effect
 
 Kind = TypeVar("Kind", bound=PartConfig)
-FROM_START = ("inputs", "objectives", "data", "evaluate", "training")  # of a step that trains nothing
 
 
 def load(
@@ -28,7 +29,7 @@ def load(
     RecipeError with one line for each mistake, and a note for each key that has no effect."""
     layers, chosen = read(path, profile, sets)
     try:
-        recipe = resolve(layers, registry, chosen, str(path))
+        recipe = parse(layers, registry, chosen, str(path))
     except RecipeError as error:
         for remark in keys_without_effect(layers):
             error.add_note(remark)
@@ -46,17 +47,17 @@ def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -
     if not isinstance(values, dict):
         raise RecipeError(f"{source}: not a recipe: expected a JSON object")
     profile = values.pop("profile", None)
-    return resolve(Layered(values, {}, base), registry, profile, source, stored=True)
+    return parse(Layered(values, base=base), registry, profile, source, stored=True)
 
 
 def with_settings(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
     """The recipe of a run with settings overridden. Raises RecipeError."""
     values = recipe.model_dump(mode="json")
     profile = values.pop("profile")
-    layers = Layered(values, {})
+    layers = Layered(values)
     for setting in sets:
         layers.lay(*setting_table(setting))
-    return resolve(layers, registry, profile, "--set", stored=True)
+    return parse(layers, registry, profile, "--set", stored=True)
 
 
 def part_from(
@@ -71,76 +72,40 @@ def part_from(
     """The config of one part, without a recipe: by its kind (a config class), its name and `key=value` settings.
     `front`: the prefix of each setting on the command line. `values`: the table that the settings override. `source`:
     the place of errors, by default the option that names the part. Raises RecipeError."""
-    layers = Layered({**values})
+    layers, parts = Layered({**values}), Parts(registry)
     for setting in sets:
         layers.lay(*setting_table(setting, front))
-    source = source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}"
+    table, source = {**layers.values, "type": name}, source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}"
     try:
         registry.get(of.kind, name)
+        part = parts.part(of, table)
     except PluginError as error:
         raise RecipeError(f"{source}: {error}") from None
-    check = _Check(layers, registry, source)
-    part = check.part(of.kind, {**layers.values, "type": name}, ())
-    if part is None:
-        raise RecipeError("\n".join(check.problems))
+    except ValidationError as error:
+        mistakes = parts.mistakes(parts.class_of(of, table), table, error)
+        raise RecipeError("\n".join(problem_lines(mistakes, layers, source))) from None
     assert isinstance(part, of)  # the registry admits only subclasses
     return part
 
 
-def resolve(layers: Layered, registry: Registry, profile: str | None, source: str, stored: bool = False) -> Recipe:
-    """The checked recipe of merged tables. `stored`: they come from a finished run or an export, whose data, which are
-    none, are not compared with the steps."""
-    check = _Check(layers, registry, source, stored)
-    values = dict(layers.values)
-    data = values.get("data") if stored else None
-    no_data = None
-    if isinstance(data, dict) and data.get("type") == NO_DATA:
-        no_data = check.table(NoData, values.pop("data"), ("data",))
-    built: dict[str, Any] = {"profile": profile}
-    for table, kind in PARTS.items():
-        if (part_table := values.pop(table, None)) is not None:
-            built[table] = check.part(kind, part_table, (table,))
-    for table, kind in NAMED_PARTS.items():
-        named = check.tables(values.pop(table, {}), (table,))
-        built[table] = named and {
-            name: part if part is None else check.part(kind, part, (table, name)) for name, part in named.items()
-        }
-    built["inputs"] = built["inputs"] and {
-        name: config and config.named(name) for name, config in built["inputs"].items()
-    }
-    for table, cls in TABLES.items():
-        built[table] = check.table(cls, values.pop(table, {}), (table,))
-    built["decoding"] = check.decoding(values.pop("decoding", {}), ("decoding",))
-    steps = check.tables(values.pop("steps", {}), ("steps",))
-    built["steps"] = steps and {
-        name: step if step is None else check.step(_as_its_start(step, steps, built["inputs"]), built, ("steps", name))
-        for name, step in steps.items()
-    }
-    recipe = check.top({**values, **({"data": no_data} if no_data else {}), **built})
-    check.check_references(built)
-    if check.problems:
-        raise RecipeError("\n".join(sorted(check.problems, key=_place_of_problem)))
-    assert recipe is not None  # it is None only with a problem
-    return recipe
-
-
-def _as_its_start(table: dict[str, Any], steps: Mapping[str, Any], inputs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The table of a step; of one that trains nothing, with the keys of the step that it starts from."""
-    if table.get("train") != []:
-        return table
-    start, passed = table, list[dict[str, Any]]()
-    while start.get("train") == [] and start not in passed and isinstance(start.get("start"), str):
-        passed.append(start)
-        start = steps.get(start["start"]) or {}
-        inherited = {key: start[key] for key in FROM_START if key in start}
-        if isinstance(inherited.get("training"), dict) and isinstance(table.get("training"), dict):
-            table = {**table, "training": inherited["training"] | table["training"]}
-        table = inherited | table
-    return {"inputs": [*(inputs or {})]} | table  # without a start, only `train` or `start` is the mistake
-
-
-def _place_of_problem(problem: str) -> tuple[str, int]:
-    """The file and line of a problem, by which problems are sorted."""
-    file, _, rest = problem.partition(":")
-    number = rest.partition(":")[0]
-    return file, int(number) if number.isdigit() else 0
+def select_parts(
+    of: type[Kind], from_recipe: Mapping[str, Kind], names: Sequence[str], sets: Sequence[str], registry: Registry
+) -> dict[str, Kind]:
+    """The recipe's parts of a kind, or those in `names`: parts of the recipe, else installed parts with their defaults.
+    `sets`: their settings, such as "attention.layer=1". Raises RecipeError."""
+    kind, known = of.kind, list(dict.fromkeys([*from_recipe, *registry.by_name(of.kind)]))
+    requested = list(dict.fromkeys(names)) or list(from_recipe)
+    if not requested:
+        choices = ", ".join(known) or "(none installed)"
+        raise RecipeError(f"the recipe has no [{kind}s]; choose with --{kind}: {choices}")
+    configs = {}
+    for name, settings in settings_of(sets, requested, kind).items():
+        if name not in known:
+            hint = f"{did_you_mean(name, known)}; choose from: {', '.join(known)}"
+            raise RecipeError(f"--{kind} {name}: unknown {kind}{hint}")
+        config = from_recipe.get(name)
+        table = {} if config is None else config.model_dump(mode="json")
+        configs[name] = part_from(
+            of, name if config is None else config.type, settings, registry, f"{name}.", table, f"--{kind} {name}"
+        )
+    return configs

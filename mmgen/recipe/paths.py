@@ -6,14 +6,15 @@ all paths on the command line are."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..configs import Config, PathOrName, RelativeTo, classes_in
+from .toml_lines import Key
 
-Some = TypeVar("Some", bound=Config)
+Some = TypeVar("Some")
+Change = Callable[[str, bool, Key], str]  # of a path, whether it may also be a name, and its place
 WEIGHT_FILES = (
     ".safetensors",
     ".bin",
@@ -28,22 +29,35 @@ def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:
     """Keys of a config that are paths, with the mark of those that may also be names."""
     marks_by_key = {}
     for name, info in cls.model_fields.items():
-        marks = info.metadata
-        either = next((mark for mark in marks if isinstance(mark, PathOrName)), None)
-        if either or (Path in classes_in(info.annotation) and not any(isinstance(mark, RelativeTo) for mark in marks)):
+        either = next((mark for mark in info.metadata if isinstance(mark, PathOrName)), None)
+        relative = any(isinstance(mark, RelativeTo) for mark in info.metadata)
+        if either or (Path in classes_in(info.annotation) and not relative):
             marks_by_key[name] = either
     return marks_by_key
 
 
-def resolve_paths(cls: type[Config], table: Mapping[str, Any], folder: Callable[[str], Path]) -> dict[str, Any]:
-    """A table of a recipe with its paths resolved against `folder(key)`, the folder of the file that has the key."""
-    resolved = dict(table)
-    for name, either in path_keys(cls).items():
-        if name in resolved:
-            resolved[name] = _map_paths(
-                resolved[name], either, partial(from_folder, folder=folder(name), either=bool(either))
-            )
-    return resolved
+def map_paths(value: Some, change: Change, at: Key = (), is_path: bool = False, mark: PathOrName | None = None) -> Some:
+    """A config with `change(path, either, place)` instead of every path in it, and so a table, list or value of one.
+    `mark`: of a path that may also be a name; a prefix that the mark names stays."""
+    built: Any = type(value)  # of the same class
+    if isinstance(value, Config):
+        keys = path_keys(type(value))
+        changed = {
+            name: map_paths(getattr(value, name), change, (*at, name), name in keys, keys.get(name))
+            for name in value.model_fields_set  # a default is relative to no file
+        }
+        return value.model_copy(update=changed)
+    if isinstance(value, dict):
+        return built((name, map_paths(inner, change, (*at, str(name)), is_path, mark)) for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return built(map_paths(inner, change, (*at, str(i)), is_path, mark) for i, inner in enumerate(value))
+    if not is_path or not isinstance(value, str | Path):
+        return value
+    text, prefixes = str(value), mark.behind if mark else ()
+    prefix = next((prefix for prefix in prefixes if text.startswith(prefix)), "")
+    if prefixes and not prefix:
+        return value
+    return built(prefix + change(text.removeprefix(prefix), mark is not None, at))
 
 
 def from_folder(text: str, folder: Path, either: bool = False) -> str:
@@ -52,76 +66,34 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
     if not text or folder == Path() or Path(text).is_absolute():
         return text
     joined = folder / text
-    if either and not text.startswith(".") and not _exists(joined) and not text.endswith(WEIGHT_FILES):
+    plain, missing = os.path.normpath(joined), either and not _exists(joined)
+    if missing and not text.startswith(".") and not text.endswith(WEIGHT_FILES):
         return text
-    plain = os.path.normpath(joined)
-    if either and text.startswith(".") and not _exists(joined) and not Path(plain).is_absolute():
-        plain = f"./{plain}"  # still a path, not a name of the hub
-    return plain if _real_path(plain) == _real_path(joined) else str(joined)  # after a link, `..` is another folder
+    if missing and text.startswith(".") and not folder.is_absolute():
+        return f"./{plain}"  # still a path, not a name of the hub
+    same = os.path.realpath(plain) == os.path.realpath(joined)  # after a link, `..` is another folder
+    return plain if same else str(joined)
 
 
 def with_real_paths(config: Some) -> Some:
     """The config with every path as its real path on this machine, so that two spellings of a path are equal."""
-    return _with_paths(config, _real_path_or_name)
+
+    def real(text: str, either: bool, at: Key) -> str:
+        is_name = either and not _exists(text) and not text.endswith(WEIGHT_FILES)
+        return text if is_name else os.path.realpath(text)
+
+    return map_paths(config, real)
 
 
 def without_local_paths(config: Some) -> Some:
     """The config with "local" in place of every path: what leaves this machine must not contain any."""
 
-    def hide(path: Any, either: bool) -> Any:
-        place = Path(path)
-        name = either and not place.is_absolute() and not _exists(place) and place.suffix not in WEIGHT_FILES
-        return path if name else type(path)("local")
+    def hide(text: str, either: bool, at: Key) -> str:
+        is_name = either and not Path(text).is_absolute() and not _exists(text) and not text.endswith(WEIGHT_FILES)
+        return text if is_name else "local"
 
-    return _with_paths(config, hide)
-
-
-def _with_paths(config: Some, change: Callable[..., Any]) -> Some:
-    """The config with `change(path, either=...)` in place of every path; `either`: whether it may also be a name."""
-    keys = path_keys(type(config))
-    changed: dict[str, Any] = {}
-    for name, value in config:
-        if name in keys:
-            changed[name] = _map_paths(value, keys[name], partial(change, either=bool(keys[name])))
-        elif isinstance(value, Config):
-            changed[name] = _with_paths(value, change)
-        elif isinstance(value, dict):
-            changed[name] = {
-                key: _with_paths(entry, change) if isinstance(entry, Config) else entry for key, entry in value.items()
-            }
-        elif isinstance(value, tuple):
-            changed[name] = tuple(_with_paths(entry, change) if isinstance(entry, Config) else entry for entry in value)
-    return config.model_copy(update=changed)
+    return map_paths(config, hide)
 
 
-def _real_path_or_name(path: Any, either: bool) -> Any:
-    name = either and not _exists(Path(path)) and not str(path).endswith(WEIGHT_FILES)
-    return path if name else type(path)(_real_path(path))
-
-
-def _real_path(path: str | Path) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # a NUL, or a cycle of links: opening the file reports it
-        return str(path)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def _map_paths(value: Any, mark: PathOrName | None, change: Callable[[Any], Any]) -> Any:
-    """Apply `change` to a path, or to each path of a list or table; a prefix that the mark names is kept."""
-    if isinstance(value, str) and mark and mark.behind:
-        prefix = next((prefix for prefix in mark.behind if value.startswith(prefix)), None)
-        return value if prefix is None else prefix + change(value.removeprefix(prefix))
-    if isinstance(value, str | Path):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_map_paths(entry, mark, change) for entry in value)
-    if isinstance(value, dict):
-        return {key: _map_paths(entry, mark, change) for key, entry in value.items()}
-    return value
+def _exists(path: str | Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110  # pathlib raises OSError for a name that is too long

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import printable
 from .layers import Layered
 from .toml_lines import Key
-from .training import INSTEAD_OF
+from .training import OVERRIDDEN_BY
 
 
 def toml(values: dict[str, Any], layers: Layered) -> str:
@@ -26,7 +26,9 @@ def _write_table(values: dict[str, Any], path: Key, layers: Layered, lines: list
     if path and plain:
         lines += [("", ""), (f"[{'.'.join(map(toml_key, path))}]", "")]
     for name, value in plain.items():
-        lines.append((f"{toml_key(name)} = {toml_value(value)}", _origin(layers, (*path, name))))
+        decides = OVERRIDDEN_BY.get(name, "") if path[-1:] == ("training",) else ""
+        effect = f"; {decides} decides" if plain.get(decides) else ""
+        lines.append((f"{toml_key(name)} = {toml_value(value)}", _origin(layers, (*path, name)) + effect))
     for name, value in values.items():
         if isinstance(value, dict):
             _write_table(value, (*path, name), layers, lines)
@@ -37,8 +39,6 @@ def _origin(layers: Layered, path: Key) -> str:
     if path in layers.origins:
         return layers.origins[path]
     inherited = path[2:] if len(path) == 4 and path[0] == "steps" and path[2] in ("training", "decoding") else ()
-    if (*path[:-1], INSTEAD_OF.get(path[-1])) in layers.origins:
-        return "default"
     return layers.origins.get(inherited, "default")
 
 

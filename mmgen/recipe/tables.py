@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
-from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    WrapValidator,
+    field_serializer,
+    field_validator,
+    model_serializer,
+)
 
 from ..configs import (
     BackboneConfig,
@@ -32,8 +41,8 @@ from .training import NO_RESULT, Training
 if TYPE_CHECKING:
     from ..parts import Dataset
 
-NAME = r"\w[\w.-]*"  # of a name that becomes the name of a file or a folder: never a path
-NAME_IN_WORDS = "a name must start with a letter, a digit or '_', and contain only letters, digits, '_', '-' and '.'"
+NAME = r"^\w[\w.-]*$"  # of a name that becomes the name of a file or a folder: never a path
+MODULE = r"^\w[\w-]*$"  # of a name that becomes the name of a module too
 
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
@@ -41,6 +50,16 @@ WEIGHTS = "weights:"  # prefix of a `start` from published weights
 BESIDE = ("description", "default_step")  # keys that change no result; a run folder saves the latest value
 EXPORT = "export:"  # prefix of a `start` from an exported model
 NO_DATA = "none"  # the `type` of an export's data
+
+Name = Annotated[str, Field(pattern=NAME)]
+
+
+def _of_generator(value: Any, validate: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    """The decoding options of a recipe, by the class that its generator names."""
+    return info.context.decoding(value) if info.context and isinstance(value, dict) else validate(value)
+
+
+Options = Annotated[SerializeAsAny[DecodingConfig], WrapValidator(_of_generator)]
 
 
 class NoData(DatasetConfig):
@@ -83,20 +102,6 @@ class SourceConfig(Config):
         table: dict[str, Any] = handler(self)
         return {**table.pop("data"), **{key: value for key, value in table.items() if value}}  # without defaults of ()
 
-    def filled(
-        self,
-        step: Step,
-        inputs: Mapping[str, EmbedderConfig],
-        objectives: Mapping[str, ObjectiveConfig],
-    ) -> SourceConfig:
-        """A copy with the defaults of missing keys filled in, for a recipe with these inputs and objectives."""
-        read = self.inputs or step.inputs
-        source_inputs = {name: inputs[name] for name in read if name in inputs}
-        fitting = tuple(
-            name for name in step.objectives if name not in objectives or not objectives[name].errors(source_inputs)
-        )
-        return self.model_copy(update={"inputs": read, "objectives": self.objectives or fitting})
-
 
 SOURCE_KEYS = tuple(name for name in SourceConfig.model_fields if name != "data")
 
@@ -121,18 +126,26 @@ class Step(Config):
         description='names of [objectives.NAME] tables to train with; "generator", the default, trains to write texts',
     )
     training: Training = Field(Training(), description="overrides of the recipe's training settings")
-    data: SerializeAsAny[DatasetConfig] | tuple[SourceConfig, ...] | None = Field(
-        None,
+    data: tuple[SourceConfig, ...] = Field(
+        (),
+        min_length=1,
         description="training data: a table like [data], or a list of such tables; by default [data]",
     )
-    decoding: SerializeAsAny[DecodingConfig] | None = Field(
-        None, description="overrides of [decoding] for the texts of this step"
-    )
-    evaluate: bool | Literal["own"] = Field(
+    decoding: Options | None = Field(None, description="overrides of [decoding] for the texts of this step")
+    evaluate: Literal[True, False, "own"] = Field(
         True,
         description="predict for the recipe's data.test_split and score the predictions, a row of the table; "
         '"own": for the data of this step, the first if there are several; false for a step that only pretrains',
     )
+
+    @field_serializer("data", mode="wrap")
+    def _as_written(self, data: tuple[SourceConfig, ...], handler: SerializerFunctionWrapHandler) -> Any:
+        """A data set without keys of a source as a table; nothing for [data]."""
+        tables = handler(data)
+        if len(data) == 1 and data[0] == SourceConfig(data=data[0].data):
+            tables[0].pop("share")
+            return tables[0]
+        return tables or None
 
     @property
     def weights(self) -> str | None:
@@ -149,74 +162,50 @@ class Step(Config):
     @property
     def data_sets(self) -> tuple[DatasetConfig, ...]:
         """The data sets in the step's `data`, in order; empty for the recipe's [data]."""
-        if isinstance(self.data, tuple):
-            return tuple(source.data for source in self.data)
-        return () if self.data is None else (self.data,)
-
-    def sources(
-        self,
-        data: DatasetConfig,
-        inputs: Mapping[str, EmbedderConfig],
-        objectives: Mapping[str, ObjectiveConfig],
-    ) -> dict[str, SourceConfig]:
-        """The training data by a name for people, the data set's `type`; by default the recipe's `data`."""
-        if not isinstance(self.data, tuple):
-            single = SourceConfig(data=self.data or data, inputs=self.inputs, objectives=self.objectives)
-            return {single.data.type: single}
-        by_name: dict[str, SourceConfig] = {}
-        for source in self.data:
-            kind = source.data.type
-            count = sum(earlier.data.type == kind for earlier in by_name.values())
-            by_name[f"{kind} {count + 1}" if count else kind] = source.filled(self, inputs, objectives)
-        return by_name
+        return tuple(source.data for source in self.data)
 
 
 class Recipe(Config):
     """All settings of a run. A run can be repeated from the recipe's JSON alone."""
 
-    name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
-    description: str = Field("", strict=True, description="a sentence about its purpose; the report shows it")
-    profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
-    seed: int = Field(0, ge=0, strict=True, description="seed of all random numbers")
-    output: str = Field("runs", strict=True, description="folder of the run folders")
+    name: str = Field(min_length=1, pattern=NAME, description="names the run folder")
+    description: str = Field("", description="a sentence about its purpose; the report shows it")
+    profile: str | None = Field(None, pattern=NAME)
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers")
+    output: str = Field("runs", description="folder of the run folders")
     jobs: int = Field(
         1,
         ge=1,
         le=64,
-        strict=True,
         description="steps that a run trains at the same time, without `mmgen run --jobs`; at most the number of GPUs, "
         "or of cores on the CPU",
     )
     backbone: SerializeAsAny[BackboneConfig]
-    inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(
+    inputs: dict[Annotated[str, Field(pattern=MODULE)], SerializeAsAny[EmbedderConfig]] = Field(
         min_length=1, description="embedders, in the order of the sequence"
     )
     generator: SerializeAsAny[GeneratorConfig] | None = Field(
         None, description="writes texts; not needed by a recipe whose steps only train [objectives.NAME]"
     )
-    objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps train besides writing")
+    objectives: dict[Name, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps train besides writing")
     sequence: SequenceConfig = SequenceConfig()
     training: Training = Training()
-    steps: dict[str, Step] = Field(min_length=1)
+    steps: dict[Name, Step] = Field(min_length=1)
     default_step: str | None = Field(
         None,
-        strict=True,
         description="the step that answers if none is named and the inputs are its own; by default the best one by the "
         "table's first metric",
     )
     data: SerializeAsAny[DatasetConfig]
-    decoding: SerializeAsAny[DecodingConfig] = Field(Decoding(), description="how texts are searched")
-    metrics: dict[str, SerializeAsAny[MetricConfig]] = {}
-    probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
-    callbacks: dict[str, SerializeAsAny[CallbackConfig]] = {}
+    decoding: Options = Field(Decoding(), description="how texts are searched")
+    metrics: dict[Name, SerializeAsAny[MetricConfig]] = {}
+    probes: dict[Name, SerializeAsAny[ProbeConfig]] = {}
+    callbacks: dict[Name, SerializeAsAny[CallbackConfig]] = {}
 
-    def model_post_init(self, context: Any) -> None:
-        for options in map(self.decoding_of, self.steps):
-            if self.generator is not None and not isinstance(options, self.generator.decoding):
-                raise ValueError(
-                    f"decoding: must be a {self.generator.decoding.__name__}, which the generator "
-                    f"'{self.generator.type}' names, not a {type(options).__name__}"
-                )
+    @field_validator("inputs")
+    @classmethod
+    def _named(cls, inputs: dict[str, EmbedderConfig]) -> dict[str, EmbedderConfig]:
+        return {name: config.named(name) for name, config in inputs.items()}
 
     def parts(self) -> list[PartConfig]:
         """The configs of all parts of the recipe, including parts inside other parts."""
@@ -265,8 +254,19 @@ class Recipe(Config):
         return self.generator is not None if predicts is None else predicts[1] == "text"
 
     def sources(self, step: str) -> dict[str, SourceConfig]:
-        """The training data of a step: see `Step.sources`."""
-        return self.steps[step].sources(self.data, self.inputs, self.objectives)
+        """The training data of a step, with all keys, by a name for people: the data set's `type`, and a number."""
+        config, by_name = self.steps[step], dict[str, SourceConfig]()
+        for source in config.data or (SourceConfig(data=self.data),):
+            kind, inputs = source.data.type, source.inputs or config.inputs
+            read = {name: self.inputs[name] for name in inputs}
+            fitting = (
+                name for name in config.objectives if name == GENERATOR or not self.objectives[name].errors(read)
+            )
+            trained = source.objectives or (tuple(fitting) if config.data[1:] else config.objectives)
+            count = sum(earlier.data.type == kind for earlier in by_name.values())
+            filled = source.model_copy(update={"inputs": inputs, "objectives": trained})
+            by_name[f"{kind} {count + 1}" if count else kind] = filled
+        return by_name
 
     def decoding_of(self, step: str) -> DecodingConfig:
         """How a step's texts are searched."""
@@ -303,10 +303,7 @@ class Recipe(Config):
 
     def ordered(self, only: Iterable[str] = ()) -> list[str]:
         """All steps, or `only` and the steps from which they start; each after the step that it starts from."""
-        order: dict[str, None] = {}
-        for step in only or self.steps:
-            order.update(dict.fromkeys(self.chain(step)))
-        return list(order)
+        return list(dict.fromkeys(before for step in only or self.steps for before in self.chain(step)))
 
     def identity(self) -> dict[str, Any]:
         """The recipe without the keys that cannot change a result; two runs of equal identity are the same run."""
@@ -317,12 +314,9 @@ class Recipe(Config):
         return tables
 
 
-_kinds_by_table = nested_kinds(Recipe).items()
 _named = {name for name, info in Recipe.model_fields.items() if get_origin(info.annotation) is dict}
-PARTS = {name: kind for name, kind in _kinds_by_table if name not in _named}  # table -> kind of the part it describes
-NAMED_PARTS = {name: kind for name, kind in _kinds_by_table if name in _named}  # table of named tables -> kind
-
-
+PARTS = {name: kind for name, kind in nested_kinds(Recipe).items() if name not in _named}  # table -> kind of its part
+NAMED_PARTS = {name: kind for name, kind in nested_kinds(Recipe).items() if name in _named}  # table of tables -> kind
 TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training}
 
 
@@ -335,8 +329,6 @@ def placed_parts(value: Any, path: Key = ()) -> Iterator[tuple[Key, PartConfig]]
     """As `parts_in`, each with the path of its table."""
     if isinstance(value, PartConfig):
         yield path, value
-    inner: Any = value if isinstance(value, Config) else ()
-    if isinstance(value, dict | tuple):
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, inner_value in inner:
-        yield from placed_parts(inner_value, (*path, str(name)))
+    inner = value if isinstance(value, Config) else value.items() if isinstance(value, dict) else ()
+    for name, config in enumerate(value) if isinstance(value, tuple) else inner:
+        yield from placed_parts(config, (*path, str(name)))

@@ -6,23 +6,8 @@ import re
 
 Key = tuple[str, ...]  # the path of a value: ("steps", "both", "epochs")
 
-_KEY = re.compile(
-    r"""\s*((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'))*)\s*(=|\])"""
-)
-
-
-_NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
-
-
-MOST_NAMES = 32  # in a key; tomllib takes minutes for thousands, and recursion over the tables fails
-_NAMES = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
-_DEEP = re.compile(rf"(?<![\w-])(?:{_NAMES}[ \t]*\.[ \t]*){{{MOST_NAMES},}}+{_NAMES}[ \t]*[=\]]")
-
-
-def line_of_deep_key(text: str) -> int | None:
-    """The line of the first key or table with more than `MOST_NAMES` names ("a.b.c" has three), or None."""
-    match = _DEEP.search(text)
-    return text.count("\n", 0, match.start()) + 1 if match else None
+_NAME = r"""[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'"""
+_KEY = re.compile(rf"\s*((?:{_NAME})(?:\s*\.\s*(?:{_NAME}))*)\s*(=|\])")
 
 
 def lines(text: str) -> dict[Key, int]:
@@ -45,7 +30,7 @@ def lines(text: str) -> dict[Key, int]:
         match = _KEY.match(line.lstrip().lstrip("[") if header else line)
         if not match:
             continue
-        names = tuple(name.strip("\"'") for name in _NAME.findall(match[1]))
+        names = tuple(name.strip("\"'") for name in re.findall(_NAME, match[1]))
         if header:
             table = _table_path(names, arrays, line.lstrip().startswith("[["))
         path = table if header else (*table, *names)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from ..configs import Config
 
-INSTEAD_OF = {
-    "warmup_ratio": "warmup_updates",
-    "warmup_updates": "warmup_ratio",
-    "epochs": "updates",
-    "updates": "epochs",
-}  # a layer that sets one key deletes the other of lower layers
+OVERRIDDEN_BY = {"epochs": "updates", "warmup_ratio": "warmup_updates"}
 NO_RESULT = ("num_workers", "checkpoint_every")  # keys that change no result
+USED_BY = {  # key -> the key and the value that it needs
+    "lr_milestones": ("lr_scheduler", "steps"),
+    "lr_gamma": ("lr_scheduler", "steps"),
+    "momentum": ("optimizer", "sgd"),
+    **dict.fromkeys(("betas", "eps", "bias_correction"), ("optimizer", "adamw")),
+}
 Share = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0)]
 Epochs = Annotated[float, Field(gt=0)]
-
-
-def merge_training(below: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe's [training] with the overrides of a step."""
-    replaced = {INSTEAD_OF[name] for name in overrides if name in INSTEAD_OF}
-    return {**{name: value for name, value in below.items() if name not in replaced}, **overrides}
 
 
 class Training(Config):
@@ -42,11 +36,11 @@ class Training(Config):
     )
     updates: int | None = Field(
         None,
-        ge=1,
+        ge=0,
         le=1_000_000_000,
-        description="how many optimiser updates a step makes, instead of whole epochs; replaces epochs",
+        description="how many optimiser updates a step makes, whatever `epochs` says; 0: whole epochs",
     )
-    epochs: int | None = Field(5, ge=1, le=1_000_000, description="passes over the training data")
+    epochs: int = Field(5, ge=1, le=1_000_000, description="passes over the training data")
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
     input_learning_rate: float | None = Field(
         None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"
@@ -57,7 +51,9 @@ class Training(Config):
         "1e-5; the longest pattern that matches a name counts",
     )
     warmup_updates: int | None = Field(
-        None, ge=1, description="updates of warm-up, over which the rate rises linearly; replaces warmup_ratio"
+        None,
+        ge=0,
+        description="updates of warm-up, over which the rate rises, whatever `warmup_ratio` says; 0: that share",
     )
     warmup_ratio: float = Field(
         0.1,
@@ -133,62 +129,24 @@ class Training(Config):
         "up to 4 on a GPU",
     )
 
-    @field_validator("epochs")
-    @classmethod
-    def _one_length(cls, value: int | None, info: ValidationInfo) -> int | None:
-        if value is not None and info.data.get("updates"):
-            raise ValueError(f"updates is also set ({info.data['updates']}); set only one of the two")
-        return value
-
-    @field_validator("warmup_ratio")
-    @classmethod
-    def _one_warmup(cls, value: float, info: ValidationInfo) -> float:
-        if value and info.data.get("warmup_updates"):
-            raise ValueError(f"warmup_updates is also set ({info.data['warmup_updates']}); set only one of the two")
-        return value
-
-    @model_validator(mode="after")
-    def _no_replaced_default(self) -> Self:
-        """warmup_updates and updates replace the defaults of warmup_ratio and epochs; the saved recipe shows 0 and
-        null."""
-        if self.warmup_updates is not None:
-            self.__dict__["warmup_ratio"] = 0.0
-        if self.updates is not None:
-            self.__dict__["epochs"] = None
-        return self
+    def without_effect(self) -> dict[str, str]:
+        """Keys that have no effect as the others are -> the key that decides in its place."""
+        return {key: decides for key, decides in OVERRIDDEN_BY.items() if getattr(self, decides)}
 
     @field_validator("lr_milestones")
     @classmethod
-    def _for_steps(cls, value: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
-        scheduler = info.data.get("lr_scheduler")
-        if scheduler == "steps" and not value:
+    def _increase(cls, value: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
+        if info.data.get("lr_scheduler") == "steps" and not value:
             raise ValueError('lr_scheduler = "steps" needs epochs after which the rate falls, such as [14, 18]')
-        if value and scheduler not in ("steps", None):
-            raise ValueError(f'needs lr_scheduler = "steps", but lr_scheduler is "{scheduler}"')
         if any(later <= earlier for earlier, later in pairwise(value)):
             raise ValueError("the epochs must increase")
         return value
 
-    @field_validator("lr_gamma")
+    @field_validator(*USED_BY)
     @classmethod
-    def _of_steps(cls, value: float, info: ValidationInfo) -> float:
-        return cls._check_only_used_by(value, "lr_gamma", "lr_scheduler", "steps", info)
-
-    @field_validator("momentum")
-    @classmethod
-    def _of_sgd(cls, value: float, info: ValidationInfo) -> float:
-        return cls._check_only_used_by(value, "momentum", "optimizer", "sgd", info)
-
-    @field_validator("betas", "eps", "bias_correction")
-    @classmethod
-    def _of_adamw(cls, value: Any, info: ValidationInfo) -> Any:
-        return cls._check_only_used_by(value, info.field_name or "", "optimizer", "adamw", info)
-
-    @classmethod
-    def _check_only_used_by(cls, value: Any, name: str, key: str, required: str, info: ValidationInfo) -> Any:
-        """Check a key that only one optimiser or scheduler uses. Raises ValueError for a value that is not the default
-        if `key` is not `required`. The default passes, since a saved recipe has every key."""
-        chosen = info.data.get(key, required)
-        if chosen != required and value != cls.model_fields[name].default:
+    def _is_used(cls, value: Any, info: ValidationInfo) -> Any:
+        """A key that one optimiser or scheduler alone uses. The default passes, since a saved recipe has every key."""
+        key, required = USED_BY[name := info.field_name or ""]
+        if (chosen := info.data.get(key, required)) != required and value != cls.model_fields[name].default:
             raise ValueError(f'needs {key} = "{required}", but {key} is "{chosen}"')
         return value

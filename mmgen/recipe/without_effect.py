@@ -1,82 +1,84 @@
 """Keys of a recipe without effect: a recipe that it extends sets another value, in a profile or for steps, or another
-key of the part decides. The order of layers stays; `mmgen check` and `mmgen run` name such keys."""
+key of the table decides. The order of layers stays; `mmgen check` and `mmgen run` name such keys."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .layers import Layered
 from .tables import Recipe, placed_parts
 from .toml_lines import Key
-from .training import INSTEAD_OF
+from .training import OVERRIDDEN_BY
 
-NOT_FOR_TRAINING = ("validation_split", "test_split")  # keys of [data] that the data of a step do not replace
+NOT_FOR_TRAINING = ((), ("validation_split",), ("test_split",))  # below [data], what the data of a step do not replace
 
 
 def keys_without_effect(layers: Layered, recipe: Recipe | None = None) -> list[str]:
     """A line for every key that is set without effect. A key that its own file overrides, in a profile or for a step,
     is a default, and gives no line; nor does one of a recipe that this one extends. `recipe`: the checked recipe;
-    without it, as for tables with mistakes, keys that another key of their part replaces give no line."""
-    lines = []
-    defaults = replace(layers.defaults or Layered(), files=layers.files)
-    for path, value in _leaves(defaults.values):
-        by = _deciding_key(layers.values, path)
-        if layers.depth(by) < defaults.depth(path) and (by != path or _value(layers, by) != value):
-            lines.append(_line(defaults, path, layers, [by]))
+    without it, as for tables with mistakes, keys that another key of their table replaces give no line."""
+    lines, defaults, steps = list[str](), layers.defaults or Layered(), _table(layers, "steps")
+    for path in _leaves(defaults.values):
+        lines += _replaced(layers, defaults, path, path)
     for table in ("training", "decoding"):
-        lines += _overridden_by_steps(layers, table)
-    lines += _data_without_effect(layers)
-    for path, part in placed_parts(recipe):  # none without a recipe
-        for key, decides in part.without_effect().items():
-            size, by = (*path, key), (*path, decides)  # a size below `weights` is that of an encoder without them
-            if size in layers.origins and by in layers.origins and _rank(layers, size) >= _rank(layers, by):
-                lines.append(_line(layers, size, layers, [by]))
-    return lines
+        for key in _table(layers, table):
+            lines += _replaced(layers, layers, _deepest(layers, (table, key)), (table, key), steps)
+    if data := [key for key in layers.origins if key[:1] == ("data",) and key[1:2] not in NOT_FOR_TRAINING]:
+        lines += _replaced(layers, layers, max(data, key=layers.depth), ("data",), steps, " the training of")
+    return [*dict.fromkeys([*lines, *_replaced_by_another(layers, recipe)])] if recipe else lines
 
 
-def _overridden_by_steps(layers: Layered, table: str) -> Iterator[str]:
-    """A line for every key of a table, [training] or [decoding], that steps of an extended recipe override."""
-    steps = _table(layers, "steps")
-    for key, value in _table(layers, table).items():
-        path, deciding = _deepest(layers, (table, key)), dict[str, Key]()
-        for step in steps:
-            by = _deciding_key(layers.values, ("steps", step, table, key))
-            if (
-                by[-1] != "type"
-                and layers.depth(_deepest(layers, by)) < layers.depth(path)
-                and (by[-1] != key or _value(layers, by) != value)
-            ):
-                deciding[step] = by
-        if deciding:
-            where = f" on {_names_of(deciding)}" * (len(deciding) < len(steps))
-            yield _line(layers, path, layers, [*deciding.values()], where)
-
-
-def _data_without_effect(layers: Layered) -> Iterator[str]:
-    """A line for [data] if steps of an extended recipe train on their own data."""
-    data = _table(layers, "data")
-    keys = [path for path in layers.origins if path[0] == "data" and path[1:2] and path[1] not in NOT_FOR_TRAINING]
-    if not keys:
-        return
-    path = max(keys, key=layers.depth)
-    deciding = {}
-    for step in _table(layers, "steps"):
-        by = ("steps", step, "data")
-        inside = [key for key in layers.origins if key[:3] == by]
-        if inside and max(map(layers.depth, inside)) < layers.depth(path) and _value(layers, by) != data:
-            deciding[step] = by
+def _replaced(
+    layers: Layered, set_in: Layered, path: Key, below: Key, steps: Iterable[str] = (), what: str = ""
+) -> Iterator[str]:
+    """A line for a key if an extended recipe decides in its place, for the recipe or for some of `steps`. `below`: the
+    key or table that has the value, in the recipe or in the table of a step."""
+    deciding, names = dict[str, Key](), [*steps] or [""]
+    for name in names:
+        by = _deciding_key(layers.values, ("steps", name, *below) if name else below)
+        deeper = by not in layers.origins or layers.depth(_deepest(layers, by)) >= set_in.depth(path)
+        if not deeper and (by[-len(below) :] != below or _value(layers, by) != _value(set_in, below)):
+            deciding[name] = by
     if deciding:
-        where = f" on the training of {_names_of(deciding)}"
-        yield _line(layers, path, layers, [*deciding.values()], where)
+        where = f" on{what} step{'s' * (len(deciding) > 1)} {', '.join(deciding)}"
+        yield _line(layers, set_in, path, [*deciding.values()], where if what or len(deciding) < len(names) else "")
 
 
-def _table(layers: Layered, name: str) -> Mapping[str, Any]:
-    """A table of the recipe; empty if it is missing, or not a table."""
-    table = layers.values.get(name)
-    return table if isinstance(table, dict) else {}
+def _replaced_by_another(layers: Layered, recipe: Recipe) -> Iterator[str]:
+    """A line for every key of a table that another key of the table replaces, in the same layer or a lower one."""
+    tables: list[tuple[Key, Any]] = [(("training",), recipe.training), *placed_parts(recipe)]
+    tables += [(("steps", name, "training"), step.training) for name, step in recipe.steps.items()]
+    for place, config in tables:
+        path = layers.written(place)
+        for key, decides in config.without_effect().items():
+            by = next((by for by in ((*path, decides), (*path[2:], decides)) if by in layers.origins), None)
+            if by and (*path, key) in layers.origins and _rank(layers, (*path, key)) >= _rank(layers, by):
+                yield _line(layers, layers, (*path, key), [by])
+
+
+def _line(layers: Layered, set_in: Layered, path: Key, deciding: Sequence[Key], where: str = "") -> str:
+    """The remark that these keys decide in place of a key."""
+    by, value = deciding[0], json.dumps(_value(layers, deciding[0]), ensure_ascii=False, default=str)
+    value = value if len(value) <= 60 else f"{value[:57]}..."
+    inside, profile = _profile(set_in, path), _profile(layers, by)
+    key = ".".join(("profiles", inside, *path) if inside else path)
+    which = f"profile {profile}, " * bool(profile) + layers.place(by)
+    more = f" (and {len(deciding) - 1} more)" * (len(deciding) > 1)
+    name = "" if by == path else f"{'.'.join(by)} = "
+    return f"{set_in.place(path)}: {key} has no effect{where}: {which}, sets {name}{value}{more}"
+
+
+def _profile(layers: Layered, path: Key) -> str:
+    """The profile that sets a key, or ""."""
+    place = layers.place(path)
+    return next((name for name in layers.chain if layers.origins.get(("profiles", name, *path)) == place), "")
+
+
+def _rank(layers: Layered, path: Key) -> tuple[int, int]:
+    """The layer that sets a key: how many recipes its file extends, and the number of its profile."""
+    return layers.depth(path), ["", *layers.chain].index(_profile(layers, path))
 
 
 def _deepest(layers: Layered, path: Key) -> Key:
@@ -85,40 +87,15 @@ def _deepest(layers: Layered, path: Key) -> Key:
     return max([path, *(key for key in layers.origins if key[: len(path)] == path)], key=layers.depth)
 
 
-def _names_of(steps: Mapping[str, Key]) -> str:
-    return f"step{'s' * (len(steps) > 1)} {', '.join(steps)}"
-
-
-def _line(set_in: Layered, path: Key, layers: Layered, deciding: list[Key], where: str = "") -> str:
-    """The remark that these keys decide in place of a key."""
-    by, value = deciding[0], json.dumps(_value(layers, deciding[0]), ensure_ascii=False, default=str)
-    value = value if len(value) <= 60 else f"{value[:57]}..."
-    inside, profile = _profile(set_in, path), _profile(layers, by)
-    key = ".".join(("profiles", inside, *path) if inside else path)
-    what = f"{set_in.place(path)}: {key} has no effect{where}"
-    which = f"profile {profile}, " * bool(profile) + layers.place(by)
-    more = f" (and {len(deciding) - 1} more)" * (len(deciding) > 1)
-    return f"{what}: {which}, sets {'.'.join(by) + ' = ' if by != path else ''}{value}{more}"
-
-
-def _profile(layers: Layered, path: Key) -> str:
-    """The profile that sets a key, or ""."""
-    return next(
-        (name for name in layers.chain if layers.origins.get(("profiles", name, *path)) == layers.place(path)), ""
-    )
-
-
-def _rank(layers: Layered, path: Key) -> tuple[int, int]:
-    """The layer that sets a key: how many recipes its file extends, and the number of its profile."""
-    return layers.depth(path), ["", *layers.chain].index(_profile(layers, path))
-
-
-def _leaves(table: Mapping[str, Any], at: Key = ()) -> Iterator[tuple[Key, Any]]:
+def _leaves(table: Mapping[str, Any], at: Key = ()) -> Iterator[Key]:
     for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, (*at, name))
-        else:
-            yield (*at, name), value
+        yield from _leaves(value, (*at, name)) if isinstance(value, dict) else [(*at, name)]
+
+
+def _table(layers: Layered, name: str) -> Mapping[str, Any]:
+    """A table of the recipe; empty if it is missing, or not a table."""
+    table = layers.values.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def _value(layers: Layered, path: Key) -> Any:
@@ -135,9 +112,9 @@ def _deciding_key(values: Mapping[str, Any], path: Key) -> Key:
     for size, name in enumerate(path):
         if not isinstance(table, dict):
             return path[:size]
+        if path[size - 1 : size] == ("training",) and table.get(instead := OVERRIDDEN_BY.get(name, "")):
+            return (*path[:size], instead)
         if name not in table:
-            if (instead := INSTEAD_OF.get(name)) in table and path[size - 1 : size] == ("training",):
-                return (*path[:size], str(instead))
             return (*path[:size], "type")
         table = table[name]
     return path

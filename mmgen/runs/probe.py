@@ -20,7 +20,7 @@ from ..inference.predictor import Predictor
 from ..model import Model
 from ..parts import Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
-from ..recipe.select_parts import select_parts
+from ..recipe.load import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations

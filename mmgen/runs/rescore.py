@@ -16,7 +16,7 @@ from ..evaluation.answers import answers_file, read_answers
 from ..evaluation.references import reference_scores
 from ..examples import Scores
 from ..progress import Progress
-from ..recipe.select_parts import select_parts
+from ..recipe.load import select_parts
 from ..registry import installed
 from ..storage.run_folder import RunFolder
 from ..storage.scored_examples import ScoredExamples

@@ -23,4 +23,3 @@ def test_a_command_of_mmgen_keeps_its_name(tmp_path):
 def test_the_schema_is_json_or_a_page(tmp_path):
     schema = json.loads(toys.mmgen_here(tmp_path, "schema").stdout)
     assert schema["type"] == "object" and "backbone" in schema["properties"]
-    assert toys.mmgen_here(tmp_path, "schema", "--markdown").stdout.startswith("# Recipes: every key\n")

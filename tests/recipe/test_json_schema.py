@@ -1,4 +1,4 @@
-"""`mmgen schema`: valid recipes fit the schema, invalid ones do not, and it agrees with the models."""
+"""`mmgen schema`: valid recipes fit the schema, invalid ones do not, and it agrees with the models; keys in words."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.recipe.json_schema import schema
+from mmgen.recipe.json_schema import keys, place, schema
 from mmgen.recipe.tables import Recipe, Step, Training
 from mmgen.registry import KINDS, installed
 
@@ -66,22 +66,26 @@ def test_a_profile_may_change_one_key_of_a_table():
     )
 
 
+def follow(table: dict) -> dict:
+    """The definition that a schema refers to."""
+    return SCHEMA["$defs"][table["$ref"].removeprefix("#/$defs/")]
+
+
 def test_every_part_and_every_key_is_there_with_its_description():
-    for part in (part for part in installed().parts if part.config.in_recipes):
-        properties = SCHEMA["$defs"][f"{part.kind}.{part.name}"]["properties"]
-        assert properties.keys() == part.config.model_fields.keys()
-        for name, info in part.config.model_fields.items():
-            assert name == "type" or properties[name]["description"] == info.description
-    assert {kind for kind in SCHEMA["$defs"] if "." not in kind} == {
-        "source",  # a data set among several
-        *(kind for kind, (_, config) in KINDS.items() if config.in_recipes),
-    }
+    for kind, (_, base) in KINDS.items():
+        if not base.in_recipes:
+            continue
+        handed = SCHEMA["$defs"][base.__name__]["allOf"]
+        parts = {case["if"]["properties"]["type"]["const"]: follow(case["then"])["properties"] for case in handed}
+        assert parts.keys() == installed().names(kind).keys()
+        for name, properties in parts.items():
+            fields = installed().get(kind, name).config.model_fields
+            assert properties.keys() == fields.keys()
+            assert all(name == "type" or properties[name]["description"] == fields[name].description for name in fields)
     assert SCHEMA["properties"].keys() - {"extends", "profiles"} == Recipe.model_fields.keys()
-    step = SCHEMA["properties"]["steps"]["additionalProperties"]["properties"]
-    assert (
-        step.keys() == Step.model_fields.keys()
-        and step["training"]["properties"].keys() == Training.model_fields.keys()
-    )
+    (step,) = SCHEMA["properties"]["steps"]["patternProperties"].values()
+    assert follow(step)["properties"].keys() == Step.model_fields.keys()
+    assert follow(follow(step)["properties"]["training"])["properties"].keys() == Training.model_fields.keys()
 
 
 def test_nothing_is_required_since_layers_are_laid_over_one_another():
@@ -95,6 +99,17 @@ def test_nothing_is_required_since_layers_are_laid_over_one_another():
         }
     )
     assert '"required"' not in text
+
+
+def test_keys_in_words():
+    rows = {name: (values, default) for name, values, default, _ in keys(Training)}
+    assert rows["batch_size"] == ("whole number, at least 1", "128")
+    assert rows["precision"] == ('`"auto"`, `"fp32"`, `"bf16"`', '"auto"')
+    (extractor,) = (row for row in keys(installed().get("embedder", "regions").config) if row[0] == "extractor")
+    assert extractor[1:] == ("a table: extractor", "", "computes the features from raw images")
+    assert keys(Recipe)[0] == ("name", "required: string", "", "names the run folder")
+    assert (place("embedder"), place("dataset")) == ("[inputs.NAME]", "[data]")
+    assert place("extractor") == "a table `extractor` inside an input"
 
 
 @pytest.mark.slow

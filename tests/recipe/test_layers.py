@@ -8,6 +8,7 @@ import pytest
 from kit.recipes import GOOD, REGISTRY, mistakes
 
 from mmgen.recipe.load import from_json, load
+from mmgen.recipe.toml_lines import lines
 
 
 def test_layers_later_wins_and_origins_are_known(recipe):
@@ -59,35 +60,31 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
         assert mistakes(Path("my.toml"))[0].startswith(expected)
 
 
-def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
-    """A ratio and a number of updates, in the file, a step, a profile and a setting; and the saved value of a run."""
-    text = GOOD.replace("epochs = 3", "warmup_ratio = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
-    text += "[profiles.large.training]\nwarmup_updates = 9\n"
+def test_updates_decide_over_epochs_in_whatever_layer(recipe):
+    """So do updates of warm-up over a share; 0 is off. What is decided is told."""
+    text = GOOD.replace("epochs = 3", "epochs = 3\nwarmup_ratio = 0.2").replace("learning_rate = 1e-4", "updates = 7")
+    path = recipe(text + "[profiles.large.training]\nwarmup_updates = 9\n")
 
-    def warmups(**options):
-        loaded, _ = load(recipe(text), REGISTRY, **options)
+    def lengths(*sets, profile="large"):
+        loaded, layers = load(path, REGISTRY, profile, sets=sets)
         assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
-        return [(step.training.warmup_ratio, step.training.warmup_updates) for step in loaded.steps.values()]
+        return [(step.training.updates, step.training.warmup_updates) for step in loaded.steps.values()], layers.remarks
 
-    assert warmups() == [(0.2, None), (0.0, 7)]
-    assert warmups(profile="large") == [(0.0, 9), (0.0, 7)]
-    assert warmups(profile="large", sets=("training.warmup_ratio=0.5",)) == [(0.5, None), (0.0, 7)]
-    assert warmups(sets=("steps.second.training.warmup_ratio=0.3",)) == [(0.2, None), (0.3, None)]
-
-
-def test_a_later_layers_length_replaces_the_other(recipe):
-    """Epochs and a number of updates, in the file, a step, a profile and a setting; and the saved value of a run."""
-    text = GOOD.replace("learning_rate = 1e-4", "updates = 7") + "[profiles.large.training]\nupdates = 9\n"
-
-    def lengths(**options):
-        loaded, _ = load(recipe(text), REGISTRY, **options)
-        assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
-        return [(step.training.epochs, step.training.updates) for step in loaded.steps.values()]
-
-    assert lengths() == [(3, None), (None, 7)]
-    assert lengths(profile="large") == [(None, 9), (None, 7)]
-    assert lengths(profile="large", sets=("training.epochs=2",)) == [(2, None), (None, 7)]
-    assert lengths(sets=("steps.second.training.epochs=4",)) == [(3, None), (4, None)]
+    assert lengths(profile=None) == ([(None, None), (7, None)], [])
+    assert lengths() == ([(None, 9), (7, 9)], [])  # the file's own share is a default
+    assert lengths("training.warmup_updates=0", "steps.second.training.updates=0") == ([(None, 0), (0, 0)], [])
+    assert lengths("steps.second.training.epochs=4")[1] == [
+        "--set steps.second.training.epochs=4: steps.second.training.epochs has no effect: my.toml:20, sets "
+        "steps.second.training.updates = 7"
+    ]
+    assert lengths("training.warmup_ratio=0.5")[1] == [
+        "--set training.warmup_ratio=0.5: training.warmup_ratio has no effect: profile large, my.toml:28, sets "
+        "training.warmup_updates = 9"
+    ]
+    text = GOOD.replace("epochs = 3", "updates = 7").replace("learning_rate = 1e-4", "epochs = 2")
+    assert load(recipe(text), REGISTRY)[1].remarks == [
+        "my.toml:19: steps.second.training.epochs has no effect: my.toml:10, sets training.updates = 7"
+    ]
 
 
 def test_a_profile_extends_another(recipe, tmp_path):
@@ -160,3 +157,58 @@ def test_a_missing_recipe_says_what_to_do():
 def test_a_setting_nested_without_end_is_reported(recipe, value):
     (message,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
     assert message.startswith("--set x=") and "not a TOML value: nested too deeply" in message
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_a_line_ends_where_toml_ends_it(sign):
+    assert lines(f"a = 1 # {sign} x\nb = '{sign}'\r\nc = 3\n") == {("a",): 1, ("b",): 2, ("c",): 3}
+
+
+def test_lines_of_keys():
+    text = 'a = 1\n[b]\nc = [\n  1, # x = 2\n]\nd = """\nnot = 1\n"""\n"e f" = 2\n[b.g]\nh.i = 3\n'
+    assert lines(text) == {
+        ("a",): 1,
+        ("b",): 2,
+        ("b", "c"): 3,
+        ("b", "d"): 6,
+        ("b", "e f"): 9,
+        ("b", "g"): 10,
+        ("b", "g", "h"): 11,
+        ("b", "g", "h", "i"): 11,
+    }
+
+
+def test_lines_of_arrays_of_tables():
+    text = """\
+[[a.b]]
+c = 1
+[a.b.d]
+e = 2
+[[a.b]]
+c = 3
+f = [{ g = 1 }, { g = 2 }]
+h = [
+  { i = [1, { j = 2 }] }, { i = "{" },
+  # { }
+  { i = 4 },
+]
+k = [[1], [{ l = 1 }]]
+"""
+    assert {".".join(key): line for key, line in lines(text).items()} == {
+        "a": 1,
+        "a.b": 1,
+        "a.b.0": 1,
+        "a.b.0.c": 2,
+        "a.b.0.d": 3,
+        "a.b.0.d.e": 4,
+        "a.b.1": 5,
+        "a.b.1.c": 6,
+        "a.b.1.f": 7,
+        "a.b.1.f.0": 7,
+        "a.b.1.f.1": 7,
+        "a.b.1.h": 8,
+        "a.b.1.h.0": 9,
+        "a.b.1.h.1": 9,
+        "a.b.1.h.2": 11,
+        "a.b.1.k": 13,
+    }

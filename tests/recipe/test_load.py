@@ -1,41 +1,33 @@
-"""Recipes are read, saved and read again; every recipe of the project passes."""
+"""Recipes are read, saved and read again; every recipe of the project passes; parts on the command line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.recipes import GOOD, REGISTRY
+from kit.recipes import GOOD, IMAGE, REGISTRY
 from kit.refusals import refusal
 from kit.toys import mmgen_here
+from mmgen_answerable import Answerable
+from mmgen_captioneval import CaptionScores
 
-from mmgen.configs import Config
+from mmgen.configs import Config, MetricConfig
 from mmgen.errors import RecipeError
-from mmgen.recipe.load import from_json, load
-from mmgen.recipe.tables import Recipe
-from mmgen.registry import installed
+from mmgen.recipe.load import from_json, load, select_parts
+from mmgen.registry import Registry, Source, installed
 
 
-def test_every_table_is_validated_once(recipe, monkeypatch):
-    """Except for a part with a nested part: first its own keys, then with the nested part."""
-    validated = []
+def test_every_part_is_validated_once(recipe, monkeypatch):
+    validated, validate = [], Config.model_validate_json.__func__
 
-    def counting(name):
-        validate = getattr(Config, name).__func__
+    def counted(cls, *values, **options):
+        validated.append(cls.__name__)
+        return validate(cls, *values, **options)
 
-        def counted(cls, *values, **options):
-            validated.append(cls.__name__)
-            return validate(cls, *values, **options)
-
-        return classmethod(counted)
-
-    path = recipe(GOOD)
-    for name in ("model_validate", "model_validate_json"):
-        monkeypatch.setattr(Config, name, counting(name))
-    monkeypatch.setattr(Recipe, "__init__", lambda *_, **__: pytest.fail("made a second time"))
-    load(path, installed())
-    for name in ("Recipe", "Masked", "Text", "SequenceConfig", "Decoding"):
-        assert validated.count(name) == 1, name
-    assert validated.count("Training") == 2  # the recipe's, and that of the step with overrides
+    path = recipe(GOOD.replace("[generator]", f'{IMAGE}extractor = {{ type = "roi" }}\n[generator]'))
+    monkeypatch.setattr(Config, "model_validate_json", classmethod(counted))
+    load(path, REGISTRY)
+    assert sorted(validated) == ["Bert", "Decoding", "Masked", "Recipe", "Regions", "Roi", "Scenes", "Text"]
 
 
 def test_the_saved_recipe_is_the_recipe(recipe):
@@ -87,3 +79,57 @@ def test_steps_may_follow_one_another_for_long(recipe):
         GOOD.replace("[data]", '[steps.s0]\ninputs = ["caption"]\ntrain = ["backbone"]\n' + steps + "[data]", 1)
     )
     assert len(load(path, installed())[0].chain("s1099")) == 1100
+
+
+FROM_RECIPE = {"scores": CaptionScores(meteor=False)}
+
+
+def select(names=(), sets=(), from_recipe=FROM_RECIPE):
+    return select_parts(MetricConfig, from_recipe, names, sets, installed())
+
+
+def test_without_names_those_of_the_recipe_with_their_settings():
+    assert select() == FROM_RECIPE
+    assert select(sets=["scores.meteor=true"]) == {"scores": CaptionScores(meteor=True)}
+
+
+def test_a_required_setting_of_the_recipe_stays():
+    round_trip = {"trip": Answerable(answerer="runs/vqa/seed-0")}
+    assert select(from_recipe=round_trip) == round_trip
+    changed = Answerable(answerer="runs/vqa/seed-0", threshold=0.3)
+    assert select(sets=["trip.threshold=0.3"], from_recipe=round_trip) == {"trip": changed}
+
+
+def test_an_installed_part_has_its_defaults():
+    assert select(["captioneval"]) == {"captioneval": CaptionScores()}
+    assert [*select(["scores", "diversity", "scores"])] == ["scores", "diversity"]
+
+
+def test_a_name_that_two_plugins_provide_is_refused_and_listed_once():
+    ours = installed()
+    scores = ours.get("metric", "captioneval")
+    twice = Registry((*ours.parts, replace(scores, source=Source("mine", "mmgen-mine", "0.3"))), ())
+    with pytest.raises(RecipeError) as error:
+        select_parts(MetricConfig, {}, ["captioneval"], (), twice)
+    assert "the metric 'captioneval' belongs to mmgen; the author must rename that of mmgen-mine 0.3" in str(
+        error.value
+    )
+    with pytest.raises(RecipeError) as error:
+        select_parts(MetricConfig, {}, ["captionevel"], (), twice)
+    assert str(error.value).count("captioneval") == 2  # the suggestion, and the list
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"names": ["scors"]}, "--metric scors: unknown metric; did you mean 'scores'?; choose from: scores, "),
+        ({"from_recipe": {}}, "the recipe has no [metrics]; choose with --metric: "),
+        ({"sets": ["scores.meteor=7"]}, "--set scores.meteor=7: meteor: must be true or false, not 7"),
+        ({"names": ["answerable"]}, "--metric answerable: answerer: is missing"),
+        ({"sets": ["other.meteor=true"]}, "other"),
+    ],
+)
+def test_what_cannot_be_chosen(arguments, problem):
+    with pytest.raises(RecipeError) as error:
+        select(**arguments)
+    assert problem in str(error.value)

@@ -78,7 +78,7 @@ def test_what_holds_no_plain_numbers_is_left_over_or_named(tmp_path, kind):
     "name, content, reason",
     [
         ("a.bin", b"PK\x03\x04 and so on", "a.bin: damaged, or not a weights file: "),
-        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.exe"}}', "lists b.exe, which is not a weights file"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.exe"}}', "damaged: lists 'b.exe', "),
     ],
 )
 def test_files_that_are_no_weights_are_named(tmp_path, name, content, reason):

@@ -103,7 +103,7 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
 @pytest.mark.parametrize("number", [2, 7])
 def test_a_step_of_updates_ends_after_so_many(tmp_path, number):
     """The rate falls to 0 at the last update, which is validated."""
-    chosen = step(updates=number, epochs=None, lr_scheduler="linear", warmup_updates=1)
+    chosen = step(updates=number, lr_scheduler="linear", warmup_updates=1)
     log = train_step(tmp_path / "s", toys.model(), chosen, validation=toys.examples(3, seed=1))
     assert len(log) == number and "validation_loss" in log[-1]
     assert log[-1]["lr"] == pytest.approx(1e-3 / max(1, number - 1))

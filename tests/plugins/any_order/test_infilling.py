@@ -45,7 +45,7 @@ def test_gaps_are_filled_and_given_words_stay(folder, no_page):
         "error: caption and text: 'text' has no gap ('what'); write [MASK] for each token to fill in"
     )
     beams = mmgen_here(folder, *query, "--set", "decoding.num_beams=2")
-    assert "decoding.num_beams: no such key; the generator 'any_order' has: steps, order," in beams.stderr
+    assert "decoding.num_beams: no such key; the keys are: steps, order," in beams.stderr
 
     run = mmgen.load(folder / PLACE)
     queries = [{"caption": "a red dog", "text": "[MASK] is the dog?"}, {"caption": "a red dog"}]
