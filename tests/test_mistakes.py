@@ -222,8 +222,8 @@ NEW = {
     ),
     "n13 a head in a list": (
         lambda: objective(InAList, "test_training_lowers_the_loss"),
-        "the loss reaches a tensor (1, 32) that is not trained, because no module owns it; "
-        "keep layers as attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter",
+        "that is not trained, because no module owns it; keep layers as attributes or in a nn.ModuleList, not in a "
+        "list or a dict, and tensors as nn.Parameter",
     ),
     "n16 a detached loss": (
         lambda: objective(Detaches, "test_training_lowers_the_loss"),

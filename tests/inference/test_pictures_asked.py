@@ -552,9 +552,11 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
     (store,) = (seeing / PLACE.parent / "features").iterdir()
     shutil.copytree(seeing, tmp_path / "seeing")
     with StoreWriter(tmp_path / "other.h5", {"extractor": "another"}) as writer:
-        for record in FeatureStore(store).records():
-            writer.add(record)
-    shutil.copy(tmp_path / "other.h5", tmp_path / "seeing" / store.relative_to(seeing))
+        known = FeatureStore(store)
+        for key in known:
+            writer.add(known.read(key))
+    shutil.rmtree(tmp_path / "seeing" / store.relative_to(seeing))
+    shutil.move(tmp_path / "other.h5", tmp_path / "seeing" / store.relative_to(seeing))
     shutil.rmtree(tmp_path / "seeing" / PLACE / "steps/both")
     refused = mmgen(tmp_path / "seeing", "run", "seeing.toml")
     assert (
@@ -572,9 +574,10 @@ def test_an_image_without_regions_is_reported_before_training(seeing, tmp_path):
 
     (store,) = (seeing / PLACE.parent / "features").iterdir()
     with StoreWriter(tmp_path / "holes.h5", FeatureStore(store).fingerprint) as writer:
-        for record in FeatureStore(store).records():
-            empty = Record(record.key, record.features[:0], np.zeros((0, 4), np.float32))
-            writer.add(empty if record.key == "train-00003" else record)
+        known = FeatureStore(store)
+        for key in known:
+            empty = Record(key, known.read(key).features[:0], np.zeros((0, 4), np.float32))
+            writer.add(empty if key == "train-00003" else known.read(key))
     done = mmgen(
         seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}"
     )

@@ -191,7 +191,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         assert said.returncode == 0, said.stderr
         scores = json.loads((tmp_path / "s.json").read_text())["values"]
         assert scores == {predictions_file: saved_scores(folder, "pick")}
-        assert "| Q->A " in said.stdout and "95 %: bootstrap over examples" in said.stdout
+        assert "| Q->A " in said.stdout and "95 %: bootstrap over the examples' images" in said.stdout
     said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments[:-3], "picks", *arguments[-2:])
     assert (
         "--step picks: the recipe has no such step; did you mean 'pick'?; available: answers, words, pick, why"
@@ -213,7 +213,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         ),
         (
             ["--as", "vqa", "--out", "/dev/null"],
-            "error: --out /dev/null: is a device, which would be replaced; choose another name",
+            "error: /dev/null: already exists and would be replaced; choose another name",
         ),
         (["--as", "vqa", "--step", "pick", "--out", "x"], "step 'pick' predicts choice, but vqa needs label or text"),
         (["--as", "boxes", "--out", "x"], "no trained step predicts region for boxes"),

@@ -33,8 +33,8 @@ def classes(regions=3, top=2, seed=0, names=NAMES):
     return surest
 
 
-def fill(path, records, dtype="float32", fingerprint=FINGERPRINT):
-    with StoreWriter(path, fingerprint, dtype) as writer:
+def fill(path, records, dtype="float32", fingerprint=FINGERPRINT, prefix="part"):
+    with StoreWriter(path, fingerprint, dtype, prefix) as writer:
         for new_record in records:
             writer.add(new_record)
     return FeatureStore(path)

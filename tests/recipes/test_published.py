@@ -35,8 +35,8 @@ def vqa1(folder: Path) -> None:
         )
         captions(folder / "annotations" / f"captions_{captioned}.json", images)
     every = [100 * number + image for number in range(3) for image in IMAGES]
-    regions(folder / "regions.h5", every)
-    regions(folder / "grid.h5", every)
+    regions(folder / "regions", every)
+    regions(folder / "grid", every)
     image_files(folder / "images", every)
 
 
@@ -47,7 +47,7 @@ def vqg(folder: Path) -> None:
         (folder / f"coco_{split}_all.csv").write_text("image_id,image_url,questions\n" + rows)
     every = [100 * number + image for number in range(3) for image in IMAGES]
     captions(folder / "captions_train2014.json", every)
-    regions(folder / "regions.h5", every)
+    regions(folder / "regions", every)
 
 
 def okvqa(folder: Path) -> None:

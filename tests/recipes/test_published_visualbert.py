@@ -54,9 +54,12 @@ def files(folder: Path) -> None:
         ("bottom_up/coco", coco, 2048),
         ("bottom_up/flickr", ["1000", "2000", "3000"], 2048),
     ):
-        path = folder / "visualbert" / f"{place}.h5"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fill(path, [record(key, 4, width, seed) for seed, key in enumerate(keys)])
+        store, _, part = place.partition("/")
+        fill(
+            folder / "visualbert" / store,
+            [record(key, 4, width, seed) for seed, key in enumerate(keys)],
+            prefix=part or "part",
+        )
 
 
 def test_every_step_of_the_paper(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def test_another_extractor_stops_a_run_before_it_trains(folder, monkeypatch, ext
     error = said.partition("error: ")[2]
     line = recipe(features="roi.h5", extractor=extractor).partition("[inputs.image.extractor]")[0].count("\n") + 2
     assert error.startswith(
-        f"toy.toml:{line}: inputs.image.extractor.type: this extractor did not make the features of 'roi test_resnet' "
+        f"toy.toml:{line}: inputs.image.extractor.type: this extractor did not make the features of roi test_resnet "
         "in roi.h5 ("
     )
     assert run(folder, monkeypatch, features="roi.h5", extractor=extractor, allow_other_features=True)[0] == 0
@@ -106,7 +106,7 @@ def test_imported_features_are_compared_with_those_of_a_picture(folder, monkeypa
     code, said = run(folder, monkeypatch, features="imported.h5", extractor=extractor)
     assert (
         code == 1
-        and f"'bottom_up_tsv unknown' in imported.h5 (picture 'train-00000': {difference}" in said
+        and f"bottom_up_tsv unknown in imported.h5 (picture 'train-00000': {difference}" in said
         and "training" not in said
     )
 

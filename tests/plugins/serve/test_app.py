@@ -152,8 +152,8 @@ def test_where_each_word_looked(client):
         ),
         (
             {"inputs": {"image": base64.b64encode(b"no picture").decode(), "caption": "x"}},
-            f"the request: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of "
-            "these formats",
+            f"the request: not a readable image: expected one of {', '.join(FORMATS)}; convert it, or download the "
+            "file again",
             None,
         ),
         ({"inputs": {"image": served.encoded(), "caption": 7}}, "the request: 'caption' must be a string, not 7", None),

@@ -114,7 +114,7 @@ def test_a_file_is_no_text_and_an_empty_one_no_picture(predictor):
         error = client.post("/v1/ask", files=upload).json()["error"]
         assert error["message"] == "inputs.caption: must be a text, not a file"
         error = client.post("/v1/ask", files={"image": ("a.png", b"")}, data={"caption": "a dog"}).json()["error"]
-        assert error["message"] == "the request: not a readable image: the file is empty (0 bytes); get it again"
+        assert error["message"].startswith("the request: not a readable image: expected one of ")
         caption = json.dumps({"inputs": {"image": encoded(), "caption": "/etc/passwd\ud800"}})
         error = client.post("/v1/ask", content=caption).json()["error"]
         assert "a value has a form that cannot be read" in error["message"]
