@@ -28,12 +28,14 @@ class _Collators(torch.utils.data.Dataset):
         update, micro, source, examples, epochs = task
         try:
             return update, micro, self.collators[source](examples, epochs)
-        except MmgenError as error:
-            return update, micro, error
         except Exception as error:
-            if get_worker_info() is None or not (line := blame(error)):
+            if get_worker_info() is None:
                 raise
-            return update, micro, PluginError(line)
+            if isinstance(error, MmgenError):
+                return update, micro, error
+            if line := blame(error):
+                return update, micro, PluginError(line)
+            raise
 
 
 def _tasks(

@@ -14,7 +14,7 @@ from ..data.sources import DataStream
 from ..errors import RunError, did_you_mean
 from ..examples import Example
 from ..model import Model
-from ..oom import ADVICE_SMALLER
+from ..oom import ADVICE_SMALLER, OomRetry
 from ..tensors import Batch, Loss
 from .accumulate import Material
 from .context import StepContext
@@ -65,7 +65,8 @@ def _losses_of_groups(
         groups = (examples[first : first + size] for first in range(0, len(examples), size)[rank::world])
         return map(measure, groups)
     examples = examples[rank::world]
-    retry = context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept")
+    where, advice = f"step '{context.name}', validation", f"{ADVICE_SMALLER}; the last checkpoint is kept"
+    retry = OomRetry(where, advice, say=context.progress.say)
     batches = by_length(stream.collate.slots(examples), 32)
     return (losses for batch in batches for _, losses in retry.over([examples[index] for index in batch], measure))
 
@@ -77,11 +78,10 @@ def scores_of_validation(context: StepContext, model: Model, scores: ScoreModel)
     context.accelerator.wait_for_everyone()  # the first process scores alone
     (columns,) = broadcast_object_list([columns])
     name = context.step.training.metric_for_best_model
-    if columns.get(name) is None:
-        problem = "has no value on the validation split"
-        if name not in columns:
-            problem = (
-                f"is not a score of this step{did_you_mean(str(name), columns)}; choose from: {', '.join(columns)}"
-            )
-        raise RunError(f"step '{context.name}': training.metric_for_best_model: '{name}' {problem}")
+    known = [column for column, value in columns.items() if value is not None]
+    if name not in known:
+        raise RunError(
+            f"step '{context.name}': training.metric_for_best_model: '{name}' has no value on the validation split"
+            f"{did_you_mean(str(name), known)}; choose from: {', '.join(known)}"
+        )
     return columns
