@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ..decoding import Decoding, DecodingConfig
@@ -45,21 +44,25 @@ def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
     """The predictions of an objective for a batch. Raises PluginError."""
     objective = model.objective(name)
     predictions = list(objective.predict(model, batch, batch.targets[name]))
-    _check_ids(f"{name} ({type(objective).__name__}): predict", [predictions], [[*batch.ids]])
+    part = f"{name} ({type(objective).__name__}): predict"
+    _check_ids(part, [[prediction] for prediction in predictions], [[id_] for id_ in batch.ids])
     return predictions
 
 
 def _check_ids(part: str, answers: Sequence[Sequence[Generation | Prediction]], expected: list[list[str]]) -> None:
     """Raises PluginError if a part answers other examples than it is to, or another number of times."""
-    ids = [[answer.id for answer in row] for row in answers]
-    for row, expected_row in zip_longest(ids, expected):
-        if row != expected_row:
-            raise PluginError(f"{part} returns answers to {row}; expected {expected_row}")
+    if len(answers) != len(expected):
+        raise PluginError(f"{part} returns answers to {len(answers)} examples, not to {len(expected)}")
+    for row, expected_ids in zip(answers, expected, strict=True):
+        if (ids := [answer.id for answer in row]) != expected_ids:
+            raise PluginError(f"{part} returns answers to {ids}; expected {expected_ids}")
 
 
 def check_scores(metric: str, scores: Scores, examples: Sequence[Example]) -> Scores:
     """The scores that a metric gives these examples. Raises PluginError for another number of values, or a value that
     is not finite."""
+    if not isinstance(scores, Scores):
+        raise PluginError(f"metrics.{metric}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
     for name, values in scores.per_example.items():
         if len(values) != len(examples):
             raise PluginError(f"metrics.{metric}: {name} has {len(values)} values for {len(examples)} examples")
