@@ -7,7 +7,7 @@ import hashlib
 from array import array
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Protocol
 
@@ -39,12 +39,19 @@ class Datasets:
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
         self._scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
         self._scored.add(_key(recipe.data))
-        of_steps = ((config, name) for name, step in recipe.steps.items() for config in step.data_sets)
-        for config, name in [(recipe.data, ""), *of_steps]:
+        of_steps = [
+            (config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data_sets
+        ]
+        for config, place in [(recipe.data, ""), *of_steps]:
             if (key := _key(config)) not in self._built:
-                self._built[key] = config, _build(config, name, key in self._scored)
+                # if no step is scored on the data, the split to evaluate needs no files
+                splits = {} if key in self._scored else {"test_split": config.train_split}
+                try:
+                    self._built[key] = config, config.model_copy(update=splits).build()
+                except DataError as error:
+                    raise DataError(f"{place}{error}") from None
         self.main = self._dataset(recipe.data)
-        self._splits: dict[tuple[str, str], Sequence[Example]] = {}
+        self._read = cache(lambda key, split: self._built[key][1].split(split))
         self._digest = ""
 
     def sources(self, step: str) -> dict[str, Source]:
@@ -153,10 +160,8 @@ class Datasets:
 
     def _split(self, config: DatasetConfig, name: str) -> Sequence[Example]:
         """A split of a data set, read on first use."""
-        place = _key(config), name
-        if place not in self._splits:
-            self._splits[place] = self._dataset(config).split(name)
-        return self._splits[place]
+        examples: Sequence[Example] = self._read(_key(config), name)
+        return examples
 
 
 def _walk(place: str, splits: Mapping[str, Sequence[Example]], digest: hashlib._Hash) -> None:
@@ -197,16 +202,6 @@ class PicturesByKey(UserDict[str, Picture]):
 def _key(config: DatasetConfig) -> str:
     """The key of a data set: equal configs share one."""
     return config.model_dump_json()
-
-
-def _build(config: DatasetConfig, step: str, scored: bool) -> Dataset:
-    """The recipe's data, or those of a step. If no step is scored on the data, the split to evaluate needs no files."""
-    if not scored:
-        config = config.model_copy(update={"test_split": config.train_split})
-    try:
-        return config.build()
-    except DataError as error:
-        raise DataError(f"steps.{step}.data: {error}") if step else error from None
 
 
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:

@@ -107,10 +107,10 @@ class Plan:
     def _draw(self, source: int, epoch: int) -> _Epoch:
         """An epoch of a source. What is not needed any more is freed: n may be large."""
         sizes, visits = self.sizes[source], self._visits(source, epoch)
-        indices = np.concatenate([*visits.values()])
+        indices = np.concatenate([*visits.values()]) if len(visits) > 1 else next(iter(visits.values()))
+        ends = cut(sizes.pairs[indices], self.updates_per_epoch)
         slots = np.concatenate([sizes.slots(self.key, number)[visited] for number, visited in visits.items()])
         passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
-        ends = cut(sizes.pairs[indices], self.updates_per_epoch)
         length_bucket = min(self.training.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
             for first in range(0, len(ends), length_bucket):

@@ -1,7 +1,7 @@
 """Train a step from its start or its last checkpoint: updates, ends of epochs, when to save, when to stop early.
 
-Ctrl-C (or a scheduler's SIGTERM) waits for the current update and writes a checkpoint. It does not wait for the
-validation at the end of an epoch: a resumed step validates first, with the same weights.
+Ctrl-C (or a scheduler's SIGTERM) waits for the current update, with the validation if an epoch ends, and writes a
+checkpoint.
 
 When memory runs out in any process, all processes discard the update, halve the micro-batch, and load the same update
 again. The loss of an update is the mean over all its predictions, however it is split (see `accumulate`), so only
@@ -34,7 +34,7 @@ from ..tensors import Batch, Loss
 from .accumulate import Accumulator, Material, Means, Micros
 from .checkpoint import Checkpoint, Cursor
 from .context import StepContext
-from .distributed import any_rank, broadcast, peer_failures
+from .distributed import broadcast, peer_failures
 from .optimizer import clip, make_optimizer, schedule, set_learning
 from .precision import precision
 from .signals import interruptions
@@ -119,12 +119,11 @@ class Trainer:
         events.send("on_step_begin", name, cursor.done, len(plan))
         count, most = self.processes.num_processes, len(plan.update(0, cursor.micro_batch_size))
         if count > most:
-            self.context.progress.say(f"{name}: an update has {most} micro-batches for {count} processes; some are idle")
+            self.context.progress.say(
+                f"{name}: an update has {most} micro-batches for {count} processes; some are idle"
+            )
         pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
         with self.context.progress.task(f"{name}: training", *pairs) as advance:
-            if self.validates and plan.ends_epoch(cursor.done) and "validation_loss" not in cursor.last:
-                self._end_epoch(stop)  # an earlier session stopped before it
-                self._save_if_due()
             for number, micros in self._load() if not self._stops_early() else ():
                 record = self.update(number, micros, stop)
                 if record is None:
@@ -133,10 +132,9 @@ class Trainer:
                 cursor.records.append(record)
                 events.send("on_update", name, record)
                 if plan.ends_epoch(cursor.done):
-                    self._end_epoch(stop)
+                    self._end_epoch()
                 self._save_if_due()  # before any message, which fails if the terminal is gone
-                recent = [record["loss"] for record in cursor.records[-20:]]
-                advance(plan.pairs(number + 1) - plan.pairs(number), f"loss {sum(recent) / len(recent):.3f}")
+                advance(plan.pairs(number + 1) - plan.pairs(number), f"loss {record['loss']:.3f}")
                 if self._stops_early():
                     break
 
@@ -219,13 +217,10 @@ class Trainer:
         pairs = f"{self.cursor.micro_batch_size} pair{'s' * (self.cursor.micro_batch_size > 1)}"
         self.context.progress.say(f"{where}; from now on a micro-batch has {pairs}; updates stay the same")
 
-    def _end_epoch(self, stop: Callable[[], bool]) -> None:
+    def _end_epoch(self) -> None:
         """Add the validation of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
-        record, events, name = self.cursor.last, self.context.events, self.context.name
+        record, events, name = self.cursor.records[-1], self.context.events, self.context.name
         if self.validates:
-            if self.stopping:
-                self.save()
-                raise KeyboardInterrupt
             with in_eval_mode(self.model):
                 values = validate(self.context, self.material, self.loss)
                 if self.scores:
@@ -237,7 +232,6 @@ class Trainer:
                 events.send("on_examples", name, record["update"], shown)
             if self.training.keep == "best" and self._epochs_since_best() == 0 and self.processes.is_main_process:
                 self.checkpoint.write_best(state(self.model))
-            (self.stopping,) = any_rank(self.processes, [stop()])
         events.send("on_epoch_end", name, record)
 
     def _epochs_since_best(self) -> int:
