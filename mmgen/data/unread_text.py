@@ -17,11 +17,11 @@ def texts_read(config: EmbedderConfig, examples: Iterable[ResolvedExample]) -> l
 
 def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: ResolvedExample) -> Iterator[str]:
     """Remarks on the text of one input of an example: a cut end and unknown words."""
-    limit = getattr(config, "max_tokens", None)
+    limit, unknown_id = getattr(config, "max_tokens", None), getattr(backbone.tokenizer, "unk_token_id", None)
     for text in texts_read(config, [example]):
         ids = backbone.encode_text(text)
         if limit and len(ids) > limit:
             yield f"{name} has {len(ids):,} tokens; only the first {limit} are read (max_tokens)"
-        if unknown := ids[:limit].count(getattr(backbone.tokenizer, "unk_token_id", None)):
+        if unknown := sum(id_ == unknown_id for id_ in ids[:limit]):
             noun = "word or character that is" if unknown == 1 else "words or characters that are"
             yield f"{name} contains {unknown} {noun} not in the tokenizer's vocabulary"

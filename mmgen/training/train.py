@@ -117,11 +117,9 @@ class Trainer:
         with a checkpoint and KeyboardInterrupt."""
         plan, cursor, events, name = self.plan, self.cursor, self.context.events, self.context.name
         events.send("on_step_begin", name, cursor.done, len(plan))
-        count, most = self.processes.num_processes, len(plan.update(0, cursor.micro_batch_size))
-        if count > most:
-            self.context.progress.say(
-                f"{name}: an update has {most} micro-batches for {count} processes; some are idle"
-            )
+        count = self.processes.num_processes
+        if count > 1 and (most := len(plan.update(0, cursor.micro_batch_size))) < count:
+            self.context.progress.say(f"{name}: an update has micro-batches for {most} of {count} processes only")
         pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
         with self.context.progress.task(f"{name}: training", *pairs) as advance:
             for number, micros in self._load() if not self._stops_early() else ():
