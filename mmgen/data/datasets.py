@@ -37,8 +37,7 @@ class Datasets:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
-        self._scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
-        self._scored.add(_key(recipe.data))
+        self._scored = {_key(recipe.scored_data(name) or recipe.data) for name in recipe.steps} | {_key(recipe.data)}
         of_steps = [
             (config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data_sets
         ]

@@ -39,7 +39,7 @@ from .optimizer import clip, make_optimizer, schedule, set_learning
 from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
-from .validate import ScoreModel, in_eval_mode, scores_of_validation, validate
+from .validate import ScoreModel, scores_of_validation, validate
 
 KEPT = f"{ADVICE_SMALLER}; the last checkpoint is kept"
 
@@ -219,11 +219,13 @@ class Trainer:
         """Add the validation of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
         record, events, name = self.cursor.records[-1], self.context.events, self.context.name
         if self.validates:
-            with in_eval_mode(self.model):
+            self.model.eval()
+            with torch.no_grad():
                 values = validate(self.context, self.material, self.loss)
                 if self.scores:
                     values["validation_scores"] = scores_of_validation(self.context, self.model, self.scores)
                 shown = self.context.predict(self.model) if self.context.predict else None
+            set_learning(self.model, self.context.step)
             record |= values
             events.send("on_validation", name, {"update": record["update"], **values})
             if shown is not None:

@@ -1,8 +1,7 @@
-"""After an epoch, in eval mode: the mean validation loss over all processes, scores that choose the best epoch."""
+"""After an epoch: the mean validation loss over all processes, scores that choose the best epoch."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,20 +22,9 @@ from .distributed import all_reduce_sum
 ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
 
 
-@contextlib.contextmanager
-def in_eval_mode(model: Model) -> Iterator[None]:
-    """The model in eval mode, without gradients. Afterwards every module is in the mode that it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    with torch.no_grad():
-        yield
-    for module, training in modes:
-        module.training = training
-
-
 def validate(context: StepContext, material: Material, loss: Callable[[Batch], Loss]) -> dict[str, Any]:
-    """For the log: the loss over all validation examples, each of its parts a mean over all of them. The examples are
-    divided among processes."""
+    """For the log, of a model in eval mode, without gradients: the loss over all validation examples, each of its parts
+    a mean over all of them. The examples are divided among processes."""
     names, device = material.losses, context.accelerator.device
     total = torch.zeros(2, len(names), dtype=torch.float64)  # weighted sums, and counts
     for stream in material.streams:
