@@ -60,7 +60,7 @@ def outcome(setting: Setting, folder: Path, sigterm_before=None, sigkill_at=None
     """Trains the step as far as it is not trained, and writes texts: the contents of all files. It gets SIGTERM before
     an update, or SIGKILL while it writes a checkpoint."""
     folder.mkdir(exist_ok=True)
-    update, write, forward, checkpoints, limit = Trainer.update, weights._write_partial, Model.forward, [], [99]
+    update, write, forward, checkpoints, limit = Trainer.update, weights.save_file, Model.forward, [], [99]
 
     def stopped(trainer, number, *arguments):
         limit[0] = setting.memory if setting.memory and number >= 3 else 99
@@ -81,7 +81,7 @@ def outcome(setting: Setting, folder: Path, sigterm_before=None, sigkill_at=None
         return forward(model, batch)
 
     model, chosen = setting.model(), step(**{**BASE, **setting.training})
-    patches = ((Trainer, "update", stopped), (weights, "_write_partial", killed), (Model, "forward", cramped))
+    patches = ((Trainer, "update", stopped), (weights, "save_file", killed), (Model, "forward", cramped))
     with contextlib.ExitStack() as stack:
         for patch in patches:
             stack.enter_context(mock.patch.object(*patch))
