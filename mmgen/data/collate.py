@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -163,18 +163,6 @@ class Collator:
         """About how many slots each example's row takes outside training."""
         slots: list[float] = Sizes([resolve(example) for example in examples], self).fixed.tolist()
         return slots
-
-    def tail(self, example: Example) -> float:
-        """About how many slots follow the example's prefix."""
-        return sum(reader.length(example) for reader in self.targets.values())
-
-    def measures(self) -> dict[str, Callable[[Any], float]]:
-        """For every field that inputs read: about how many slots a value of it takes."""
-        return {field: self._measure(field) for fields in self.fields.values() for field in fields}
-
-    def _measure(self, field: str) -> Callable[[Any], float]:
-        readers = [reader for name, reader in self.readers.items() if field in self.fields[name]]
-        return readers[0].slots if len(readers) == 1 else lambda value: sum(reader.slots(value) for reader in readers)
 
 
 def by_length(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:

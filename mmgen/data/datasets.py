@@ -7,7 +7,7 @@ import hashlib
 from array import array
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Protocol
 
@@ -37,14 +37,20 @@ class Datasets:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
-        self._scored = {_key(data) for name in recipe.steps if (data := recipe.scored_data(name)) is not None}
-        self._scored.add(_key(recipe.data))
-        of_steps = ((config, name) for name, step in recipe.steps.items() for config in step.data_sets)
-        for config, name in [(recipe.data, ""), *of_steps]:
+        self._scored = {_key(recipe.scored_data(name) or recipe.data) for name in recipe.steps} | {_key(recipe.data)}
+        of_steps = [
+            (config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data_sets
+        ]
+        for config, place in [(recipe.data, ""), *of_steps]:
             if (key := _key(config)) not in self._built:
-                self._built[key] = config, _build(config, name, key in self._scored)
+                # if no step is scored on the data, the split to evaluate needs no files
+                splits = {} if key in self._scored else {"test_split": config.train_split}
+                try:
+                    self._built[key] = config, config.model_copy(update=splits).build()
+                except DataError as error:
+                    raise DataError(f"{place}{error}") from None
         self.main = self._dataset(recipe.data)
-        self._splits: dict[tuple[str, str], Sequence[Example]] = {}
+        self._read = cache(lambda key, split: self._built[key][1].split(split))
         self._digest = ""
 
     def sources(self, step: str) -> dict[str, Source]:
@@ -121,7 +127,7 @@ class Datasets:
                 first = seen.setdefault(picture.key, picture)
                 if first is picture:
                     yield picture
-                elif _boxes(first) != _boxes(picture):
+                elif repr(first.boxes) != repr(picture.boxes):
                     raise DataError(
                         f"data ({config.type}): two data sets use the key '{picture.key}' for pictures with different "
                         "boxes, but features are looked up by key; give both data sets the same settings (such as the "
@@ -130,32 +136,22 @@ class Datasets:
 
     def _configs_with_pictures(self) -> list[DatasetConfig]:
         """The data sets whose examples' features or pictures a step reads; the recipe's own if no step does."""
-        recipe, read = self.recipe, dict[str, DatasetConfig]()
-        for name, step in recipe.steps.items():
-            used = [(source.data, source.inputs) for source in recipe.sources(name).values()]
-            used += [(self._scored_data(name), step.inputs)] if step.evaluate else []
-            for config, inputs in used:
-                if any(recipe.inputs[input_name].takes == "picture" for input_name in inputs):
-                    read[_key(config)] = config
-        return [config for key, (config, _) in self._built.items() if key in read] or [recipe.data]
+        steps, inputs = self.recipe.steps, self.recipe.inputs
+        used = [(source.data, source.inputs) for name in steps for source in self.recipe.sources(name).values()]
+        used += [(self._scored_data(name), step.inputs) for name, step in steps.items() if step.evaluate]
+        read = {_key(config) for config, names in used if any(inputs[name].takes == "picture" for name in names)}
+        return [config for key, (config, _) in self._built.items() if key in read] or [self.recipe.data]
 
     def fingerprint(self) -> str:
-        """A hash of every example that the run can see. Raises DataError for an id that a data set, or the sources of a
-        step, have twice: files of results name examples by their ids, and random draws depend on them."""
-        if self._digest:
-            return self._digest
-        digest, hashes = hashlib.sha256(), dict[tuple[str, str], np.ndarray]()
-        for key, (config, dataset) in self._built.items():
-            names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
-            splits = {name: self._split(config, name) for name in dict.fromkeys(names) if name in dataset.splits()}
-            hashes |= {(key, name): _walk(examples, digest) for name, examples in splits.items()}
-            _check_ids(f"data ({config.type})", splits, [hashes[key, name] for name in splits])
-        for step in self.recipe.steps:
-            sources = self.recipe.sources(step).values()
-            examples = {name: source.examples for name, source in self.sources(step).items()}
-            trained = [hashes[_key(source.data), source.data.train_split] for source in sources]
-            _check_ids(f"steps.{step}.data", examples, trained)
-        self._digest = digest.hexdigest()
+        """A hash of every example that the run can see. Raises DataError for an id that a data set has twice: files of
+        results name examples by their ids, and random draws depend on them."""
+        if not self._digest:
+            digest = hashlib.sha256()
+            for key, (config, dataset) in self._built.items():
+                names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
+                splits = {name: self._split(config, name) for name in dict.fromkeys(names) if name in dataset.splits()}
+                _walk(f"data ({config.type})", splits, digest)
+            self._digest = digest.hexdigest()
         return self._digest
 
     def _dataset(self, config: DatasetConfig) -> Dataset:
@@ -163,38 +159,26 @@ class Datasets:
 
     def _split(self, config: DatasetConfig, name: str) -> Sequence[Example]:
         """A split of a data set, read on first use."""
-        place = _key(config), name
-        if place not in self._splits:
-            self._splits[place] = self._dataset(config).split(name)
-        return self._splits[place]
+        examples: Sequence[Example] = self._read(_key(config), name)
+        return examples
 
 
-def _walk(examples: Sequence[Example], digest: hashlib._Hash) -> np.ndarray:
-    """(n) the hashes of the examples' ids. Adds the examples to the digest."""
-    hashes, source = array("Q"), iter(examples)
-    while chunk := list(islice(source, CHUNK)):
-        hashes.extend(hash_id(example.id) for example in chunk)
-        digest.update(repr([(e.id, e.inputs, e.targets, e.labels) for e in chunk]).encode())
-    return np.frombuffer(hashes, np.uint64)
-
-
-def _check_ids(place: str, groups: Mapping[str, Sequence[Example]], hashes: Sequence[np.ndarray]) -> None:
-    """Raises DataError for an id that two examples have. `hashes`: of every group's ids."""
-    if not hashes or len(np.unique(numbers := np.concatenate(hashes))) == len(numbers):
-        return
-    owners: dict[str, str] = {}
-    for name, group in groups.items():
-        for example in group:
-            if example.id in owners:
-                raise DataError(
-                    f"{place}: example '{example.id}' of '{name}': the id is also in '{owners[example.id]}'; ids must "
-                    "be unique, because output files and random draws use them"
-                )
-            owners[example.id] = name
-
-
-def _boxes(picture: Picture) -> list[tuple[float, ...]] | None:
-    return None if picture.boxes is None else [*map(tuple, picture.boxes)]
+def _walk(place: str, splits: Mapping[str, Sequence[Example]], digest: hashlib._Hash) -> None:
+    """Adds the examples of a data set to the digest. Raises DataError for an id that two examples have."""
+    hashes = array("Q")
+    for examples in splits.values():
+        source = iter(examples)
+        while chunk := list(islice(source, CHUNK)):
+            hashes.extend(hash_id(example.id) for example in chunk)
+            digest.update(repr([(e.id, e.inputs, e.targets, e.labels) for e in chunk]).encode())
+    numbers, counts = np.unique(np.frombuffer(hashes, np.uint64), return_counts=True)
+    for twice in numbers[counts > 1].tolist():
+        ids = [(name, e.id) for name, examples in splits.items() for e in examples if hash_id(e.id) == twice]
+        (first, id_), (second, _), *_ = ids
+        raise DataError(
+            f"{place}: example '{id_}' of '{second}': the id is also in '{first}'; ids must be unique, because output "
+            "files and random draws use them"
+        )
 
 
 class PicturesByKey(UserDict[str, Picture]):
@@ -217,16 +201,6 @@ class PicturesByKey(UserDict[str, Picture]):
 def _key(config: DatasetConfig) -> str:
     """The key of a data set: equal configs share one."""
     return config.model_dump_json()
-
-
-def _build(config: DatasetConfig, step: str, scored: bool) -> Dataset:
-    """The recipe's data, or those of a step. If no step is scored on the data, the split to evaluate needs no files."""
-    if not scored:
-        config = config.model_copy(update={"test_split": config.train_split})
-    try:
-        return config.build()
-    except DataError as error:
-        raise DataError(f"steps.{step}.data: {error}") if step else error from None
 
 
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:

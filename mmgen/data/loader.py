@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import torch
 from torch.utils.data import DataLoader, get_worker_info
@@ -28,12 +29,14 @@ class _Collators(torch.utils.data.Dataset):
         update, micro, source, examples, epochs = task
         try:
             return update, micro, self.collators[source](examples, epochs)
-        except MmgenError as error:
-            return update, micro, error
         except Exception as error:
-            if get_worker_info() is None or not (line := blame(error)):
+            if get_worker_info() is None:
                 raise
-            return update, micro, PluginError(line)
+            if isinstance(error, MmgenError):
+                return update, micro, error
+            if line := blame(error):
+                return update, micro, PluginError(line)
+            raise
 
 
 def _tasks(
@@ -68,13 +71,11 @@ def updates(
         pin_memory=pin,
     )
     current, gathered = start, list[tuple[int, Batch]]()
-    for update, micro, batch in loader:
+    for update, micro, batch in chain(loader, [(len(plan), 0, None)]):
         if isinstance(batch, MmgenError):
             raise batch
-        while current < update:
-            yield current, gathered
-            current, gathered = current + 1, []
+        for number in range(current, update):
+            yield number, gathered
+            gathered = []
+        current = update
         gathered.append((micro, batch))
-    for number in range(current, len(plan)):
-        yield number, gathered
-        gathered = []

@@ -1,4 +1,4 @@
-"""Calls parts for texts, predictions and scores, and checks what would spoil results silently: ids, counts, NaN.
+"""Calls parts for texts and predictions, and checks what would spoil results silently: ids, counts, scores of NaN.
 
 A mistake raises PluginError, whose one line names the part. The rest of a part's contract is checked by its suite in
 `mmgen.testing`."""
@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..decoding import Decoding, DecodingConfig
 from ..errors import PluginError
 from ..examples import Example, Generation, Prediction, Scores
-from ..parts import Metric
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
 from ..tensors import Batch
 from .different_texts import choose_different
@@ -27,71 +27,46 @@ def write_texts(
 ) -> list[list[Generation]]:
     """The generator's texts for a batch of these examples. Raises PluginError, and DataError if there are too few
     different texts."""
-
-    def generate(searched: DecodingConfig) -> list[list[Generation]]:
-        return model.generator.generate(model, batch, searched)
-
+    generator, counts = model.generator, batch.label(PROMPT_COUNTS)
+    write = partial(generator.generate, model, batch)
     if isinstance(options, Decoding) and (options.candidates or batch.label(AVOID) is not None):
-        texts = choose_different(generate, batch, options, model.backbone)
+        texts = choose_different(write, batch, options, model.backbone)
     else:
-        texts = generate(options)
-    prompts = [1] * len(batch.ids) if (counts := batch.label(PROMPT_COUNTS)) is None else counts.tolist()
-    if problem := answers_problem(texts, batch.ids, [options.texts * count for count in prompts]):
-        raise PluginError(f"{type(model.generator).__name__}.generate returns {problem}")
-    kind = model.generator.score_kind
-    texts = [[text if text.score_kind == kind else replace(text, score_kind=kind) for text in row] for row in texts]
-    if counts is None:
-        return texts
-    return [with_prompts(row, example) for row, example in zip(texts, examples, strict=True)]
+        texts = write(options)
+    prompts = [1] * len(batch.ids) if counts is None else counts.tolist()
+    expected = [[id_] * (options.texts * count) for id_, count in zip(batch.ids, prompts, strict=True)]
+    _check_ids(f"{type(generator).__name__}.generate", texts, expected)
+    texts = [[replace(text, score_kind=generator.score_kind) for text in row] for row in texts]
+    return texts if counts is None else [with_prompts(*pair) for pair in zip(texts, examples, strict=True)]
 
 
 def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
     """The predictions of an objective for a batch. Raises PluginError."""
     objective = model.objective(name)
     predictions = list(objective.predict(model, batch, batch.targets[name]))
-    if problem := answers_problem([[prediction] for prediction in predictions], batch.ids, [1] * len(batch.ids)):
-        raise PluginError(f"{name} ({type(objective).__name__}): predict returns {problem}")
+    part = f"{name} ({type(objective).__name__}): predict"
+    _check_ids(part, [[prediction] for prediction in predictions], [[id_] for id_ in batch.ids])
     return predictions
 
 
-def answers_problem(
-    answers: Sequence[Sequence[Generation | Prediction]], ids: Sequence[str], counts: Sequence[int]
-) -> str:
-    """What is wrong with answers to the examples with these ids, in order: another number than `counts`, or another
-    id. Empty if nothing is."""
-    if len(answers) != len(ids):
-        return f"answers to {len(answers)} examples, not to {len(ids)}"
-    for id_, count, row in zip(ids, counts, answers, strict=True):
-        if len(row) != count:
-            return f"{len(row)} texts for '{id_}'; expected {count}"
-        for answer in row:
-            if answer.id != id_:
-                return f"an answer with the id '{answer.id}' for '{id_}'"
-    return ""
+def _check_ids(part: str, answers: Sequence[Sequence[Generation | Prediction]], expected: list[list[str]]) -> None:
+    """Raises PluginError if a part answers other examples than it is to, or another number of times."""
+    if len(answers) != len(expected):
+        raise PluginError(f"{part} returns answers to {len(answers)} examples, not to {len(expected)}")
+    for row, expected_ids in zip(answers, expected, strict=True):
+        if (ids := [answer.id for answer in row]) != expected_ids:
+            raise PluginError(f"{part} returns answers to {ids}; expected {expected_ids}")
 
 
-def score_with(
-    name: str, metric: Metric, predictions: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
-) -> Scores:
-    """The scores of a metric for the predictions of these examples, in the same order. Raises PluginError."""
-    return _checked(metric.score(predictions, examples), len(examples), f"metrics.{name} ({type(metric).__name__})")
-
-
-def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
-    """The scores of a metric for the references of these examples and for chance; None if the metric has neither.
-    Raises PluginError."""
-    scores = metric.references(examples)
-    return None if scores is None else _checked(scores, len(examples), f"metrics.{name} ({type(metric).__name__})")
-
-
-def _checked(scores: Scores, count: int, part: str) -> Scores:
-    """The scores of this number of examples. Raises PluginError for another number, or a value that is not finite."""
+def check_scores(metric: str, scores: Scores, examples: Sequence[Example]) -> Scores:
+    """The scores that a metric gives these examples. Raises PluginError for another number of values, or a value that
+    is not finite."""
     if not isinstance(scores, Scores):
-        raise PluginError(f"{part}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
+        raise PluginError(f"metrics.{metric}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
     for name, values in scores.per_example.items():
-        if len(values) != count:
-            raise PluginError(f"{part}: {name} has {len(values)} values for {count} examples")
+        if len(values) != len(examples):
+            raise PluginError(f"metrics.{metric}: {name} has {len(values)} values for {len(examples)} examples")
     for name, values in [*scores.per_example.items(), *((name, [value]) for name, value in scores.values.items())]:
         if bad := [value for value in values if value is not None and not math.isfinite(value)]:
-            raise PluginError(f"{part}: {name} is {bad[0]}; values must be finite numbers, or None")
+            raise PluginError(f"metrics.{metric}: {name} is {bad[0]}; values must be finite numbers, or None")
     return scores

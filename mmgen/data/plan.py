@@ -49,12 +49,6 @@ class _Epoch:
     order: np.ndarray
     budget: float
 
-    def visits(self, update: int) -> np.ndarray:
-        """The visits of an update of this epoch, by length."""
-        group = self.order[update]
-        visits = np.arange(self.ends[group - 1] if group else 0, self.ends[group])
-        return visits[np.argsort(self.slots[visits], kind="stable")]
-
 
 class Plan:
     """The examples of every optimiser update of a step, a function of the seed, the step, the sizes and the settings;
@@ -72,9 +66,7 @@ class Plan:
     def __init__(
         self, sizes: Sequence[Sizes], key: RngKey, training: Training, shares: Sequence[float] = (1.0,)
     ) -> None:
-        """`shares`: of the sources in an update. Raises DataError for a source without examples or targets."""
-        if not all(map(len, sizes)):
-            raise DataError("the split has no examples to train on")
+        """`shares`: of the sources in an update. Raises DataError for a source without targets."""
         totals = [int(source.pairs.sum()) for source in sizes]
         if not all(totals):
             raise DataError("the examples have no target to train on")
@@ -117,10 +109,7 @@ class Plan:
         sizes, visits = self.sizes[source], self._visits(source, epoch)
         indices = np.concatenate([*visits.values()]) if len(visits) > 1 else next(iter(visits.values()))
         ends = cut(sizes.pairs[indices], self.updates_per_epoch)
-        slots, first = np.empty(len(indices), np.float32), 0
-        for number, visited in visits.items():
-            slots[first : first + len(visited)] = sizes.slots(self.key, number)[visited]
-            first += len(visited)
+        slots = np.concatenate([sizes.slots(self.key, number)[visited] for number, visited in visits.items()])
         passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
         length_bucket = min(self.training.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
@@ -150,8 +139,10 @@ class Plan:
         return visits
 
     def _cut_micro_batches(self, source: int, epoch: _Epoch, update: int, micro_batch_size: int) -> list[np.ndarray]:
-        """The visits of each micro-batch of an update of a source."""
-        visits = epoch.visits(update)
+        """The visits of each micro-batch of an update of a source, by length."""
+        group = epoch.order[update]
+        visits = np.arange(epoch.ends[group - 1] if group else 0, epoch.ends[group])
+        visits = visits[np.argsort(epoch.slots[visits], kind="stable")]
         if micro_batch_size >= self._limits[source] or not len(visits):
             return [visits] * bool(len(visits))
         ends, pairs, slots = list[int](), 0, 0.0

@@ -32,8 +32,14 @@ class RngKey:
         return random.Random("/".join(map(str, (self.seed, self.step, epoch_name, example.id, *more))))
 
     def scramble(self, numbers: Numbers, *place: object) -> Numbers:
-        """A random number for each of these numbers, or for a single one. (See `scramble`.)"""
-        return scramble(numbers, self.seed, self.step, *place)
+        """(n) uint64: a random number for each of these 64-bit numbers at a place, or for a single one (SplitMix64)."""
+        mixed = numbers ^ seed_from(self.seed, self.step, *place)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed ^= mixed >> shift
+            mixed *= factor
+            mixed &= 0xFFFFFFFFFFFFFFFF
+        mixed ^= mixed >> 31
+        return mixed
 
     def choose(self, ids: Numbers, counts: Numbers, epoch: object, field: str) -> Numbers:
         """Which of its `counts` alternatives of an input every example shows in an epoch. `ids`: of `hash_id`."""
@@ -51,17 +57,6 @@ def hash_id(id_: str) -> int:
     """64 bits, equal for equal ids in every process."""
     digest = hashlib.blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def scramble(numbers: Numbers, *place: object) -> Numbers:
-    """(n) uint64: a random number for each of these 64-bit numbers at a place, or for a single one (SplitMix64)."""
-    mixed = numbers ^ seed_from(*place)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> shift
-        mixed *= factor
-        mixed &= 0xFFFFFFFFFFFFFFFF
-    mixed ^= mixed >> 31
-    return mixed
 
 
 def share_a_picture(first: Example, second: Example) -> bool:

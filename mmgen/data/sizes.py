@@ -58,24 +58,28 @@ class Sizes:
     pairs         (n) what each example counts in `batch_size`
     ids           (n) hashes of the ids
     fixed         (n) slots that a row always has
-    alternatives  the rest of the slots, by the input that has alternatives
+    alternatives  the rest of the slots: (field, its alternatives) of every input that has some
     """
 
     def __init__(self, examples: Iterable[Example], collate: Collator) -> None:
         """Measures the examples, in order; each is read once."""
-        measures = collate.measures()
-        alternatives = {field: Alternatives() for field in measures}
+        alternatives = [
+            (field, reader.slots, Alternatives())
+            for name, reader in collate.readers.items()
+            for field in collate.fields[name]
+        ]
         pairs, fixed, ids = array("i"), array("f"), array("Q")
         for example in examples:
             pairs.append(collate.pairs(example))
             ids.append(hash_id(example.id))
-            slots = np.float32(collate.tail(example)) + np.float32(len(collate.readers))
-            for field, measure in measures.items():
-                slots += np.float32(alternatives[field].add(example.inputs.get(field), measure))
+            tail = sum(reader.length(example) for reader in collate.targets.values())
+            slots = np.float32(tail) + np.float32(len(collate.readers))
+            for field, measure, of_input in alternatives:
+                slots += np.float32(of_input.add(example.inputs.get(field), measure))
             fixed.append(slots.item())
         self.pairs, self.fixed = np.frombuffer(pairs, np.int32), np.frombuffer(fixed, np.float32)
         self.ids = np.frombuffer(ids, np.uint64)
-        self.alternatives = {field: some for field, some in alternatives.items() if some.slots}
+        self.alternatives = [(field, of_input) for field, _, of_input in alternatives if of_input.slots]
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -83,6 +87,6 @@ class Sizes:
     def slots(self, key: RngKey, epoch: int) -> np.ndarray:
         """(n) float32: about how many slots each row takes in one epoch."""
         slots = self.fixed.copy()
-        for field, alternatives in self.alternatives.items():
+        for field, alternatives in self.alternatives:
             alternatives.add_drawn(slots, self.ids, key, epoch, field)
         return slots

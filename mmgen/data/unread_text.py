@@ -17,17 +17,11 @@ def texts_read(config: EmbedderConfig, examples: Iterable[ResolvedExample]) -> l
 
 def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: ResolvedExample) -> Iterator[str]:
     """Remarks on the text of one input of an example: a cut end and unknown words."""
+    limit, unknown_id = getattr(config, "max_tokens", None), getattr(backbone.tokenizer, "unk_token_id", None)
     for text in texts_read(config, [example]):
-        tokens, cut, unknown = count_tokens(text, config, backbone)
-        if cut:
-            yield f"{name} has {tokens:,} tokens; only the first {tokens - cut} are read (max_tokens)"
-        if unknown:
+        ids = backbone.encode_text(text)
+        if limit and len(ids) > limit:
+            yield f"{name} has {len(ids):,} tokens; only the first {limit} are read (max_tokens)"
+        if unknown := sum(id_ == unknown_id for id_ in ids[:limit]):
             noun = "word or character that is" if unknown == 1 else "words or characters that are"
             yield f"{name} contains {unknown} {noun} not in the tokenizer's vocabulary"
-
-
-def count_tokens(text: str, config: EmbedderConfig, backbone: Backbone) -> tuple[int, int, int]:
-    """The number of tokens of a text, how many are cut off, and how many of the rest are unknown."""
-    ids, limit = backbone.encode_text(text), getattr(config, "max_tokens", None)
-    unknown_id = getattr(backbone.tokenizer, "unk_token_id", None)
-    return len(ids), len(ids[limit:]) if limit else 0, 0 if unknown_id is None else ids[:limit].count(unknown_id)

@@ -161,7 +161,8 @@ def split_answers(
     walk = _Walk(model, step.inputs, asked, examples, batch_size, (processes.process_index, share))
     walk.seed, walk.precision = (context.seed, name, "write"), step.training.precision
     doing, unit, advice = walk.words
-    retry = context.retry(doing, advice, named=lambda index: examples[index].id)
+    where, say = f"step '{name}', {doing}", context.progress.say
+    retry = OomRetry(where, advice, named=lambda index: examples[index].id, say=say)
     with context.progress.task(f"{name}: {doing}", len(examples), unit) as advance:
         answers = walk.pieces(retry, advance)
     return _in_order(gather_object(answers) if share > 1 else answers)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn
-from ..data.part_checks import references_of, score_with
+from ..data.part_checks import check_scores
 from ..data.seeds import share_a_picture
 from ..errors import MmgenError
 from ..examples import Example, Generation, Scores
@@ -61,12 +61,12 @@ def reference_scores(
 def _score(name: str, config: MetricConfig, metric: Metric, examples: Sequence[Example], writes: bool) -> Scores:
     """The scores of people's texts and of chance. Where a metric has no chance of its own, references of other pictures
     score as chance."""
-    people = references_of(name, metric, examples) or Scores({})
+    people = check_scores(name, metric.references(examples) or Scores({}), examples)
     others = references_of_others(examples) if writes and config.judges_fit and not config.needs_device else []
     chance = Scores({})
     if others and not any(column.startswith("chance_") for column in people.values):
         with contextlib.suppress(MmgenError):  # scoring the steps reports it
-            values = score_with(name, metric, others, examples).values
+            values = check_scores(name, metric.score(others, examples), examples).values
             note = f"chance of {name}: the reference of another picture for each example"
             chance = Scores({f"chance_{column}": value for column, value in values.items()}, {}, (note,))
     return Scores({**people.values, **chance.values}, {}, (*chance.notes, *people.notes))

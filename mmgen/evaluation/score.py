@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
-from ..data.part_checks import score_with
+from ..data.part_checks import check_scores
 from ..errors import DataError, RunError
 from ..examples import Example, Generation, Prediction, Scores
 from ..files import write_json
@@ -65,7 +65,7 @@ def score_predictions(
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
         scores_by_metric: dict[str, Scores] = {}
         for metric_name, metric in metrics.items():
-            scores_by_metric[metric_name] = score_with(metric_name, metric, predictions, examples)
+            scores_by_metric[metric_name] = check_scores(metric_name, metric.score(predictions, examples), examples)
             advance()
     return merge_metrics(scores_by_metric)
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from ..configs import MetricConfig
-from ..data.part_checks import score_with
+from ..data.part_checks import check_scores
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge, merge_metrics
 from ..examples import Example, Generation, Prediction, Scores
@@ -149,7 +149,10 @@ class _Judge:
     def __call__(self, texts: Sequence[Any]) -> Scores:
         """Score one text or prediction value per example."""
         outputs = [_as_output(example.id, text) for example, text in zip(self.examples, texts, strict=True)]
-        scores = {name: score_with(name, metric, outputs, self.examples) for name, metric in self.built.items()}
+        scores = {
+            name: check_scores(name, metric.score(outputs, self.examples), self.examples)
+            for name, metric in self.built.items()
+        }
         merged = merge_metrics(
             {
                 name: of_metric

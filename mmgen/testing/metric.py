@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import MetricConfig
-from ..data.part_checks import references_of, score_with
+from ..data.part_checks import check_scores
 from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
 from .suite import Suite, assert_json, explained
@@ -43,7 +43,7 @@ class MetricSuite(Suite[MetricConfig]):
 
     def score(self, predictions: Sequence[Any], examples: Sequence[Example]) -> Scores:
         """Scores, checked as a run checks them, and their types."""
-        scores = score_with("suite", self.metric(), predictions, examples)
+        scores = check_scores("suite", self.metric().score(predictions, examples), examples)
         self._assert_types("score", scores)
         return scores
 
@@ -115,9 +115,9 @@ class MetricSuite(Suite[MetricConfig]):
         assert before == after, f"the scores change from {before} to {after} when predictions are written and read back"
 
     def test_references(self) -> None:
-        scores = references_of("suite", self.metric(), self.examples())
+        scores = self.metric().references(self.examples())
         if scores is not None:
-            self._assert_types("references", scores)
+            self._assert_types("references", check_scores("suite", scores, self.examples()))
         names = self.scores().values if scores else ()
         for name in scores.values if scores else ():
             assert name.removeprefix("chance_") in names, f"references() has '{name}', but score does not"

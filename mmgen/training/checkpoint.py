@@ -31,16 +31,11 @@ class Cursor:
         """How many updates are finished."""
         return len(self.records)
 
-    @property
-    def last(self) -> dict[str, Any]:
-        return self.records[-1]
-
 
 class Checkpoint:
     """A step's files during training.
 
-    path  the trained weights, the optimiser's state, and the progress with the last record of the log, which the end of
-          an epoch may still change
+    path  all weights, the optimiser's state, and the progress
     best  all weights of the best epoch
     log   one line of JSON per update
     """
@@ -53,7 +48,7 @@ class Checkpoint:
     def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
         """Write the log, then the checkpoint."""
         self.write_log(cursor)
-        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done, "last": cursor.last}
+        place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done}
         write_tensors(self.path, tensors, {"cursor": json.dumps(place)})
 
     def write_best(self, tensors: Mapping[str, Tensor]) -> None:
@@ -75,10 +70,10 @@ class Checkpoint:
         tensors, about = read_tensors(self.path)
         try:
             place = json.loads(about["cursor"])
-            done, lines = place["done"], self.log.read_bytes().splitlines(keepends=True)[: place["done"] - 1]
-            cursor = Cursor(place["micro_batch_size"], [*map(json.loads, lines), place["last"]])
-            if not cursor.done == done <= updates:
-                raise ValueError(f"{cursor.done} records of {done} updates, of {updates} in all")
+            lines = self.log.read_bytes().splitlines(keepends=True)[: place["done"]]
+            cursor = Cursor(place["micro_batch_size"], [*map(json.loads, lines)])
+            if not cursor.done == place["done"] <= updates:
+                raise ValueError(f"{cursor.done} records of {place['done']} updates, of {updates} in all")
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise RunError(
                 f"{self.path}: the checkpoint does not fit log.jsonl: {error}; delete it to train the step again"

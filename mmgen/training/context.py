@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from ..model import Model
-from ..oom import OomRetry
 from ..parts import ShownExample
 from ..progress import Progress
 from ..recipe.tables import Step
@@ -39,7 +36,3 @@ class StepContext:
     progress: Progress
     events: Events = field(default_factory=Events)
     predict: Callable[[Model], list[ShownExample]] | None = None
-
-    def retry(self, doing: str, advice: str, *, named: Callable[[Any], str] = attrgetter("id")) -> OomRetry:
-        """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ..."."""
-        return OomRetry(f"step '{self.name}', {doing}", advice, named=named, say=self.progress.say)

@@ -16,16 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from accelerate import PartialState
-from accelerate.utils import gather_object
 from torch import Tensor, distributed
 
 from ..errors import RunError
 
-T = TypeVar("T")
 PATIENCE = timedelta(minutes=10)  # of a process that waits for the others, at the start and in a sum
 LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? ?out|peer|gloo|nccl", re.IGNORECASE)
 HOW = (
@@ -69,7 +67,6 @@ def start() -> Processes:
     if not processes.is_main_process:
         logging.disable(logging.INFO)  # messages appear once
     if expected > 1:
-        atexit.unregister(leave)
         atexit.register(leave)
     return processes
 
@@ -105,11 +102,6 @@ def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:
     raised = torch.tensor(flags, dtype=torch.int32, device=processes.device)
     all_reduce_sum(processes, [raised])
     return [count > 0 for count in raised.tolist()]
-
-
-def gather(processes: PartialState, values: list[T]) -> list[T]:
-    """The values of all processes, in their order."""
-    return list(gather_object(values)) if processes.num_processes > 1 else values
 
 
 @contextlib.contextmanager

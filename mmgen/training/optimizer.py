@@ -28,9 +28,10 @@ def set_learning(model: Model, step: Step) -> None:
     for part in ("backbone", *model.inputs):
         learns = part in step.train
         model.part(part).requires_grad_(learns).train(learns)
-    stays = set(model.frozen).union(*matches(model, step.training.freeze).values())
+    patterns, stays = step.training.freeze, set(model.frozen)
     for name, parameter in model.named_parameters():
-        if name in stays:
+        if name in stays or any(fnmatchcase(name, pattern) for pattern in patterns):
+            stays.add(name)
             parameter.requires_grad_(False)
     for path, module in model.named_modules():
         local = {f"{path}.{name}" for name, _ in module.named_parameters(recurse=False)}
@@ -38,18 +39,13 @@ def set_learning(model: Model, step: Step) -> None:
             module.eval()
 
 
-def matches(model: nn.Module, patterns: Collection[str]) -> dict[str, set[str]]:
-    """Each pattern, with the names of the parameters that match it."""
-    names = [name for name, _ in model.named_parameters()]
-    return {pattern: {name for name in names if fnmatchcase(name, pattern)} for pattern in patterns}
-
-
 def check_patterns(model: nn.Module, patterns: Collection[str], about: tuple[str, ...]) -> None:
     """Raises DataError for a pattern that matches no parameter. `about`: the key of the recipe with the patterns."""
-    modules = [name for name, _ in model.named_modules() if name]
-    similar = [f"{name}.*" for name in modules] + [f"*.{name.rpartition('.')[2]}.*" for name in modules]
-    for pattern, matching in matches(model, patterns).items():
-        if not matching:
+    names = [name for name, _ in model.named_parameters()]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            modules = [name for name, _ in model.named_modules()]
+            similar = [form for name in modules for form in (f"{name}.*", f"*.{name.rpartition('.')[2]}.*")]
             error = DataError(f"no parameter matches '{pattern}'{did_you_mean(pattern, similar)}")
             error.about = about
             raise error

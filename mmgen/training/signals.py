@@ -43,12 +43,6 @@ def interruptions() -> Iterator[threading.Event]:
         yield stop
 
 
-@contextlib.contextmanager
-def stop_signals_as_ctrl_c() -> Iterator[None]:
-    """A signal to stop ends the block as Ctrl-C does, with `Stopped`."""
-
-    def stop() -> None:
-        raise Stopped
-
-    with handling(stop):
-        yield
+def stop_at_once() -> None:
+    """For `handling`: the signal ends the block as Ctrl-C does."""
+    raise Stopped

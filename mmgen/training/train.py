@@ -1,7 +1,7 @@
 """Train a step from its start or its last checkpoint: updates, ends of epochs, when to save, when to stop early.
 
-Ctrl-C (or a scheduler's SIGTERM) waits for the current update and writes a checkpoint. It does not wait for the
-validation at the end of an epoch: a resumed step validates first, with the same weights.
+Ctrl-C (or a scheduler's SIGTERM) waits for the current update, with the validation if an epoch ends, and writes a
+checkpoint.
 
 When memory runs out in any process, all processes discard the update, halve the micro-batch, and load the same update
 again. The loss of an update is the mean over all its predictions, however it is split (see `accumulate`), so only
@@ -11,11 +11,12 @@ dropout is drawn otherwise.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from textwrap import shorten
+from typing import Any, NoReturn
 
 import torch
+from accelerate.utils import gather_object
 from accelerate.utils.memory import clear_device_cache
 
 from ..data.collate import Collator
@@ -25,21 +26,20 @@ from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
 from ..data.sources import DataStream, Source
 from ..errors import RunError
-from ..model import EMBEDDERS, Model
+from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..recipe.training import Training
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..tensors import Batch, Loss
-from .accumulate import Accumulator, Material, Micros
+from .accumulate import Accumulator, Material, Means, Micros
 from .checkpoint import Checkpoint, Cursor
 from .context import StepContext
-from .distributed import any_rank, broadcast, gather, peer_failures
-from .not_finite import refuse_losses
+from .distributed import broadcast, peer_failures
 from .optimizer import clip, make_optimizer, schedule, set_learning
 from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
-from .validate import ScoreModel, in_eval_mode, scores_of_validation, validate
+from .validate import ScoreModel, scores_of_validation, validate
 
 KEPT = f"{ADVICE_SMALLER}; the last checkpoint is kept"
 
@@ -97,7 +97,7 @@ class Trainer:
         self.model, self.context, self.material, self.scores = model, context, material, scores
         self.processes, self.plan = context.accelerator, material.plan
         self.validates = any(stream.source.validation for stream in material.streams)
-        self.stopping, self._waited = False, 0.0
+        self.stopping = False
         set_learning(model, context.step)
         model.backbone.set_gradient_checkpointing(self.training.gradient_checkpointing)
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -117,13 +117,11 @@ class Trainer:
         with a checkpoint and KeyboardInterrupt."""
         plan, cursor, events, name = self.plan, self.cursor, self.context.events, self.context.name
         events.send("on_step_begin", name, cursor.done, len(plan))
-        self._warn_of_processes()
-        began = time.perf_counter()
+        count = self.processes.num_processes
+        if count > 1 and (most := len(plan.update(0, cursor.micro_batch_size))) < count:
+            self.context.progress.say(f"{name}: an update has micro-batches for {most} of {count} processes only")
         pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
         with self.context.progress.task(f"{name}: training", *pairs) as advance:
-            if self.validates and plan.ends_epoch(cursor.done) and "validation_loss" not in cursor.last:
-                self._end_epoch(stop)  # an earlier session stopped before it
-                self._save_if_due()
             for number, micros in self._load() if not self._stops_early() else ():
                 record = self.update(number, micros, stop)
                 if record is None:
@@ -132,14 +130,11 @@ class Trainer:
                 cursor.records.append(record)
                 events.send("on_update", name, record)
                 if plan.ends_epoch(cursor.done):
-                    self._end_epoch(stop)
+                    self._end_epoch()
                 self._save_if_due()  # before any message, which fails if the terminal is gone
-                recent = [record["loss"] for record in cursor.records[-20:]]
-                advance(plan.pairs(number + 1) - plan.pairs(number), f"loss {sum(recent) / len(recent):.3f}")
+                advance(plan.pairs(number + 1) - plan.pairs(number), f"loss {record['loss']:.3f}")
                 if self._stops_early():
                     break
-        share = self._waited / (time.perf_counter() - began)
-        self.context.progress.say(f"{name}: {share:.1%} of the time was spent waiting for data")
 
     def _load(self) -> Iterator[tuple[int, Micros]]:
         """The remaining updates with this process's micro-batches; an update comes again after `_halve`."""
@@ -156,10 +151,7 @@ class Trainer:
                 pin=processes.device.type == "cuda",
             )
             while cursor.micro_batch_size == size and cursor.done < len(self.plan):
-                began = time.perf_counter()
-                update = next(batches)
-                self._waited += time.perf_counter() - began
-                yield update
+                yield next(batches)
 
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any] | None:
         """One optimiser update from this process's micro-batches. Returns its record for the log; None if memory ran
@@ -173,7 +165,7 @@ class Trainer:
         clipped = clip(self.trained.values(), self.training)
         self.stopping = means.stopping
         if not math.isfinite(clipped["grad_norm"]) or not math.isfinite(means.loss):
-            refuse_losses(self, number, means)
+            self._refuse(number, means)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         record: dict[str, Any] = {"update": number, "epoch": self.plan.epoch(number), "loss": means.loss}
@@ -190,6 +182,21 @@ class Trainer:
             loss: Loss = self.model(batch)
         return loss
 
+    def _refuse(self, number: int, means: Means) -> NoReturn:
+        """Raises RunError with the examples whose loss is not finite, or else with all examples of the update."""
+        with torch.no_grad(), precision(self.training.precision, self.processes.device):
+            rows = [(bool(loss.isfinite()), batch.ids, self.model.not_finite(batch)) for batch, loss in means.batches]
+        everywhere = gather_object(rows)
+        suspects = [row for row in everywhere if not row[0]] or everywhere
+        ids = dict.fromkeys(id_ for _, batch_ids, _ in suspects for id_ in batch_ids)
+        cause = next((f": {cause}" for _, _, cause in suspects if cause), "")
+        what = "gradient" if math.isfinite(means.loss) else "loss"
+        raise RunError(
+            f"step '{self.context.name}', update {number}: the {what} is not finite (examples "
+            f"{shorten(', '.join(ids), 120, placeholder=' ...')}){cause}; check the data of these examples with "
+            "`mmgen data check`, or lower learning_rate"
+        )
+
     def _halve(self, number: int) -> None:
         """Prepare another attempt at an update with smaller micro-batches. Raises RunError if they cannot be
         smaller."""
@@ -202,31 +209,29 @@ class Trainer:
                 "training.batch_size"
             )
         if self.cursor.micro_batch_size == 1:
-            ids = gather(self.processes, [*self.accumulator.too_large])
+            ids = gather_object([*self.accumulator.too_large])
             raise RunError(f"{where} with a single example ('{ids[0]}'); {KEPT}")
         self.cursor.micro_batch_size //= 2
         pairs = f"{self.cursor.micro_batch_size} pair{'s' * (self.cursor.micro_batch_size > 1)}"
         self.context.progress.say(f"{where}; from now on a micro-batch has {pairs}; updates stay the same")
 
-    def _end_epoch(self, stop: Callable[[], bool]) -> None:
+    def _end_epoch(self) -> None:
         """Add the validation of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
-        record, events, name = self.cursor.last, self.context.events, self.context.name
+        record, events, name = self.cursor.records[-1], self.context.events, self.context.name
         if self.validates:
-            if self.stopping:
-                self.save()
-                raise KeyboardInterrupt
-            with in_eval_mode(self.model):
+            self.model.eval()
+            with torch.no_grad():
                 values = validate(self.context, self.material, self.loss)
                 if self.scores:
                     values["validation_scores"] = scores_of_validation(self.context, self.model, self.scores)
                 shown = self.context.predict(self.model) if self.context.predict else None
+            set_learning(self.model, self.context.step)
             record |= values
             events.send("on_validation", name, {"update": record["update"], **values})
             if shown is not None:
                 events.send("on_examples", name, record["update"], shown)
             if self.training.keep == "best" and self._epochs_since_best() == 0 and self.processes.is_main_process:
                 self.checkpoint.write_best(state(self.model))
-            (self.stopping,) = any_rank(self.processes, [stop()])
         events.send("on_epoch_end", name, record)
 
     def _epochs_since_best(self) -> int:
@@ -260,19 +265,13 @@ class Trainer:
                 raise KeyboardInterrupt
 
     def save(self) -> None:
-        """Write all that a resume needs, in the first process: trained weights, optimiser state, progress, log."""
-        if not self.processes.is_main_process:
-            return
-        step = self.context.step
-        saved = step.train if step.weights is None else ("backbone", *step.inputs)  # published weights are read once
-        parts = ["backbone." if part == "backbone" else f"{EMBEDDERS}{part}." for part in saved]
-        heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
-        weights = {name: value for name, value in state(self.model).items() if name.startswith((*parts, *heads))}
-        tensors = {f"model.{name}": value for name, value in weights.items()}
-        for name, parameter in self.trained.items():
-            for key, value in self.optimizer.state[parameter].items():
-                tensors[f"optimizer.{key}.{name}"] = value
-        self.checkpoint.write(tensors, self.cursor)
+        """Write all that a resume needs, in the first process: weights, optimiser state, progress, log."""
+        if self.processes.is_main_process:
+            tensors = {f"model.{name}": value for name, value in state(self.model).items()}
+            for name, parameter in self.trained.items():
+                moments = self.optimizer.state[parameter].items()
+                tensors |= {f"optimizer.{key}.{name}": value for key, value in moments}
+            self.checkpoint.write(tensors, self.cursor)
 
     def _resume(self) -> None:
         """Load what `save` has written."""
@@ -281,7 +280,7 @@ class Trainer:
         for place, value in tensors.items():
             kind, _, name = place.partition(".")
             if kind == "model":
-                weights[name] = value
+                weights |= {name: value} if name in weights else {}  # the model may lack inputs that no step left reads
                 continue
             key, _, name = name.partition(".")
             moments = self.optimizer.state[self.trained[name]]
@@ -299,12 +298,3 @@ class Trainer:
             save_weights(self.model, self.context.folder / "weights.safetensors", step=self.context.name)
             self.checkpoint.clear()
         broadcast(self.processes, [*state(self.model).values()])
-
-    def _warn_of_processes(self) -> None:
-        """Report more processes than an update has micro-batches."""
-        count = self.processes.num_processes
-        if count > 1 and count > (most := len(self.plan.update(0, self.cursor.micro_batch_size))):
-            self.context.progress.say(
-                f"{self.context.name}: an update has {most} micro-batch{'es' * (most > 1)} for {count} processes, so "
-                f"some are idle{'' if self.material.over_batch else '; lower training.micro_batch_size'}"
-            )

@@ -1,8 +1,7 @@
-"""After an epoch, in eval mode: the mean validation loss over all processes, scores that choose the best epoch."""
+"""After an epoch: the mean validation loss over all processes, scores that choose the best epoch."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from ..data.sources import DataStream
 from ..errors import RunError, did_you_mean
 from ..examples import Example
 from ..model import Model
-from ..oom import ADVICE_SMALLER
+from ..oom import ADVICE_SMALLER, OomRetry
 from ..tensors import Batch, Loss
 from .accumulate import Material
 from .context import StepContext
@@ -23,20 +22,9 @@ from .distributed import all_reduce_sum
 ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
 
 
-@contextlib.contextmanager
-def in_eval_mode(model: Model) -> Iterator[None]:
-    """The model in eval mode, without gradients. Afterwards every module is in the mode that it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    with torch.no_grad():
-        yield
-    for module, training in modes:
-        module.training = training
-
-
 def validate(context: StepContext, material: Material, loss: Callable[[Batch], Loss]) -> dict[str, Any]:
-    """For the log: the loss over all validation examples, each of its parts a mean over all of them. The examples are
-    divided among processes."""
+    """For the log, of a model in eval mode, without gradients: the loss over all validation examples, each of its parts
+    a mean over all of them. The examples are divided among processes."""
     names, device = material.losses, context.accelerator.device
     total = torch.zeros(2, len(names), dtype=torch.float64)  # weighted sums, and counts
     for stream in material.streams:
@@ -65,7 +53,8 @@ def _losses_of_groups(
         groups = (examples[first : first + size] for first in range(0, len(examples), size)[rank::world])
         return map(measure, groups)
     examples = examples[rank::world]
-    retry = context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept")
+    where, advice = f"step '{context.name}', validation", f"{ADVICE_SMALLER}; the last checkpoint is kept"
+    retry = OomRetry(where, advice, say=context.progress.say)
     batches = by_length(stream.collate.slots(examples), 32)
     return (losses for batch in batches for _, losses in retry.over([examples[index] for index in batch], measure))
 
@@ -77,11 +66,10 @@ def scores_of_validation(context: StepContext, model: Model, scores: ScoreModel)
     context.accelerator.wait_for_everyone()  # the first process scores alone
     (columns,) = broadcast_object_list([columns])
     name = context.step.training.metric_for_best_model
-    if columns.get(name) is None:
-        problem = "has no value on the validation split"
-        if name not in columns:
-            problem = (
-                f"is not a score of this step{did_you_mean(str(name), columns)}; choose from: {', '.join(columns)}"
-            )
-        raise RunError(f"step '{context.name}': training.metric_for_best_model: '{name}' {problem}")
+    known = [column for column, value in columns.items() if value is not None]
+    if name not in known:
+        raise RunError(
+            f"step '{context.name}': training.metric_for_best_model: '{name}' has no value on the validation split"
+            f"{did_you_mean(str(name), known)}; choose from: {', '.join(known)}"
+        )
     return columns

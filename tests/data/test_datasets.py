@@ -54,14 +54,14 @@ class RepeatsOne(ToyDataset):
 @pytest.mark.parametrize(
     "dataset, words",
     [
-        (RepeatsIds, "example '0' of 'val': the id is also in 'train'; ids must be unique, because "),
-        (RepeatsOne, "example 'green-cat' of 'train': the id is also in 'train'; ids must be unique, "),
+        (RepeatsIds, "' of 'val': the id is also in 'train'; ids must be unique, because "),
+        (RepeatsOne, "'green-cat' of 'train': the id is also in 'train'; ids must be unique, "),
     ],
 )
 def test_ids_are_unique(dataset, words):
     with pytest.raises(DataError) as error:
         toy_datasets(dataset).fingerprint()
-    assert str(error.value).startswith(f"data (toy): {words}")
+    assert str(error.value).startswith("data (toy): example '") and words in str(error.value)
 
 
 FIELDS = {

@@ -11,13 +11,12 @@ from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator
-from mmgen.data.part_checks import references_of, score_with
+from mmgen.data.part_checks import check_scores
 from mmgen.data.seeds import resolve
 from mmgen.errors import PluginError
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Generation, Prediction, Scores
 from mmgen.model import Model
-from mmgen.parts import Metric
 from mmgen.tensors import Loss, Segment
 from mmgen.testing import TEXTS, Tiny, Toy
 from mmgen.testing.toy import WordsEmbedder
@@ -106,7 +105,7 @@ def test_an_answer_checks_its_score(answer):
     "change, words",
     [
         (lambda texts: texts[1:], "generate returns answers to 2 examples, not to 3"),
-        (lambda texts: texts[::-1], "generate returns an answer with the id 'blue-cat' for 'red-cat'"),
+        (lambda texts: texts[::-1], "generate returns answers to ['blue-cat']; expected ['red-cat']"),
     ],
 )
 def test_wrong_texts(change, words):
@@ -123,33 +122,12 @@ def test_wrong_texts(change, words):
         (Scores({"hits": math.nan}), "hits is nan; values must be finite numbers, or None"),
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0]}), "hits has 2 values for 3 examples"),
         (Scores({"hits": 1.0}, {"hits": [1.0, None, math.inf]}), "hits is inf; values must be finite numbers, or None"),
-        ({"hits": 1.0}, "returns {'hits': 1.0}; expected a mmgen.examples.Scores"),
     ],
 )
 def test_wrong_scores(scores, words):
-    assert plugin_error(score_with, "mine", FixedScores(scores), [], EXAMPLES) == f"metrics.mine (FixedScores): {words}"
-
-
-class FixedScores(Metric):
-    """Returns its argument as scores."""
-
-    def __init__(self, scores):
-        self.scores = scores
-
-    def score(self, generations, examples):
-        return self.references(examples)
-
-    def references(self, examples):
-        return self.scores
-
-
-def test_wrong_references():
-    scores = Scores({}, {"hits": [1.0]})
-    message = "metrics.mine (FixedScores): hits has 1 values for 3 examples"
-    assert plugin_error(references_of, "mine", FixedScores(scores), EXAMPLES) == message
-    assert references_of("mine", FixedScores(None), EXAMPLES) is None
+    assert plugin_error(check_scores, "mine", scores, EXAMPLES) == f"metrics.mine: {words}"
 
 
 def test_good_scores_pass():
     good = Scores({"hits": 1, "others": None}, {"hits": [1.0, 0, True]}, ("others: none",))
-    assert score_with("mine", FixedScores(good), [], EXAMPLES) is good
+    assert check_scores("mine", good, EXAMPLES) is good

@@ -188,7 +188,7 @@ def test_progress_counts_the_pairs_of_all_epochs():
 
 
 def test_an_empty_split_is_an_error():
-    with pytest.raises(DataError, match="the split has no examples"):
+    with pytest.raises(DataError, match="the examples have no target to train on"):
         plan([])
     with pytest.raises(DataError, match="example 'e' has no target to train on"):
         Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from mmgen.data.seeds import RngKey, draw_from, hash_id, resolve, scramble, seed_from, seeded, share_a_picture
+from mmgen.data.seeds import RngKey, draw_from, hash_id, resolve, seed_from, seeded, share_a_picture
 from mmgen.examples import Example
 
 EXAMPLE = Example("a", {"image": "7", "caption": ("a dog", "a cat", "a bird"), "empty": ()}, ("what ?",))
@@ -50,13 +50,13 @@ def test_torch_is_seeded_from_a_place_and_its_state_restored():
 
 def test_numbers_are_scrambled_by_place_and_evenly():
     ids = np.array([hash_id(f"e{number}") for number in range(20_000)], np.uint64)
-    first = scramble(ids, 0, "s", 1)
+    first = RngKey(0, "s").scramble(ids, 1)
     assert len(set(ids.tolist())) == len(set(first.tolist())) == 20_000 and first.tolist() != ids.tolist()
-    assert scramble(ids[7:8], 0, "s", 1) == first[7] != scramble(ids[7:8], 0, "s", 2)
+    assert RngKey(0, "s").scramble(ids[7:8], 1) == first[7] != RngKey(0, "s").scramble(ids[7:8], 2)
     for count in (2, 5, 7):
         shares = np.bincount((first % np.uint64(count)).astype(int)) / 20_000
         assert abs(shares - 1 / count).max() < 0.02
-    assert abs(np.corrcoef(first.astype(float), scramble(ids, 0, "s", 2).astype(float))[0, 1]) < 0.03
+    assert abs(np.corrcoef(first.astype(float), RngKey(0, "s").scramble(ids, 2).astype(float))[0, 1]) < 0.03
 
 
 def test_alternatives_of_two_inputs_are_drawn_independently_and_inputs_of_one_field_alike():

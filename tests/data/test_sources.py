@@ -1,12 +1,10 @@
-"""Several data sets of one step: which are built, and colliding ids."""
+"""Several data sets of one step: which are built."""
 
 import json
 
-import pytest
 from kit import toys
 
 from mmgen.data.datasets import Datasets
-from mmgen.errors import DataError
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
@@ -40,14 +38,4 @@ def test_sources_have_names_shares_and_examples(tmp_path):
     assert sources["scenes"].examples[0] is data_sets.main.split("train")[0]  # built once
     assert (
         "a red ball" in data_sets.texts() and data_sets.fingerprint() != datasets(tmp_path, first, same).fingerprint()
-    )
-
-
-def test_duplicate_ids_are_an_error(tmp_path):
-    first, second = write_jsonl(tmp_path, "one", [LINE]), write_jsonl(tmp_path, "two", [{**LINE, "id": "2"}, LINE])
-    with pytest.raises(DataError) as error:
-        datasets(tmp_path, first, second).fingerprint()
-    assert str(error.value) == (
-        "steps.mixed.data: example 'train-1' of 'jsonl 2': the id is also in 'jsonl'; ids must be unique, because "
-        "output files and random draws use them"
     )

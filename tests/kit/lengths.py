@@ -1,5 +1,7 @@
 """A collator that only measures: rows as long as texts, in characters."""
 
+from types import SimpleNamespace
+
 from mmgen.data.collate import Collator
 
 
@@ -7,14 +9,10 @@ class Lengths(Collator):
     """Rows with the length of an example's targets and of the values of some fields, in characters for each slot."""
 
     def __init__(self, *fields, characters=1):
-        self.readers, self.targets = {}, {}
-        self.fields, self.characters = fields, characters
+        reader = SimpleNamespace(slots=lambda value: len(value) / characters)
+        self.readers, self.fields = dict.fromkeys(fields, reader), {field: (field,) for field in fields}
 
-    def pairs(self, example):
-        return len(example.targets)
+        def length(example):  # without the mark behind each input, which a row has too
+            return sum(map(len, example.targets)) / characters - len(fields)
 
-    def tail(self, example):
-        return sum(map(len, example.targets)) / self.characters
-
-    def measures(self):
-        return dict.fromkeys(self.fields, lambda value: len(value) / self.characters)
+        self.targets = {"texts": SimpleNamespace(length=length, pairs=lambda example: len(example.targets))}

@@ -15,8 +15,9 @@ from mmgen.data.sources import Source
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
+from mmgen.training.optimizer import set_learning
 from mmgen.training.train import Trainer, make_material, train
-from mmgen.training.validate import in_eval_mode, validate
+from mmgen.training.validate import validate
 
 
 class RecordedProgress(Progress):
@@ -106,8 +107,11 @@ def build_trainer(model, folder, examples=None, step_config=None, validation=())
 
 def validation_of(trainer):
     """The validation losses of the present weights."""
-    with in_eval_mode(trainer.model):
-        return validate(trainer.context, trainer.material, trainer.loss)
+    trainer.model.eval()
+    with torch.no_grad():
+        losses = validate(trainer.context, trainer.material, trainer.loss)
+    set_learning(trainer.model, trainer.context.step)
+    return losses
 
 
 def largest_difference(first, second):

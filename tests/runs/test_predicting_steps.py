@@ -323,7 +323,7 @@ def test_what_an_objective_predicts_is_checked():
     example = Example("e", {"caption": "a red ball"})
     for wrong, words in (
         ([], "predict returns answers to 0 examples, not to 1"),
-        ([Prediction("x", 1, 0.5)], "predict returns an answer with the id 'x' for 'e'"),
+        ([Prediction("x", 1, 0.5)], r"predict returns answers to \['x'\]; expected \['e'\]"),
     ):
         head.predict = lambda *_, wrong=wrong: wrong
         with pytest.raises(PluginError, match=words):
