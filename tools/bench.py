@@ -137,7 +137,7 @@ flop_counter.flop_registry |= {  # torch counts none for attention on a CPU
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: flop_counter.sdpa_flop,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: flop_counter.sdpa_backward_flop,
 }
-SPEED = re.compile(r"\d+ pairs/s|[\d.]+% of the time was spent waiting for data")
+SPEED = re.compile(r"\d+ pairs/s")
 
 
 def row(what: str, value: object, note: object = "", **numbers: float) -> None:
