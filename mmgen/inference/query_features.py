@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from ..examples import All
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
 from ..model import Model
-from ..parts import Extractor, Picture, Record
+from ..parts import Extractor, FailedImage, Picture, Record
 from .query import Query, values_in
-from .query_pictures import as_picture, check_record
+from .query_pictures import as_file, as_picture, check_record
 
 
 class QueryFeatures:
@@ -44,42 +44,42 @@ class QueryFeatures:
     def __contains__(self, name: str) -> bool:
         return name in self.embedders
 
-    def resolve(
-        self, name: str, values: Sequence[tuple[Query, Any]]
-    ) -> list[tuple[Record | str | All | DataError, list[Picture]]]:
-        """For each query and its value for an input: the value for the input's reader, from a picture, a key or
-        features, or from several of them; and the pictures. A value that cannot be read is a DataError. Raises
-        UnavailableError if the extractor for a picture is not available."""
+    def resolve(self, name: str, values: Sequence[tuple[Query, Any]]) -> list[tuple[Any, list[Picture]]]:
+        """For each query and its value for an input: the value for the input's reader, and its pictures. A value of an
+        input for pictures or files may be several, `All` or a list. Features stand for a picture if the reader reads
+        them. A value that cannot be read is a DataError. Raises UnavailableError if the extractor for a picture is not
+        available."""
+        if name not in self.embedders and self.inputs[name].takes not in ("picture", "file"):
+            return [(value, []) for _, value in values]
         parts = [[self._part(name, part, query) for part in values_in(value)] for query, value in values]
-        records = iter(self._extract(name, [part for row in parts for part in row if isinstance(part, Picture)]))
-        results: list[tuple[Record | str | All | DataError, list[Picture]]] = []
+        shown = [part for row in parts for part in row if isinstance(part, Picture)]
+        read: Iterator[Any] = iter(self._extract(name, shown) if name in self.embedders else shown)
+        results: list[tuple[Any, list[Picture]]] = []
         for (_, value), row in zip(values, parts, strict=True):
-            resolved = [next(records) if isinstance(part, Picture) else part for part in row]
+            pictures = [part for part in row if isinstance(part, Picture)]
+            resolved = [next(read) if isinstance(part, Picture) else part for part in row]
             error = next((part for part in resolved if isinstance(part, DataError)), None)
             together = isinstance(value, All | list | tuple)
-            pictures = [part for part in row if isinstance(part, Picture)]
             results.append((error or (All(tuple(resolved)) if together else resolved[0]), pictures))
         return results
 
-    def _part(self, name: str, value: Any, query: Query) -> Picture | Record | str | DataError:
-        """A value as a picture, features, a key of the store, or an error."""
-        reader = self.embedders[name].reader
+    def _part(self, name: str, value: Any, query: Query) -> Any:
+        """A value as a picture, a file, features, a key of the store, what only the reader knows, or an error."""
+        reader = self.embedders[name].reader if name in self.embedders else None
+        takes = "picture" if reader else self.inputs[name].takes
         try:
-            if (picture := as_picture(value, query.id, query.folder)) is not None:
-                self._check_boxes(name, picture, query)
-                return picture
-            if isinstance(value, Record):
+            read = (as_file if takes == "file" else as_picture)(value, query.id, query.folder)
+            if reader and isinstance(value, Record):
                 if value.boxes is None and reader.boxes:
                     raise ValueError("the model needs boxes; give one box per row of features")
                 return check_record(value)
         except (ValueError, TypeError) as error:
             return DataError(f"{name}: {error}")
-        except DataError as error:
-            return error
-        if not isinstance(value, str) or query.folder is None:
-            return DataError(
-                f"{name}: expected a picture, a key or features, but got {' '.join(str(value)[:40].split())}"
-            )
+        if read is not None or (reader is None and query.folder is not None):
+            return value if read is None else read
+        if not isinstance(value, str) or query.folder is None or reader is None:  # a stranger's string is no path
+            expected = f"a {takes}" if reader is None else "a picture, a key or features"
+            return DataError(f"{name}: expected {expected}, but got {value!r:.40}")
         stored = reader.path is not None and reader.path.exists()
         if stored and value in reader.store:
             return value
@@ -90,17 +90,6 @@ class QueryFeatures:
                 what = "a folder; give one picture" if special.is_dir() else "not a regular file"
                 return DataError(f"{special}: is {what}")
         return DataError(f"{query.folder / value}: no such file" + f", and not a key of {reader.path}" * stored)
-
-    def _check_boxes(self, name: str, picture: Picture, query: Query) -> None:
-        """Raises DataError if a field of the query refers to boxes that the query does not give."""
-        config = self.inputs[name]
-        if picture.boxes is None and isinstance(config, FeaturesConfig):
-            for field in config.optional_fields():
-                if query.inputs.get(field) and config.refers_to_boxes(field):
-                    raise DataError(
-                        f"{field}: refers to boxes, but the picture has none; give boxes with the picture, "
-                        f'{{"{name}": {{"picture": "photo.jpg", "boxes": [[x0, y0, x1, y1]]}}}}'
-                    )
 
     def _extract(self, name: str, pictures: Sequence[Picture]) -> list[Record | DataError]:
         """The features of pictures, from one call of the extractor; if that fails, from a call for each. A picture that
@@ -121,15 +110,7 @@ class QueryFeatures:
             if isinstance(error, DataError):
                 return [error]
             raise
-        return [self._checked(name, picture, results.get(key)) for key, picture in zip(keyed, pictures, strict=True)]
-
-    def _checked(self, name: str, picture: Picture, result: Any) -> Record | DataError:
-        """The record of a picture under the picture's own key, or what is wrong."""
-        if not isinstance(result, Record):
-            return DataError(result.reason if result else f"{picture.key}: the extractor returned no features")
-        if picture.boxes is not None and (result.boxes is None or len(result.boxes) != len(picture.boxes)):
-            return DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
-        return replace(result, key=picture.key)
+        return [_checked(name, picture, results[key]) for key, picture in zip(keyed, pictures, strict=True)]
 
     @property
     def thread_safe(self) -> bool:
@@ -172,3 +153,12 @@ class QueryFeatures:
                 )
             )
         return extractor
+
+
+def _checked(name: str, picture: Picture, result: Record | FailedImage) -> Record | DataError:
+    """The record of a picture under the picture's own key, or what is wrong."""
+    if isinstance(result, FailedImage):
+        return DataError(result.reason)
+    if picture.boxes is not None and (result.boxes is None or len(result.boxes) != len(picture.boxes)):
+        return DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
+    return replace(result, key=picture.key)

@@ -9,7 +9,7 @@ from typing import Any
 from ..configs import ObjectiveConfig
 from ..errors import DataError, RunError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
-from .query import PICTURE, Query
+from .query import PICTURE, Query, from_json
 
 ADVICE = "add {name}=VALUE"  # for a missing value, in Python
 COMMAND_ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a JSONL file'
@@ -52,8 +52,8 @@ class StepNames:
     advice    how the user gives a missing value, for messages; with {name}
     """
 
-    def __init__(self, recipe: Recipe, step: str, advice: str = ADVICE) -> None:
-        self.recipe, self.step, self.advice = recipe, step, advice
+    def __init__(self, recipe: Recipe, step: str) -> None:
+        self.recipe, self.step, self.advice = recipe, step, ADVICE
         if step not in recipe.steps:
             raise RunError(f"step '{step}' is not in the recipe{did_you_mean(step, recipe.steps)}")
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
@@ -87,7 +87,7 @@ class StepNames:
             for field_ in config.fields:
                 key = name if name in given and len(config.fields) == 1 else field_
                 if key in given and (key == name or self._gives_field(key)):
-                    values.setdefault(name, {})[field_] = given[key]
+                    values.setdefault(name, {})[field_] = from_json(given[key]) if field_ in self.filled else given[key]
                     used.add(key)
         if PICTURE in given and PICTURE not in self.known and self._reads_one_picture():
             for name in self.pictures:  # inputs that read one field, such as two networks' features of a picture
@@ -97,8 +97,8 @@ class StepNames:
                     )
                 values[name] = {self.inputs[name].fields[0]: given[PICTURE]}
             used.add(PICTURE)
-        labels = {name: given[name] for name in self.labels if name in given}
-        optional = {name: given[name] for name in self.optional if name in given}
+        labels = {name: from_json(given[name]) for name in self.labels if name in given}
+        optional = {name: from_json(given[name]) for name in self.optional if name in given}
         missing = [
             name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
