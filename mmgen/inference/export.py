@@ -86,7 +86,6 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
         for name, head in recipe.objectives.items()
         if name in step.objectives
     }
-    columns = recipe.data.table_columns().model_copy(update={"images": None})
     changes = {
         "profile": None,
         "inputs": inputs,
@@ -103,7 +102,7 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
             )
         },
         "default_step": None,
-        "data": NoData(columns=columns, about=predictor.trained_on[:80]),
+        "data": NoData(about=predictor.trained_on[:80]),
         **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
     return without_local_paths(recipe.model_copy(update=changes))

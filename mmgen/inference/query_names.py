@@ -125,9 +125,11 @@ class StepNames:
                 f"{self.advice.format(name=name)}"
             )
         if bound.unread:
+            what = "the picture" if bound.unread[0] == PICTURE else f"'{bound.unread[0]}'"
+            steps = [f"'{name}' reads {' and '.join(step.inputs)}" for name, step in self.recipe.steps.items()]
             raise DataError(
-                f"{query.where}: step '{self.step}' does not read {quote_name(bound.unread[0])}; leave it out, or "
-                f"choose another step: {describe_steps(self.recipe, list(self.recipe.steps))}"
+                f"{query.where}: step '{self.step}' does not read {what}; leave it out, or choose another step: "
+                f"{'; '.join(steps)}"
             )
         return bound
 
@@ -166,13 +168,3 @@ def _query_labels(recipe: Recipe, step: str) -> tuple[str, ...]:
     """The labels that a query to a step may give."""
     config = _predicting_objective(recipe, step) or recipe.generator
     return () if config is None else config.query_labels
-
-
-def quote_name(name: str) -> str:
-    """The name of a value, for errors."""
-    return "the picture" if name == PICTURE else f"'{name}'"
-
-
-def describe_steps(recipe: Recipe, steps: Sequence[str]) -> str:
-    """The inputs of each of these steps, for errors."""
-    return "; ".join(f"'{name}' reads {' and '.join(recipe.steps[name].inputs)}" for name in steps)

@@ -36,16 +36,13 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     if isinstance(value, Picture):
         return _check_picture(replace(value, load=partial(load_image, value)))
     if isinstance(value, str | Path):
-        return picture(folder / value) if folder is not None and is_file(folder / value) else None
+        return picture(folder / value) if folder is not None and _is_file(folder / value) else None
     if isinstance(value, np.ndarray):
         return Picture(name, from_array(value).copy)
     if isinstance(value, Image.Image):
         return Picture(name, _rgb_of(value).copy)  # now: the file behind the image may be closed later
     if isinstance(value, bytes | bytearray | memoryview):
-        return Picture(name, partial(_open_bytes, bytes(value), name))
-    if hasattr(value, "__array__"):
-        shape = tuple(getattr(value, "shape", ()))
-        raise ValueError(f"a {type(value).__name__} of shape {shape} is no picture; give a numpy array, channels last")
+        return Picture(name, lambda: open_image(BytesIO(value), name))
     return None
 
 
@@ -58,10 +55,6 @@ def _rgb_of(image: Image.Image) -> Image.Image:
         raise ValueError(f"the picture {error}") from None
     except OSError:
         raise ValueError("the picture's file is cut short or damaged; get it again") from None
-
-
-def _open_bytes(content: bytes, name: str) -> Image.Image:
-    return open_image(BytesIO(content), name)
 
 
 def _with_boxes(value: Mapping[str, Any], name: str, folder: Path | None) -> Picture:
@@ -79,12 +72,12 @@ def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
     a path. `folder`: as in `as_picture`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return File(name, bytes(value))
-    if isinstance(value, str | Path) and folder is not None and is_file(folder / value):
+    if isinstance(value, str | Path) and folder is not None and _is_file(folder / value):
         return File(str(folder / value), folder / value)
     return value if isinstance(value, File) else None
 
 
-def is_file(path: Path) -> bool:
+def _is_file(path: Path) -> bool:
     """Whether a path is a regular file; False for a name that no file can have."""
     try:
         return path.is_file()

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from kit import stored
 from PIL import Image
 
@@ -103,10 +102,6 @@ def test_what_is_no_picture_is_none():
                 *(PIXELS / 255, PIXELS.astype(np.int64), PIXELS.transpose(2, 0, 1), PIXELS[None], PIXELS[0, 0]),
                 np.zeros((6, 8, 5), np.uint8),
             )
-        ),
-        (
-            torch.zeros(3, 6, 8),
-            "a Tensor of shape (3, 6, 8) is no picture; give a numpy array, channels last",
         ),
         (Image.new("I", (2, 2)), f"the picture has pixels {RANGE}"),
         (Image.new("F", (2, 2)), f"the picture has pixels {RANGE}"),
