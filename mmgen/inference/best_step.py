@@ -114,10 +114,7 @@ def _best_of(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> tuple[s
         return longest, f"which starts from most steps, since {_names(steps)} have no scores to compare"
     sign = -1 if column in columns_with(recipe.judging(steps[0]), "lower_is_better") else 1
     best = max(known[column], key=lambda name: (sign * (scores[name][column] or 0.0), name == longest))
-    value, without = f"{column} ({number(scores[best][column])})", len(steps) - len(known[column])
-    if len(known[column]) == 1 < len(steps):
-        return best, f"the only step with {value}"
-    return best, f"the best by {value} of {_names(known[column])}" + f" ({without} without {column})" * bool(without)
+    return best, f"the best by {column} ({number(scores[best][column])}) of {_names(known[column])}"
 
 
 def _names(steps: Sequence[str]) -> str:

@@ -14,10 +14,11 @@ from ..errors import DataError, UnavailableError
 from ..examples import All
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import difference, is_imported
+from ..features.writer import checked
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
 from .query import Query, values_in
-from .query_pictures import as_file, as_picture, check_record
+from .query_pictures import as_file, as_picture
 
 
 class QueryFeatures:
@@ -70,10 +71,8 @@ class QueryFeatures:
         try:
             read = (as_file if takes == "file" else as_picture)(value, query.id, query.folder)
             if reader and isinstance(value, Record):
-                if value.boxes is None and reader.boxes:
-                    raise ValueError("the model needs boxes; give one box per row of features")
-                return check_record(value)
-        except (ValueError, TypeError) as error:
+                return checked(value, "float32")
+        except (DataError, ValueError, TypeError) as error:
             return DataError(f"{name}: {error}")
         if read is not None or (reader is None and query.folder is not None):
             return value if read is None else read

@@ -15,10 +15,9 @@ from PIL import Image
 from ..features.images import open_image
 from ..features.picture_sources import picture
 from ..features.pixels import UnknownPixels, as_rgb, from_array, load_image
-from ..parts import File, Picture, Record
+from ..parts import File, Picture
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
-LARGEST = 1e15  # of a feature; squares of larger values overflow
 BOXES = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
 
 
@@ -85,20 +84,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def check_record(record: Record) -> Record:
-    """Features that a query gives, as a store would have them. Raises ValueError."""
-    features = _as_floats(record.features)
-    if features is None or features.ndim != 2:
-        raise ValueError(f"features must be rows of numbers, one row per region, not {record.features!r:.60}")
-    if not (np.abs(features) <= LARGEST).all():
-        raise ValueError(f"features must be finite and between -{LARGEST:g} and {LARGEST:g}; extract them again")
-    boxes = None if record.boxes is None else _check_boxes(record.boxes)
-    if boxes is not None and len(boxes) != len(features):
-        raise ValueError(f"got {len(boxes)} boxes for {len(features)} rows of features; give one box per row")
-    region_names = _check_names(record.region_names, len(features))
-    return Record(record.key, features, boxes, region_names, record.scores)
-
-
 def _check_picture(image: Picture) -> Picture:
     boxes = None if image.boxes is None else _check_boxes(image.boxes)
     region_names = _check_names(image.region_names, 0 if boxes is None else len(boxes))
@@ -107,8 +92,12 @@ def _check_picture(image: Picture) -> Picture:
 
 def _check_boxes(value: Any) -> np.ndarray:
     """(R, 4) float32 between 0 and 1."""
-    boxes = _as_floats(value)
-    if boxes is None or boxes.ndim != 2 or boxes.shape[1] != 4:
+    try:
+        boxes = np.asarray(value, np.float32)
+        good = boxes.ndim == 2 and boxes.shape[1] == 4
+    except (TypeError, ValueError):
+        good = False
+    if not good:
         raise ValueError(f"got boxes {value!r:.60}; {BOXES}")
     for number, box in enumerate(boxes, 1):
         if not ((box >= -ROUNDING) & (box <= 1 + ROUNDING)).all() or (box[:2] > box[2:]).any():
@@ -125,13 +114,3 @@ def _check_names(value: Any, count: int) -> tuple[str, ...] | None:
     if len(value) != count:
         raise ValueError(f"got {len(value)} region names for {count} box{'es' * (count != 1)}; give one name per box")
     return tuple(value)
-
-
-def _as_floats(value: Any) -> np.ndarray | None:
-    """The value as a float32 array; None if the value is not an array of numbers."""
-    try:
-        array = np.asarray(value)
-        with np.errstate(over="ignore"):  # infinite values are refused later
-            return array.astype(np.float32) if array.dtype.kind in "fiu" else None
-    except (TypeError, ValueError):
-        return None

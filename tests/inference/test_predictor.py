@@ -34,7 +34,7 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
 COUNT = "n must be a whole number from 1 to 100, not"
-FINITE = "this query: image: features must be finite and between -1e+15 and 1e+15; extract them again"
+FINITE = "this query: image: image 'big': features are not finite, or too large for float32"
 RED = {"image": SEEN, "caption": "a red dog"}
 
 
@@ -140,11 +140,11 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
             {},
             "this query: image: the picture has no pixels: it is 0 wide and 0 high",
         ),
-        ({"image": Record("big", np.full((2, 3), 1e38, np.float32), BOXES), "caption": "x"}, {}, FINITE),
+        ({"image": Record("big", np.full((2, 3), np.inf, np.float32), BOXES), "caption": "x"}, {}, FINITE),
         (
             {"image": Record("no boxes", np.ones((2, 3), np.float32)), "caption": "x"},
             {},
-            "this query: image: the model needs boxes; give one box per row of features",
+            "this query: image 'no boxes' has features without boxes; set boxes = false to read features only",
         ),
     ],
 )

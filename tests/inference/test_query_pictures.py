@@ -12,7 +12,7 @@ from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import All
 from mmgen.inference.query import Query
 from mmgen.inference.query_features import QueryFeatures
-from mmgen.inference.query_pictures import as_file, as_picture, check_record
+from mmgen.inference.query_pictures import as_file, as_picture
 from mmgen.parts import Extractor, FailedImage, File, Picture, Record
 
 ARRAYS = "the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, uint16 or bool"
@@ -131,18 +131,6 @@ def test_bytes_that_are_no_image_name_the_query():
     assert str(error.value).startswith("this query: not a readable image: expected one of BMP, GIF, ")
 
 
-@pytest.mark.parametrize("features", [[[float("nan")]], [[1e39]], [[1e38]], np.array([[np.inf]])])
-def test_features_that_no_model_can_compute_with_are_refused(features):
-    with pytest.raises(ValueError) as error:
-        check_record(Record("q", features))
-    assert str(error.value) == "features must be finite and between -1e+15 and 1e+15; extract them again"
-
-
-def test_features_are_those_of_a_record():
-    record = check_record(Record("q", [[1, 2], [3, 4]], [[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], ["a", "b"]))
-    assert record.features.dtype == np.float32 and record.boxes.max() == 1 and record.region_names == ("a", "b")
-
-
 ROWS = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
 GOOD = [0, 0, 0.5, 1]
 
@@ -236,7 +224,7 @@ def test_what_is_neither_a_picture_nor_a_key(features, tmp_path):
         ("https://x.org/a.png", "https://x.org/a.png: is a web address; download the picture, and give the file"),
         (str(tmp_path), f"{tmp_path}: is a folder; give one picture"),
         (7, "image: expected a picture, a key or features, but got 7"),
-        (Record("r", np.ones((1, 6))), "image: the model needs boxes; give one box per row of features"),
+        (Record("r", np.full((1, 6), np.nan)), "image: image 'r': features are not finite, or too large for float32"),
     ):
         ((error, _),) = features.resolve("image", [(QUERY, value)])
         assert isinstance(error, DataError) and str(error) == message
