@@ -13,7 +13,7 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..examples import All
 from ..features.embedder import StoredEmbedder
-from ..features.fingerprints import difference, is_imported
+from ..features.fingerprints import difference
 from ..features.writer import checked
 from ..model import Model
 from ..parts import Extractor, FailedImage, Picture, Record
@@ -125,31 +125,23 @@ class QueryFeatures:
 
     def _build_extractor(self, name: str) -> Extractor:
         config, trained = self.inputs[name], self.embedders[name].fingerprint
-        source, imported = trained.get("extractor", "unknown"), is_imported(trained)
-        allow = f"--set inputs.{name}.allow_other_features=true"
+        source = trained.get("extractor", "unknown")
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
                 f"a key of the feature store, or name the extractor with --set, in Python with sets of mmgen.load: "
                 f"inputs.{name}.extractor.type=NAME"
-                + f" {allow}; or train with [inputs.{name}.extractor], which is compared with the file"
-                * imported
             )
-        saved, settings = self.extractors.get(name), config.extractor
-        extractor = settings.load(saved) if saved else settings.build()
+        saved = self.extractors.get(name)
+        extractor = config.extractor.load(saved) if saved else config.extractor.build()
         fingerprint = dict(extractor.fingerprint)
         if fingerprint not in (trained, config.compared) and not config.allow_other_features:
-            same_extractor = fingerprint.get("extractor") == source
-            changes = (
-                difference(trained, fingerprint, ("in training", "here")) if same_extractor else f"{source} in training"
-            )
+            same = fingerprint.get("extractor") == source
+            changes = difference(trained, fingerprint, ("in training", "here")) if same else f"{source} in training"
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
-                + (
-                    f"the file does not say which network made them; if it was this one, add {allow}"
-                    if imported and config.compared is None
-                    else "use the same extractor and settings"
-                )
+                "use the same extractor and settings, or, if the features are the same, add "
+                f"--set inputs.{name}.allow_other_features=true"
             )
         return extractor
 
