@@ -22,7 +22,6 @@ class Bound:
     query     the query
     inputs    input name -> field that it reads -> value
     labels    label -> value
-    optional  optional field of an input -> value
     missing   names that the step needs and the query does not give
     unread    names that the query gives and the step does not read
     """
@@ -30,7 +29,6 @@ class Bound:
     query: Query
     inputs: Mapping[str, Mapping[str, Any]]
     labels: Mapping[str, Any] = field(default_factory=dict)
-    optional: Mapping[str, Any] = field(default_factory=dict)
     missing: Sequence[str] = ()
     unread: Sequence[str] = ()
 
@@ -45,7 +43,6 @@ class StepNames:
     inputs    the step's inputs
     required  the inputs that a query must give; the objective that predicts fills the other inputs
     labels    the labels that a query gives: all of them to a step that predicts (the choices), any to one that writes
-    optional  optional field -> config of the input that reads the field
     takes     name of an input, or of a field that it reads -> what a query gives (`EmbedderConfig.takes`)
     known     all names that a query to the run may use
     filled    fields with one value per row of the objective; a query gives a list
@@ -63,13 +60,11 @@ class StepNames:
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.labels = _query_labels(recipe, step)
         self._needed = self.labels if objective else ()
-        self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         self.pictures = [name for name, config in self.inputs.items() if config.takes == "picture"]
         texts_first = sorted(self.inputs.items(), key=lambda item: item[1].takes not in (None, "text"))
         self.takes = {key: config.takes for name, config in texts_first for key in (name, *config.fields)}
         labels = [label for name in recipe.steps for label in _query_labels(recipe, name)]
-        optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
-        self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
+        self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels]))
 
     @property
     def reads(self) -> str:
@@ -98,7 +93,6 @@ class StepNames:
                 values[name] = {self.inputs[name].fields[0]: given[PICTURE]}
             used.add(PICTURE)
         labels = {name: from_json(given[name]) for name in self.labels if name in given}
-        optional = {name: from_json(given[name]) for name in self.optional if name in given}
         missing = [
             name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
@@ -107,8 +101,8 @@ class StepNames:
         ]
         if {*values} <= {*self.required}:  # a label may also be given under the name of the input that it fills
             missing += [name for name in self._needed if name not in labels]
-        unread = [name for name in given if name not in {*used, *labels, *optional}]
-        return Bound(query, values, labels, optional, list(dict.fromkeys(missing)), unread)
+        unread = [name for name in given if name not in {*used, *labels}]
+        return Bound(query, values, labels, list(dict.fromkeys(missing)), unread)
 
     def bind_exactly(self, query: Query) -> Bound:
         """Match the query's values, which must be exactly the step's. Raises DataError for missing and unread names."""

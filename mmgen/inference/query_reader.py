@@ -11,7 +11,7 @@ from typing import Any
 from ..data.collate import Collator, ReadExample
 from ..data.unread_text import remarks
 from ..errors import DataError
-from ..examples import All, Example, ResolvedExample
+from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Picture
 from .answers import Answer
 from .query import Query
@@ -117,7 +117,7 @@ class QueryReader:
         return Prepared(query, Answer(query.id, remarks=said, choices=tuple(choices), pictures=pictures), read)
 
     def _example_of(self, draft: _Draft) -> ResolvedExample:
-        """The example of a query, for the readers. Raises DataError."""
+        """The example of a query, for the readers."""
         assert draft.bound is not None  # of a query
         inputs = {key: value for values in reversed(draft.values.values()) for key, value in values.items()}
         overrides = {
@@ -125,18 +125,7 @@ class QueryReader:
             for name, values in draft.values.items()
             if (changed := {key: value for key, value in values.items() if value is not inputs[key]})
         }
-        labels = dict(draft.bound.labels)
-        for name, value in draft.bound.optional.items():
-            config = self.names.optional[name]
-            try:
-                if name in self.names.filled:  # each row has its own value
-                    rows = [config.from_json(name, row) for row in value]
-                    labels[name] = [row.values if isinstance(row, All) else row for row in rows]
-                else:
-                    inputs[name] = config.from_json(name, value)
-            except ValueError as error:
-                raise DataError(f"{name}: {error}") from None
-        return ResolvedExample(draft.query.id, inputs, labels=labels, overrides=overrides)
+        return ResolvedExample(draft.query.id, inputs, labels=draft.bound.labels, overrides=overrides)
 
 
 @contextlib.contextmanager
