@@ -53,8 +53,6 @@ def queries_of(values: Iterable[Any]) -> list[Query | Example]:
 
 
 def _query_of(value: Any, name: str) -> Query | Example:
-    if isinstance(value, list | tuple):
-        raise DataError(f"{name} is a {type(value).__name__}; use ask_all or predict_all, or All((a, b)) for one query")
     if isinstance(value, Query | Example):
         return value
     if isinstance(value, Mapping):

@@ -48,19 +48,15 @@ class _Draft:
     error: DataError | None = None
 
 
+@dataclass
 class QueryReader:
     """Reads queries to a step. `chooses`: whether the step predicts a choice, so that each row of an example is one."""
 
-    def __init__(
-        self, names: StepNames, features: QueryFeatures, collate: Collator, backbone: Backbone, chooses: bool
-    ) -> None:
-        self.names, self.features, self.collate, self.backbone, self.chooses = (
-            names,
-            features,
-            collate,
-            backbone,
-            chooses,
-        )
+    names: StepNames
+    features: QueryFeatures
+    collate: Collator
+    backbone: Backbone
+    chooses: bool
 
     def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
         """Resolve queries to examples, and read their inputs once. The extractor of an input gets the pictures of all

@@ -70,8 +70,6 @@ def test_two_pictures_of_one_query_are_all_or_a_list(predictor):
     )
     assert both.texts[0].score == listed.texts[0].score == by_name.texts[0].score
     for call, value, message in (
-        (predictor.ask, [SEEN, OTHER], "this query is a list; use ask_all or predict_all, or All((a, b)) for one "),
-        (predictor.ask_all, [(SEEN, OTHER), RED], "query 1 is a tuple; use ask_all or predict_all, or All((a, b)) "),
         (predictor.ask_all, RED, "{'image': Record("),
         (predictor.predict_all, "a.jpg", "'a.jpg' is one query; use ask or predict, or give a list"),
     ):
