@@ -33,9 +33,10 @@ class QueryFeatures:
     def __init__(
         self, model: Model, inputs: Mapping[str, EmbedderConfig], where: str, extractors: Mapping[str, Path]
     ) -> None:
-        embedders = {name: model.embedders[name] for name in inputs if name in model.embedders}
         self.embedders = {
-            name: embedder for name, embedder in embedders.items() if isinstance(embedder, StoredEmbedder)
+            name: embedder
+            for name, embedder in model.embedders.items()
+            if name in inputs and isinstance(embedder, StoredEmbedder)
         }
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
