@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets import Datasets
-from ..errors import MmgenError, RunError
+from ..errors import MmgenError, RecipeError, RunError
 from ..features.random_features import random_features
 from ..files import clear_partials, locked, read_table, write_json
 from ..recipe.load import from_json
@@ -116,8 +116,13 @@ class RunFolder:
         return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """`Recipe.identity` of the run's recipe, with paths as seen from here. Raises RunError, RecipeError."""
-        return with_real_paths(self.recipe(installed())).identity()
+        """`Recipe.identity` of the run's recipe, with paths as seen from here; of parts that are not installed, the
+        saved tables. Raises RunError."""
+        try:
+            return with_real_paths(self.recipe(installed())).identity()
+        except RecipeError:
+            saved = read_table(self.path / "recipe.json")
+            return {name: table for name, table in saved.items() if name not in (*BESIDE, recipe_file.STARTED)}
 
     def recipe(self, registry: Registry) -> Recipe:
         """The recipe of the run. Raises RunError, RecipeError."""
