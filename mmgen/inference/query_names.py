@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..configs import ObjectiveConfig
-from ..errors import DataError, RunError, did_you_mean
+from ..errors import DataError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
 from .query import PICTURE, Query, from_json
 
@@ -51,8 +51,6 @@ class StepNames:
 
     def __init__(self, recipe: Recipe, step: str) -> None:
         self.recipe, self.step, self.advice = recipe, step, ADVICE
-        if step not in recipe.steps:
-            raise RunError(f"step '{step}' is not in the recipe{did_you_mean(step, recipe.steps)}")
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
         self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
         objective = _predicting_objective(recipe, step)
