@@ -48,7 +48,7 @@ def generate(
     shard: str | None,
 ) -> None:
     """Generate texts with the model in the run folder RUN. SOURCES are images, folders of images, or JSONL files and
-    tables (CSV, TSV) whose fields are inputs; columns are named as in the run's data. --input also gives inputs."""
+    tables (CSV, TSV) whose fields or columns are inputs. --input also gives inputs."""
     if not sources and not pairs and not caption:
         raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
     output = Output.of(_print_texts, out, shard)
