@@ -25,7 +25,7 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     """A value as a picture; None for any other value, such as a key or features.
 
     value   a path, the bytes of an image file, a PIL image, an array (`mmgen.features.pixels.from_array`), a `Picture`,
-            or a dict {"picture": any of these, "boxes", "region_names"}
+            or a dict {"picture": any of these, "boxes"}
     name    the key of a picture without a path
     folder  the base of relative paths; None: no string is a path
 
@@ -58,12 +58,12 @@ def _rgb_of(image: Image.Image) -> Image.Image:
 
 def _with_boxes(value: Mapping[str, Any], name: str, folder: Path | None) -> Picture:
     """A picture with boxes, from a JSON object."""
-    if unknown := [key for key in value if key not in ("picture", "boxes", "region_names")]:
-        raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes" and "region_names"')
+    if unknown := [key for key in value if key not in ("picture", "boxes")]:
+        raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes"')
     image = None if isinstance(value["picture"], Mapping) else as_picture(value["picture"], name, folder)
     if image is None:
         raise ValueError(f"{value['picture']!s:.60}: no such file")
-    return _check_picture(replace(image, boxes=value.get("boxes"), region_names=value.get("region_names")))
+    return _check_picture(replace(image, boxes=value.get("boxes")))
 
 
 def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
@@ -85,13 +85,11 @@ def _is_file(path: Path) -> bool:
 
 
 def _check_picture(image: Picture) -> Picture:
-    boxes = None if image.boxes is None else _check_boxes(image.boxes)
-    region_names = _check_names(image.region_names, 0 if boxes is None else len(boxes))
-    return replace(image, boxes=None if boxes is None else boxes.tolist(), region_names=region_names, classes=None)
+    return replace(image, boxes=None if image.boxes is None else _check_boxes(image.boxes), classes=None)
 
 
-def _check_boxes(value: Any) -> np.ndarray:
-    """(R, 4) float32 between 0 and 1."""
+def _check_boxes(value: Any) -> list[list[float]]:
+    """R boxes between 0 and 1."""
     try:
         boxes = np.asarray(value, np.float32)
         good = boxes.ndim == 2 and boxes.shape[1] == 4
@@ -103,14 +101,4 @@ def _check_boxes(value: Any) -> np.ndarray:
         if not ((box >= -ROUNDING) & (box <= 1 + ROUNDING)).all() or (box[:2] > box[2:]).any():
             sides = ", ".join(f"{side:g}" for side in box)
             raise ValueError(f"box {number} is [{sides}], which is no part of the picture; {BOXES}")
-    return boxes.clip(0, 1)
-
-
-def _check_names(value: Any, count: int) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f'got region names {value!r:.60}; give one string per box, such as ["dog"]')
-    if len(value) != count:
-        raise ValueError(f"got {len(value)} region names for {count} box{'es' * (count != 1)}; give one name per box")
-    return tuple(value)
+    return boxes.clip(0, 1).tolist()

@@ -41,7 +41,7 @@ def test_every_form_of_a_picture_gives_the_same_pixels(photo):
         PIXELS,
         Picture("own", lambda: Image.fromarray(PIXELS)),
         {"picture": content},
-        {"picture": PIXELS, "boxes": [[0, 0, 1, 1]], "region_names": ["all"]},
+        {"picture": PIXELS, "boxes": [[0, 0, 1, 1]]},
     ]
     for form in forms:
         picture = as_picture(form, "query")
@@ -110,7 +110,7 @@ def test_what_is_no_picture_is_none():
         (Image.new("RGB", (0, 5)), "the picture has no pixels: it is 0 wide and 5 high"),
         ({"picture": "gone.jpg"}, "gone.jpg: no such file"),
         ({"picture": {"picture": PIXELS}}, "{'picture': array("),
-        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes" and "region_names"'),
+        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes"'),
     ],
 )
 def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
@@ -143,12 +143,9 @@ GOOD = [0, 0, 0.5, 1]
         ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1], which is no part of the picture; {ROWS}"),
         ({"boxes": [["a", 0, 0, 1]]}, f"got boxes [['a', 0, 0, 1]]; {ROWS}"),
         ({"boxes": GOOD}, f"got boxes [0, 0, 0.5, 1]; {ROWS}"),
-        ({"boxes": [GOOD], "region_names": ["a", "b"]}, "got 2 region names for 1 box; give one name per box"),
-        ({"boxes": [GOOD], "region_names": "a"}, "got region names 'a'; give one string per box, such as [\"dog\"]"),
-        ({"region_names": ["a"]}, "got 1 region names for 0 boxes; give one name per box"),
     ],
 )
-def test_boxes_and_region_names_are_checked(fields, message):
+def test_boxes_are_checked(fields, message):
     with pytest.raises(ValueError) as error:
         as_picture({"picture": PIXELS, **fields}, "q")
     assert str(error.value) == message
