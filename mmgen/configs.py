@@ -136,14 +136,8 @@ class EmbedderConfig(PartConfig):
         return ()
 
     def optional_fields(self) -> tuple[str, ...]:
-        """Further fields, which it reads if an example has them (which words mean which region). A query may give them
-        too."""
+        """Further fields, which it reads if an example has them (which words mean which region)."""
         return ()
-
-    def from_json(self, field: str, value: Any) -> Any:
-        """A query's JSON value for one of `optional_fields`, as an example holds it. For a field that an objective
-        provides, a query gives a list with a value for each row. Raises ValueError."""
-        return value
 
 
 class ExtractorConfig(PartConfig):
@@ -210,11 +204,6 @@ class FeaturesConfig(EmbedderConfig):
     compared: dict[str, Any] | None = Field(
         None, description="identifies the extractor that a run has compared with imported features; a run saves it"
     )
-
-    def refers_to_boxes(self, field: str) -> bool:
-        """Whether one of `optional_fields` names regions by their number. A query that gives the field must give the
-        boxes of its picture too."""
-        return False
 
 
 class BackboneConfig(PartConfig):
@@ -329,14 +318,6 @@ class GeneratorConfig(PartConfig):
         return {"min_new_tokens": reason, **self.refuses(decoding)}
 
 
-class TableColumns(Config):
-    """How a data set reads its tables. A column whose name is an input's is that input."""
-
-    names: dict[str, tuple[str, ...]] = Field({}, description="input -> its column; the first that there is")
-    between: str = Field("---", description='separates several texts of one cell; "" for one text per cell')
-    images: Path | None = Field(None, description="the folder of its pictures")
-
-
 class DatasetConfig(PartConfig):
     """Examples in splits. Three keys name the splits for training, validation and evaluation."""
 
@@ -347,10 +328,6 @@ class DatasetConfig(PartConfig):
     train_split: str = Field("train", description="the split for training")
     validation_split: str = Field("val", description="the split whose loss is measured during training")
     test_split: str = Field("test", description="the split that every step generates for and is scored on")
-
-    def table_columns(self) -> TableColumns:
-        """How it reads tables, so that `mmgen generate` reads a table of queries likewise."""
-        return TableColumns()
 
     @classmethod
     def pictures_of(cls, source: str) -> "DatasetConfig | None":

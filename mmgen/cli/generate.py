@@ -48,30 +48,29 @@ def generate(
     shard: str | None,
 ) -> None:
     """Generate texts with the model in the run folder RUN. SOURCES are images, folders of images, or JSONL files and
-    tables (CSV, TSV) whose fields are inputs; columns are named as in the run's data. --input also gives inputs."""
+    tables (CSV, TSV) whose fields or columns are inputs. --input also gives inputs."""
     if not sources and not pairs and not caption:
         raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
     output = Output.of(_print_texts, out, shard)
     quiet()
+    from ..evaluation.collapse import collapsed
     from ..files import refuse_overwriting
-    from ..inference.answers import remark_on_all
     from ..inference.draws import choose_seed
     from ..inference.load import load_for
     from ..inference.query import named_values, read_sources
-    from ..inference.query_tables import table_reader
     from ..recipe.layers import setting_table
 
     shorthands = [*([f"caption={caption}"] if caption else []), *(f"prompt={prompt}" for prompt in prompts)]
     shorthands += [f"avoid={text}" for text in avoided]
     refuse_overwriting("--out", out, sources)
-    queries = read_sources(sources, named_values([*shorthands, *pairs]), table_reader(run, step))
+    queries = read_sources(sources, named_values([*shorthands, *pairs]))
     predictor = load_for(run, queries, step, sets)
     keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
     options = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
     if seed is not None:
         choose_seed(options, seed, f"--seed {seed}")
     answers = answer_all(predictor, queries, output, options, seed)
-    if remark := remark_on_all(answers):
+    if remark := collapsed([answer.texts[0].text for answer in answers if answer.texts]):
         tell(remark, err=True)
 
 

@@ -15,7 +15,7 @@ from ..progress import tell
 def merge(path: Path, check: bool) -> None:
     """Join all shards of PATH, the file that was given to `mmgen generate` or `mmgen predict` with --shard.
 
-    Every shard must be there, with the same model, and nothing may be missing or there twice.
+    Every shard must be there, of the same input and model.
     """
     import json
 

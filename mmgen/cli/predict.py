@@ -86,11 +86,10 @@ def predict(
     from ..files import refuse_overwriting
     from ..inference.load import load_for
     from ..inference.query import named_values, read_sources
-    from ..inference.query_tables import table_reader
 
     step = steps[0] if steps else None
     refuse_overwriting("--out", out, sources)
-    queries = read_sources(sources, named_values(pairs), table_reader(run, step))
+    queries = read_sources(sources, named_values(pairs))
     answer_all(load_for(run, queries, step, sets, writes=False), queries, output)
 
 
@@ -106,16 +105,11 @@ def _write_result_file(
     """Write the result file of a run's steps, or, with `data`, of an export."""
     quiet()
     from ..files import refuse_overwriting, write_text
-    from ..inference.export_with_data import DataSource
-    from ..inference.result_file import result_file, result_file_of_export
+    from ..inference.result_file import result_file
     from ..progress import Bars
 
     refuse_overwriting("--out", out)
-    if data:
-        text = result_file_of_export(where, form, DataSource(data, split=split), sets, Bars())
-    else:
-        text = result_file(where, form, steps, split, sets, Bars())
-    write_text(out, text)
+    write_text(out, result_file(where, form, steps, split, sets, data, Bars()))
     tell(f"{out}: written")
 
 

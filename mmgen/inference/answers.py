@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, RunError
-from ..evaluation.collapse import collapsed
 from ..examples import LOG_PROBABILITY, Generation, Prediction
 from ..parts import Picture
 from ..progress import html_table
@@ -97,11 +95,6 @@ class Answer:
         return line | ({"remarks": list(self.remarks)} if self.remarks else {})
 
 
-def remark_on_all(answers: Iterable[Answer]) -> str:
-    """A remark if at least half of the best texts of many answers are the same or have no word; "" otherwise."""
-    return collapsed([answer.texts[0].text for answer in answers if answer.texts])
-
-
 class AnswersFile:
     """A file of answers as lines of JSON. Lines go to `.<name>.partial` beside it, which `finish` renames; `done`: the
     ids in that file, of an earlier attempt that was stopped. Raises RunError if a file cannot be written."""
@@ -117,15 +110,9 @@ class AnswersFile:
         self.done = {line["id"] for line in lines_of(self.partial)}
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Append a line, completely or not at all."""
-        size = self.partial.stat().st_size
-        with self._written():
-            try:
-                with self.partial.open("ab") as file:
-                    file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
-            except OSError:
-                os.truncate(self.partial, size)
-                raise
+        text = json.dumps(line, ensure_ascii=False)
+        with self._written(), self.partial.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{text}\n")
         self.done.add(line["id"])
 
     def finish(self) -> None:
@@ -154,8 +141,8 @@ def shard_path(path: Path, number: int, count: int) -> Path:
 
 
 def merged(path: Path) -> list[dict[str, Any]]:
-    """The answers of all shards of `path`, in the order of the queries. Raises DataError for a shard that is missing or
-    not complete."""
+    """The answers of all shards of `path`, in the order of the queries. Raises DataError for a shard that is
+    missing."""
     pattern = re.compile(rf"{re.escape(path.stem)}-[0-9]+-of-([0-9]+){re.escape(path.suffix)}")
     counts = sorted({int(match[1]) for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))})
     if len(counts) != 1:
@@ -164,9 +151,5 @@ def merged(path: Path) -> list[dict[str, Any]]:
     files = [shard_path(path, number, counts[0]) for number in range(1, counts[0] + 1)]
     if missing := [str(number) for number, file in enumerate(files, 1) if not file.exists()]:
         raise DataError(f"{path}: no shard {', '.join(missing)} of {counts[0]}; run it with --shard")
-    shards = [lines_of(file) for file in files]
-    answers = [line for row in itertools.zip_longest(*shards) for line in row if line is not None]
-    for number, (file, lines) in enumerate(zip(files, shards, strict=True)):
-        if lines != answers[number :: counts[0]]:
-            raise DataError(f"{file}: has {len(lines)} answers, which do not fit the other shards; run it again")
-    return answers
+    rows = itertools.zip_longest(*map(lines_of, files))
+    return [line for row in rows for line in row if line is not None]

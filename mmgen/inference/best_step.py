@@ -28,10 +28,16 @@ class ChosenStep:
     reason: str
 
 
-def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep | None:
-    """The best step for these queries, preferably one that writes texts, or predicts; None if no step has weights
-    (`load` raises then). Raises DataError if no step reads exactly the inputs of all queries: what a query lacks,
-    or what is too much, for the step that comes closest."""
+def trained_steps(folder: RunFolder, recipe: Recipe) -> list[str]:
+    """The steps with weights. Raises RunError if there are none."""
+    if trained := [name for name in recipe.steps if folder.trained(recipe, name)]:
+        return trained
+    raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
+
+
+def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenStep:
+    """The best step for these queries, preferably one that writes texts, or predicts. Raises DataError if no step reads
+    exactly the inputs of all queries: what a query lacks, or what is too much, for the step that comes closest."""
     folder = RunFolder(path)
     recipe = folder.recipe(installed())
     suitable = [name for name, step in recipe.steps.items() if step.evaluate and recipe.makes_texts(name) == writes]
@@ -40,25 +46,23 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenSte
     forms: dict[object, Query] = {}
     for query in queries:
         forms.setdefault(form_of(query), query)
-    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
-    if not trained:
-        return None
+    trained = trained_steps(folder, recipe)
     steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in suitable] or trained}
     bound = {name: [names.bind(query) for query in forms.values()] for name, names in steps.items()}
     exact = [name for name in steps if not any(values.missing or values.unread for values in bound[name])]
-    if exact:  # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
-        fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
-        return best_step(recipe, folder, exact, fitting)
 
     def misfit(name: str) -> tuple[bool, int, int]:
         missing = {values.missing[0] for values in bound[name] if values.missing}
         return bool(missing), sum(bool(values.unread) for values in bound[name]), len(missing)
 
-    closest = steps[min(reversed(steps), key=misfit)]
-    closest.advice = COMMAND_ADVICE
-    for query in forms.values():
-        closest.bind_exactly(query)
-    return None
+    if not exact:
+        closest = steps[min(reversed(steps), key=misfit)]
+        closest.advice = COMMAND_ADVICE
+        for query in forms.values():
+            closest.bind_exactly(query)  # raises for one of them
+    # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total
+    fitting = max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
+    return best_step(recipe, folder, exact, fitting)
 
 
 def form_of(query: Query) -> object:
@@ -110,10 +114,7 @@ def _best_of(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> tuple[s
         return longest, f"which starts from most steps, since {_names(steps)} have no scores to compare"
     sign = -1 if column in columns_with(recipe.judging(steps[0]), "lower_is_better") else 1
     best = max(known[column], key=lambda name: (sign * (scores[name][column] or 0.0), name == longest))
-    value, without = f"{column} ({number(scores[best][column])})", len(steps) - len(known[column])
-    if len(known[column]) == 1 < len(steps):
-        return best, f"the only step with {value}"
-    return best, f"the best by {value} of {_names(known[column])}" + f" ({without} without {column})" * bool(without)
+    return best, f"the best by {column} ({number(scores[best][column])}) of {_names(known[column])}"
 
 
 def _names(steps: Sequence[str]) -> str:

@@ -15,19 +15,16 @@ def describe(path: Path) -> str:
     """The steps of a run or an export: what they read and give, and which one answers. Raises RunError."""
     folder = RunFolder(path)
     recipe = folder.recipe(installed())
-    lines = [f"{path}: a run of '{recipe.name}', profile {recipe.profile or 'default'}, seed {recipe.seed}"]
-    if isinstance(recipe.data, NoData):
-        lines = [f"{path}: an export of '{recipe.name}', seed {recipe.seed}"]
+    kind, profile = ("an export", "") if isinstance(recipe.data, NoData) else ("a run", recipe.profile or "default")
+    first = f"{path}: {kind} of '{recipe.name}'" + f", profile {profile}" * bool(profile) + f", seed {recipe.seed}"
     rows = [["step", "reads", "gives", "state"]]
+    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
     for name, step in recipe.steps.items():
         predicts = recipe.predicts(name)
-        state = "trained" if folder.trained(recipe, name) else "not trained"
-        state = "finished" if folder.done(recipe, name) else state
+        state = "finished" if folder.done(recipe, name) else "trained" if name in trained else "not trained"
         rows.append([name, " and ".join(step.inputs), predicts[1] if predicts and step.evaluate else "nothing", state])
-    lines.append(table(rows, texts=4))
-    if trained := [name for name in recipe.steps if folder.trained(recipe, name)]:
+    lines = [first, table(rows, texts=4)]
+    if trained:
         chosen = best_step(recipe, folder, trained)
-        lines.append(
-            f"step '{chosen.name}' answers unless another is named" + (f": {chosen.reason}" if chosen.reason else "")
-        )
+        lines.append(": ".join(filter(None, [f"step '{chosen.name}' answers unless another is named", chosen.reason])))
     return "\n".join(lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
 from safetensors.torch import save_file
 
 from ..configs import FeaturesConfig
@@ -56,8 +55,11 @@ def export(
         write_json(place / "recipe.json", recipe.model_dump(mode="json", exclude={"output", "jobs"}))
         inputs = {name: model.embedders[name].inferred_settings() for name in recipe.inputs}
         write_model_files(model, run, inputs, model.vocabularies if recipe.objectives else {})
-        tensors = {name: tensor for name, tensor in state(model).items() if not name.startswith(left_out)}
-        saved = {name: _rounded(tensor) for name, tensor in tensors.items()} if half else tensors
+        saved = {
+            name: tensor.bfloat16() if half and tensor.is_floating_point() else tensor
+            for name, tensor in state(model).items()
+            if not name.startswith(left_out)
+        }
         write_tensors(run.weights(predictor.step), saved, {"format": "pt", "step": predictor.step})
         if transformers:
             weights = {name: tensor.detach().cpu() for name, tensor in model.backbone.library_weights().items()}
@@ -86,7 +88,6 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
         for name, head in recipe.objectives.items()
         if name in step.objectives
     }
-    columns = recipe.data.table_columns().model_copy(update={"images": None})
     changes = {
         "profile": None,
         "inputs": inputs,
@@ -103,7 +104,7 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
             )
         },
         "default_step": None,
-        "data": NoData(columns=columns, about=predictor.trained_on[:80]),
+        "data": NoData(about=predictor.trained_on[:80]),
         **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
     return without_local_paths(recipe.model_copy(update=changes))
@@ -112,10 +113,6 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
 def _adds_terms(embedder: Embedder) -> bool:
     """Whether an embedder adds a term to slots of other inputs, even if its own input is absent."""
     return type(embedder).add is not Embedder.add or type(embedder).tail_term is not Embedder.tail_term
-
-
-def _rounded(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.bfloat16() if tensor.is_floating_point() else tensor
 
 
 def _save_extractors(predictor: Predictor, folder: Path) -> None:

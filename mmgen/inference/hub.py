@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, UnavailableError
-from ..storage.recipe_file import is_export, missing
+from ..files import read_table
+from ..recipe.tables import NO_DATA
+from ..storage.recipe_file import missing
 
 HUB = "hf:"
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
@@ -49,15 +51,16 @@ def _download(name: str, **hub: Any) -> Path:
         folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*FILES], **hub))
     except Exception as error:  # the hub's client and the network raise errors of many kinds
         raise _unavailable(name, "downloaded", error) from None
-    if not is_export(folder):
-        raise RunError(f"{name}: not an export of mmgen, and nothing else is loaded from the hub")
+    check_export(folder, name)
     return folder
 
 
-def check_export(folder: Path) -> None:
-    """Raises RunError for a folder that is not an export."""
-    if not is_export(folder):
-        raise RunError(f"{folder}: not an export; write one with `mmgen export RUN FOLDER`")
+def check_export(folder: Path, name: str = "") -> None:
+    """Raises RunError for a folder that is not an export, a run folder without data. `name`: of the hub."""
+    path = folder / "recipe.json"
+    data = read_table(path).get("data") if path.is_file() else None
+    if not isinstance(data, dict) or data.get("type") != NO_DATA:
+        raise RunError(f"{name or folder}: not an export; write one with `mmgen export RUN FOLDER`")
 
 
 def push(folder: str | Path, where: str, *, private: bool = False, token: str | bool | None = None) -> str:

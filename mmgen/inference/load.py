@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from ..storage.model_files import EXTRACTORS, INPUTS, build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import parts_in_weights, read_step
 from ..storage.weights import load_state
-from .best_step import ChosenStep, best_step, choose_step, form_of
+from .best_step import ChosenStep, best_step, choose_step, form_of, trained_steps
 from .hub import find_folder
 from .predictor import Predictor
 from .query import Query
@@ -61,9 +61,7 @@ def load(
     _check_overridable(sets)
     folder = RunFolder(find_folder(where, **hub))
     recipe = folder.recipe(installed())
-    trained = [name for name in recipe.steps if folder.trained(recipe, name)]
-    if not trained:
-        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
+    trained = trained_steps(folder, recipe)
     chosen = ChosenStep(step, "") if step else best_step(recipe, folder, trained)
     if chosen.name not in trained:
         raise RunError(f"{folder.path}: step '{chosen.name}' has no weights; trained steps: {', '.join(trained)}")
@@ -73,16 +71,13 @@ def load(
     predictor.chosen = chosen.reason
     if step is None and len(recipe.steps) > 1:
         predictor.other_steps = _other_steps(predictor, folder, sets)
-    _move(predictor, device or ("cuda" if torch.cuda.is_available() else "cpu"), dtype)
-    return predictor
-
-
-def _move(predictor: Predictor, device: str | torch.device, dtype: str | torch.dtype) -> None:
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         predictor.model.to(device, getattr(torch, dtype) if isinstance(dtype, str) else dtype)
     except (RuntimeError, AssertionError, TypeError, AttributeError) as error:  # torch raises any of them
         reason = str(error).partition("\n")[0]
         raise DataError(f"the model cannot be loaded to device {str(device)!r} as {dtype}: {reason}") from None
+    return predictor
 
 
 def _load_step(folder: RunFolder, recipe: Recipe, step: str, sets: Sequence[str]) -> Predictor:
@@ -130,10 +125,14 @@ def _restore_inputs(recipe: Recipe, folder: RunFolder, names: Sequence[str]) -> 
     inputs: dict[str, EmbedderConfig] = {}
     for name in names:
         config = recipe.inputs[name]
-        inputs[name] = restore_config(config, saved[name], path, name)
+        try:
+            inputs[name] = type(config).model_validate({**dict(config), **saved[name]})
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, (name, *first["loc"])))
+            raise RunError(f"{path}: damaged: {place}: {mistake_text(first)}") from None
         extractor = config.extractor if isinstance(config, FeaturesConfig) and config.features is None else None
-        store = features_file(extractor, recipe, folder) if extractor is not None else None
-        if store and store.exists():
+        if extractor and (store := features_file(extractor, recipe, folder)).exists():
             inputs[name] = inputs[name].model_copy(update={"features": store})
     return inputs
 
@@ -148,14 +147,13 @@ def _other_steps(
     def load_best(queries: Sequence[Query], writes: bool) -> Predictor:
         forms = frozenset(map(form_of, queries)), writes
         if forms not in chosen_for:
-            chosen_for[forms] = choose_step(folder.path, queries, writes) or ChosenStep(first.step, "")
+            chosen_for[forms] = choose_step(folder.path, queries, writes)
         chosen = chosen_for[forms]
         if chosen.name not in loaded:
             dtype = next(first.model.parameters()).dtype
             predictor = load(folder.path, chosen.name, sets=sets, device=first.model.device, dtype=dtype)
-            predictor.chosen = chosen.reason
-            why = f", {chosen.reason}" if chosen.reason else ""
-            log.warning("%s: step '%s' answers, which reads %s%s", folder.path, chosen.name, predictor.names.reads, why)
+            predictor.chosen, why = chosen.reason, ", ".join(filter(None, [predictor.names.reads, chosen.reason]))
+            log.warning("%s: step '%s' answers, which reads %s", folder.path, chosen.name, why)
             loaded[chosen.name] = predictor
         return loaded[chosen.name]
 
@@ -176,16 +174,6 @@ def _check_overridable(sets: Sequence[str]) -> None:
             )
 
 
-def restore_config(config: EmbedderConfig, saved: Mapping[str, Any], path: Path, name: str) -> EmbedderConfig:
-    """An embedder's config with the values saved by its run. Raises RunError for invalid values."""
-    try:
-        return type(config).model_validate({**dict(config), **saved})
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, (name, *first["loc"])))
-        raise RunError(f"{path}: damaged: {place}: {mistake_text(first)}") from None
-
-
 def load_for(
     path: str | Path, queries: Sequence[Query], step: str | None = None, sets: Sequence[str] = (), writes: bool = True
 ) -> Predictor:
@@ -195,12 +183,11 @@ def load_for(
     `writes`: whether the step must write texts, or predict something else. Raises RunError and DataError, naming the
     missing or unread input."""
     place = find_folder(path)
-    chosen = choose_step(place, queries, writes) if step is None else None
-    predictor = load(place, chosen.name if chosen else step, sets=sets)
-    predictor.chosen = chosen.reason if chosen else predictor.chosen
+    chosen = ChosenStep(step, "") if step else choose_step(place, queries, writes)
+    predictor = load(place, chosen.name, sets=sets)
+    predictor.chosen = chosen.reason
     predictor.names.advice = COMMAND_ADVICE
-    if writes and predictor.kind != "text":
-        raise RunError(f"{path}: step '{predictor.step}' writes no texts; use `mmgen predict`")
-    if not writes and predictor.kind == "text":
-        raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
+    if writes != (predictor.kind == "text"):
+        does = "writes no texts; use `mmgen predict`" if writes else "writes texts; use `mmgen generate`"
+        raise RunError(f"{path}: step '{predictor.step}' {does}")
     return predictor

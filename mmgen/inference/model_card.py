@@ -57,8 +57,11 @@ def _data(predictor: Predictor) -> dict[str, Any]:
     """What the run has noted about its data, without paths."""
     path = predictor.folder.path / "data.json" if predictor.folder else Path()
     saved = read_table(path) if path.is_file() else {}
-    texts = {key: str(value) for key, value in saved.items() if isinstance(value, str | int) and key != "fingerprint"}
-    return {key: text for key, text in texts.items() if not Path(text).is_absolute()}
+    return {
+        key: value
+        for key, value in saved.items()
+        if isinstance(value, str | int) and key != "fingerprint" and not Path(str(value)).is_absolute()
+    }
 
 
 def _scores(predictor: Predictor) -> str:

@@ -1,14 +1,12 @@
-"""The predictor answers queries with one step: prepares examples, runs batches, words errors; exports and pushes."""
+"""The predictor answers queries with one step: chooses the decoding, runs batches, remarks on texts; exports."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -18,56 +16,26 @@ import torch
 from PIL import Image
 from pydantic import ValidationError
 
-from ..data.collate import Collator, ReadExample
+from ..data.collate import Collator
 from ..data.part_checks import predict_with, write_texts
-from ..data.unread_text import remarks
 from ..decoding import MOST_TEXTS, DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
-from ..examples import All, Example, Generation, ResolvedExample
+from ..examples import Example, Generation
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
-from ..parts import Picture
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage.run_folder import RunFolder
 from .answers import Answer
 from .draws import choose_seed, draws_of
-from .query import Query, from_json, queries_of, values_in
+from .query import Query, queries_of
 from .query_features import QueryFeatures
-from .query_names import Bound, StepNames
-from .query_pictures import as_file, as_picture
+from .query_names import StepNames
+from .query_reader import Prepared, QueryReader, message, readable
 
 log = logging.getLogger("mmgen")
-UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A query before its answer is computed. `read`: the example with its inputs read; None if `answer` has an
-    error."""
-
-    query: Query | Example
-    answer: Answer
-    read: ReadExample | None = None
-
-
-@dataclass
-class _Draft:
-    """A query whose values are being read.
-
-    bound     its values by the step's names; None for an example of a data set
-    values    input -> field -> what the input's reader gets
-    pictures  of the query
-    error     the first mistake; the others are not looked for
-    """
-
-    query: Query | Example
-    bound: Bound | None = None
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)
-    pictures: list[Picture] = field(default_factory=list)
-    error: DataError | None = None
 
 
 class Predictor:
@@ -82,7 +50,6 @@ class Predictor:
     recipe  the recipe of the run
     step    the name of the step
     folder  the run folder, or None
-    where   the prefix of error messages; default: the run folder, or the name of the recipe
     extractors  input -> the folder of its saved extractor; extractors of other inputs are built
     """
 
@@ -92,12 +59,10 @@ class Predictor:
         recipe: Recipe,
         step: str,
         folder: RunFolder | None = None,
-        *,
-        where: str = "",
         extractors: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self.model, self.recipe, self.step, self.folder = model.eval(), recipe, step, folder
-        self.where = where or (str(folder.path) if folder else recipe.name)
+        self.where = str(folder.path) if folder else recipe.name  # the prefix of error messages
         self.chosen = ""  # why this step answers, if none was named
         self.other_steps: Callable[[Sequence[Query], bool], Predictor] | None = None  # see `_answering`
         self.trained_on = recipe.only_about(step)  # such as "drawn scenes", if it knows nothing else
@@ -107,8 +72,9 @@ class Predictor:
         if self.kind == "text" and not model.has_generator:
             raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
         objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
-        self._collate = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
+        collate = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
         self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
+        self.reader = QueryReader(self.names, self.features, collate, model.backbone, self.kind == "choice")
 
     def __repr__(self) -> str:
         chosen = f", {self.chosen}" if self.chosen else ""
@@ -221,120 +187,13 @@ class Predictor:
         return OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
 
     def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
-        """Resolve queries to examples, and read their inputs once. The extractor of an input gets the pictures of all
-        queries together."""
-        drafts = [self._draft(query) for query in queries]
-        for name in self.names.inputs:
-            places = [
-                (draft, draft.bound.query, key, value)
-                for draft in drafts
-                if draft.bound and not draft.error
-                for key, value in draft.bound.inputs.get(name, {}).items()
-            ]
-            if name in self.features:
-                resolved = self.features.resolve(name, [(query, value) for _, query, _, value in places])
-            else:
-                resolved = [self._resolve(name, key, value, query) for _, query, key, value in places]
-            for (draft, _, key, _), (value, pictures) in zip(places, resolved, strict=True):
-                draft.error = draft.error or (value if isinstance(value, DataError) else None)
-                draft.values.setdefault(name, {})[key] = value
-                draft.pictures += pictures
-        return [self._read(draft) for draft in drafts]
-
-    def _draft(self, query: Query | Example) -> _Draft:
-        try:
-            return _Draft(query, self.names.bind_exactly(query) if isinstance(query, Query) else None)
-        except DataError as error:
-            return _Draft(query, error=error)
-
-    def _resolve(self, name: str, key: str, value: Any, query: Query) -> tuple[Any, list[Picture]]:
-        """The value of a field for the reader of an input without stored features, and its pictures. A string of a
-        stranger, where a picture or a file is expected above all, is a DataError."""
-        takes = self.names.inputs[name].takes
-        if takes not in ("picture", "file"):
-            value = self._parse_json(key, value)
-            if takes == "text" and key not in self.names.filled and not isinstance(value, str):
-                return DataError(f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}"), []
-            return value, []
-        read_as: Callable[..., Any] = as_picture if takes == "picture" else as_file
-        parts = []
-        for part in values_in(value):
-            try:
-                read = read_as(part, query.id, query.folder)
-            except (ValueError, TypeError) as error:
-                return DataError(f"{name}: {error}"), []
-            if read is None and query.folder is None:
-                return DataError(f"{name}: expected a {takes}, but got {str(part)[:40]!r}"), []
-            parts.append(part if read is None else read)
-        pictures = [part for part in parts if isinstance(part, Picture)]
-        return All(tuple(parts)) if isinstance(value, All | list | tuple) else parts[0], pictures
-
-    def _read(self, draft: _Draft) -> Prepared:
-        """A draft with its inputs read, or its error."""
-        query = draft.query
-        try:
-            if draft.error:
-                raise draft.error
-            example = self._example_of(draft, draft.bound) if draft.bound else query
-            assert isinstance(example, Example)
-            with _readable(self.names.reads):
-                read = self._collate.read(example)
-        except DataError as error:
-            return Prepared(query, Answer(query.id, error=_message(query, error)))
-        query_remarks = [
-            remark
-            for row in read.rows
-            for name in row.items
-            for remark in remarks(name, self.names.inputs[name], self.model.backbone, row.example.seen_by(name))
-        ]
-        choices = tuple(
-            value
-            for row in (read.rows if self.kind == "choice" else ())  # each choice is a row
-            for key, value in row.example.inputs.items()
-            if key in self.names.filled and isinstance(value, str)
-        )
-        pictures = tuple(draft.pictures)
-        answer = Answer(query.id, remarks=tuple(dict.fromkeys(query_remarks)), choices=choices, pictures=pictures)
-        return Prepared(query, answer, read)
-
-    def _example_of(self, draft: _Draft, bound: Bound) -> ResolvedExample:
-        """The example of a query, for the readers. Raises DataError."""
-        inputs = {key: value for values in reversed(draft.values.values()) for key, value in values.items()}
-        overrides = {
-            name: changed
-            for name, values in draft.values.items()
-            if (changed := {key: value for key, value in values.items() if value is not inputs[key]})
-        }
-        labels = {name: self._parse_json(name, value) for name, value in bound.labels.items()}
-        for name, value in bound.optional.items():
-            try:
-                self._add_optional(name, from_json(value), inputs, labels)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{name}: {error}") from None
-        return ResolvedExample(draft.query.id, inputs, labels=labels, overrides=overrides)
-
-    def _add_optional(self, name: str, value: Any, inputs: dict[str, Any], labels: dict[str, Any]) -> None:
-        """Add an optional field to the inputs, or, if each row has its own value, to the labels. Raises ValueError."""
-        config = self.names.optional[name]
-        if name not in self.names.filled:
-            inputs[name] = config.from_json(name, value)
-            return
-        if not isinstance(value, list):
-            raise ValueError(f"{str(value)[:60]} is not a list; give a list with one value per row")
-        rows = [config.from_json(name, row) for row in value]
-        labels[name] = [row.values if isinstance(row, All) else row for row in rows]
-
-    def _parse_json(self, name: str, value: Any) -> Any:
-        """The value; for labels and fields with a value per row, a JSON string is parsed."""
-        if name in {*self.names.filled, *self.names.labels}:
-            with contextlib.suppress(ValueError, RecursionError):  # a text that starts like JSON
-                return from_json(value)
-        return value
+        """Queries before their answers are computed, see `QueryReader.prepare`."""
+        return self.reader.prepare(queries)
 
     def slots(self, prepared: Prepared) -> float:
         """About how many slots the input of a query takes; 0 for one that cannot be read."""
         read = prepared.read
-        return self._collate.slots([read.rows[0].example])[0] if read and read.rows else 0
+        return self.reader.collate.slots([read.rows[0].example])[0] if read and read.rows else 0
 
     def finish(
         self,
@@ -349,22 +208,19 @@ class Predictor:
         readable = [prepared for prepared in batch if prepared.read is not None]
         answers: list[Answer] = []
         for group in [readable] if seed is None else [[prepared] for prepared in readable]:
-            draws: AbstractContextManager[None] = contextlib.nullcontext()
-            if seed is not None and group[0].read is not None:
-                draws = draws_of(seed, group[0].read.rows[0].example, group[0].answer.pictures)
-            with draws:
+            with draws_of(seed, group):
                 for _, results in retry.over(group, lambda piece: self._answers_of(piece, chosen)):
                     answers += results
-        finished = iter(answers if seed is None else [replace(answer, seed=seed) for answer in answers])
-        return [prepared.answer if prepared.read is None else next(finished) for prepared in batch]
+        finished = iter(answers)
+        return [prepared.answer if prepared.read is None else replace(next(finished), seed=seed) for prepared in batch]
 
     @torch.inference_mode()
     def _answers_of(self, group: Sequence[Prepared], options: DecodingConfig) -> list[Answer]:
         """The answers to queries that have been read, with remarks on their texts."""
         reads = [prepared.read for prepared in group if prepared.read is not None]
         try:
-            with _readable(" and ".join(reads[0].rows[0].example.labels)):
-                batch = self._collate.batch(reads).to(self.model.device)
+            with readable(" and ".join(reads[0].rows[0].example.labels)):
+                batch = self.reader.collate.batch(reads).to(self.model.device)
             if self.kind != "text":
                 predictions = predict_with(self.model, self.objective, batch)
                 return [replace(one.answer, prediction=made) for one, made in zip(group, predictions, strict=True)]
@@ -372,7 +228,7 @@ class Predictor:
         except DataError as error:
             if len(group) > 1:  # one query cannot be answered; answer each separately
                 return [answer for prepared in group for answer in self._answers_of([prepared], options)]
-            return [replace(group[0].answer, error=_message(group[0].query, error), remarks=())]
+            return [replace(group[0].answer, error=message(group[0].query, error), remarks=())]
         end = self.model.backbone.end_id
         return [
             replace(one.answer, texts=tuple(texts), remarks=(*one.answer.remarks, *_remarks_on(texts, end)))
@@ -382,21 +238,18 @@ class Predictor:
     def decoding(
         self, n: int | None = None, options: DecodingConfig | Mapping[str, Any] | None = None
     ) -> DecodingConfig:
-        """The decoding options of a call: the recipe's; those for `n` different texts (`DecodingConfig.for_texts`); or
-        the recipe's with some `options`, also `n`, by name. Raises DataError."""
-        generator, chosen = self.recipe.generator, self.recipe.decoding
+        """The decoding options of a call: the recipe's, or all `options`; these for `n` different texts
+        (`DecodingConfig.for_texts`), or with some `options`, also `n`, by name. Raises DataError."""
+        generator, named = self.recipe.generator, options if isinstance(options, Mapping) else {}
+        chosen = options if isinstance(options, DecodingConfig) else self.recipe.decoding
         if generator is None:  # the step predicts, and decoding has no effect
             return chosen
         if n is not None and (type(n) is not int or not 1 <= n <= MOST_TEXTS):
             raise DataError(f"n must be a whole number from 1 to {MOST_TEXTS}, not {n!r:.60}")
-        if options is not None and not isinstance(options, Mapping):
-            if n is not None or not isinstance(options, type(chosen)):
-                raise DataError(f"options must be a {type(chosen).__name__}, without n, or a dict, not {options!r:.60}")
-            chosen = options
         try:
-            if isinstance(options, Mapping) and options:
+            if named:
                 count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
-                chosen = type(chosen)(**{**dict(chosen), **options, **count})
+                chosen = type(chosen)(**{**dict(chosen), **named, **count})
             elif n is not None:
                 chosen = chosen.for_texts(n)
         except ValidationError as error:
@@ -423,8 +276,6 @@ class Predictor:
 
         return export(self, folder, half=half, extractor=extractor, transformers=transformers)
 
-    save_pretrained = save  # the name in other libraries
-
     def push_to_hub(self, name: str, *, private: bool = False, token: str | bool | None = None) -> str:
         """Export the model and upload it to the hub as "hf:user/name". Returns the URL of the commit."""
         from .hub import push
@@ -433,18 +284,10 @@ class Predictor:
             return push(self.save(Path(folder) / "export"), name, private=private, token=token)
 
     def warm(self) -> None:
-        """Build the extractors and answer a dummy query, so that the first real query is fast. Nobody knows a dummy for
-        an input that takes files."""
-        if "file" in map(self.names.takes.get, self.names.required):
-            return
-        labels = () if self.kind == "text" else self.names.labels
-        values: dict[str, Any] = dict.fromkeys(labels, ["a", "a"] if self.names.filled else "a")
-        for name in self.names.required:
-            fields = self.names.inputs[name].fields
-            value = Image.new("RGB", (64, 64)) if name in self.names.pictures else "a"
-            values |= dict.fromkeys((name,) if len(fields) == 1 else fields, value)
-        with contextlib.suppress(UnavailableError):  # of a run that was trained on a file of features
-            list(self.answers([Query("warm", values)]))
+        """Build the extractors and extract features of a picture, so that the first query does not wait for that."""
+        for name in self.features.embedders:
+            with contextlib.suppress(UnavailableError):  # of a run that was trained on a file of features
+                self.features.resolve(name, [(Query("warm"), Image.new("RGB", (64, 64)))])
 
 
 def _single(answers: Sequence[Answer]) -> Answer:
@@ -453,27 +296,6 @@ def _single(answers: Sequence[Answer]) -> Answer:
     if answer.error:
         raise DataError(answer.error)
     return answer
-
-
-@contextlib.contextmanager
-def _readable(names: str) -> Iterator[None]:
-    """Words errors of files that are not there and of values of a wrong type, which readers meet. `names`: of the
-    values."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{names}: {error}") from None
-    except UNREADABLE as error:
-        kind = type(error).__name__
-        raise DataError(
-            f"{names}: a value has a form that cannot be read ({kind}); see the examples of the data set"
-        ) from None
-
-
-def _message(query: Query | Example, error: DataError) -> str:
-    """What is wrong with a query, in one line that names it."""
-    where = query.where if isinstance(query, Query) else f"example '{query.id}'"
-    return str(error) if where in str(error) else f"{where}: {error}"
 
 
 def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,7 @@ from typing import Any
 from ..errors import DataError
 from ..examples import All, Example
 from ..features.images import SUFFIXES, image_files
-from ..files import json_problem
-from ..reading.tables import is_table
+from ..reading.tables import is_table, rows
 from ..reading.text import json_lines
 
 PICTURE = "picture"  # the name of a value for the only input that takes pictures
@@ -53,8 +53,6 @@ def queries_of(values: Iterable[Any]) -> list[Query | Example]:
 
 
 def _query_of(value: Any, name: str) -> Query | Example:
-    if isinstance(value, list | tuple):
-        raise DataError(f"{name} is a {type(value).__name__}; use ask_all or predict_all, or All((a, b)) for one query")
     if isinstance(value, Query | Example):
         return value
     if isinstance(value, Mapping):
@@ -62,14 +60,10 @@ def _query_of(value: Any, name: str) -> Query | Example:
     return Query(str(value) if isinstance(value, str | Path) else name, {PICTURE: value})
 
 
-def read_sources(
-    sources: Sequence[Path],
-    inputs: Mapping[str, Any] | None = None,
-    table: Callable[[Path], Iterable[tuple[int, Mapping[str, Any]]]] | None = None,
-) -> list[Query]:
+def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:
     """Queries from image files, folders of images, and JSONL files and tables whose fields are inputs. `inputs` are
-    added to every query; without sources, they are the only query. `table`: reads the rows of a table, with their
-    numbers (`query_tables.table_reader`). Raises DataError, also for two queries of the same id."""
+    added to every query; without sources, they are the only query. Raises DataError, also for two queries of the same
+    id."""
     named = _given(inputs or {})
     queries: list[Query] = []
     for source in sources:
@@ -78,10 +72,9 @@ def read_sources(
             if not paths:
                 raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), {**named, PICTURE: path}) for path in paths]
-        elif source.suffix == ".jsonl":
-            queries += [_query_of_line(source, number, entry, named) for number, entry in json_lines(source)]
-        elif table and is_table(source):
-            queries += [_query_of_line(source, number, entry, named) for number, entry in table(source)]
+        elif source.suffix == ".jsonl" or is_table(source):
+            entries = _table_lines(source) if is_table(source) else json_lines(source)
+            queries += [_query_of_line(source, number, entry, named) for number, entry in entries]
         elif source.exists():
             queries.append(Query(str(source), {**named, PICTURE: source}))
         else:
@@ -93,6 +86,13 @@ def read_sources(
         if (first := places.setdefault(query.id, query)) is not query:
             raise DataError(f"{query.where}: duplicate id {query.id!r:.60}, also in {first.where}; ids must be unique")
     return queries or [Query(" and ".join(named), named)]
+
+
+def _table_lines(source: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line numbers and rows of a table, whose columns are named as inputs."""
+    (_, header), *numbered = rows(source)
+    for number, cells in numbered:
+        yield number, dict(zip(header, cells, strict=True))
 
 
 def _query_of_line(source: Path, number: int, entry: Any, named: Mapping[str, Any]) -> Query:
@@ -132,12 +132,10 @@ def values_in(value: Any) -> tuple[Any, ...]:
 
 
 def from_json(value: Any) -> Any:
-    """The value, parsed if it is a JSON string: --input choices='["a dog", "a cat"]'. Raises ValueError."""
+    """The value, parsed if it is a JSON list or object: --input choices='["a dog", "a cat"]'."""
     if isinstance(value, list):
         return [from_json(element) for element in value]
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(json_problem(error)) from None
+    with contextlib.suppress(ValueError, RecursionError):  # a text that starts like JSON
+        if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+            return json.loads(value)
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..examples import All
 from ..features.embedder import StoredEmbedder
-from ..features.fingerprints import difference, is_imported
+from ..features.fingerprints import difference
+from ..features.writer import checked
 from ..model import Model
-from ..parts import Extractor, Picture, Record
+from ..parts import Extractor, FailedImage, Picture, Record
 from .query import Query, values_in
-from .query_pictures import as_picture, check_record
+from .query_pictures import as_file, as_picture
 
 
 class QueryFeatures:
@@ -32,9 +33,10 @@ class QueryFeatures:
     def __init__(
         self, model: Model, inputs: Mapping[str, EmbedderConfig], where: str, extractors: Mapping[str, Path]
     ) -> None:
-        embedders = {name: model.embedders[name] for name in inputs if name in model.embedders}
         self.embedders = {
-            name: embedder for name, embedder in embedders.items() if isinstance(embedder, StoredEmbedder)
+            name: embedder
+            for name, embedder in model.embedders.items()
+            if name in inputs and isinstance(embedder, StoredEmbedder)
         }
         self.inputs, self.where, self.extractors = inputs, where, extractors
         self._extractors: dict[str, Extractor] = {}
@@ -44,42 +46,40 @@ class QueryFeatures:
     def __contains__(self, name: str) -> bool:
         return name in self.embedders
 
-    def resolve(
-        self, name: str, values: Sequence[tuple[Query, Any]]
-    ) -> list[tuple[Record | str | All | DataError, list[Picture]]]:
-        """For each query and its value for an input: the value for the input's reader, from a picture, a key or
-        features, or from several of them; and the pictures. A value that cannot be read is a DataError. Raises
-        UnavailableError if the extractor for a picture is not available."""
+    def resolve(self, name: str, values: Sequence[tuple[Query, Any]]) -> list[tuple[Any, list[Picture]]]:
+        """For each query and its value for an input: the value for the input's reader, and its pictures. A value of an
+        input for pictures or files may be several, `All` or a list. Features stand for a picture if the reader reads
+        them. A value that cannot be read is a DataError. Raises UnavailableError if the extractor for a picture is not
+        available."""
+        if name not in self.embedders and self.inputs[name].takes not in ("picture", "file"):
+            return [(value, []) for _, value in values]
         parts = [[self._part(name, part, query) for part in values_in(value)] for query, value in values]
-        records = iter(self._extract(name, [part for row in parts for part in row if isinstance(part, Picture)]))
-        results: list[tuple[Record | str | All | DataError, list[Picture]]] = []
+        shown = [part for row in parts for part in row if isinstance(part, Picture)]
+        read: Iterator[Any] = iter(self._extract(name, shown) if name in self.embedders else shown)
+        results: list[tuple[Any, list[Picture]]] = []
         for (_, value), row in zip(values, parts, strict=True):
-            resolved = [next(records) if isinstance(part, Picture) else part for part in row]
+            pictures = [part for part in row if isinstance(part, Picture)]
+            resolved = [next(read) if isinstance(part, Picture) else part for part in row]
             error = next((part for part in resolved if isinstance(part, DataError)), None)
             together = isinstance(value, All | list | tuple)
-            pictures = [part for part in row if isinstance(part, Picture)]
             results.append((error or (All(tuple(resolved)) if together else resolved[0]), pictures))
         return results
 
-    def _part(self, name: str, value: Any, query: Query) -> Picture | Record | str | DataError:
-        """A value as a picture, features, a key of the store, or an error."""
-        reader = self.embedders[name].reader
+    def _part(self, name: str, value: Any, query: Query) -> Any:
+        """A value as a picture, a file, features, a key of the store, what only the reader knows, or an error."""
+        reader = self.embedders[name].reader if name in self.embedders else None
+        takes = "picture" if reader else self.inputs[name].takes
         try:
-            if (picture := as_picture(value, query.id, query.folder)) is not None:
-                self._check_boxes(name, picture, query)
-                return picture
-            if isinstance(value, Record):
-                if value.boxes is None and reader.boxes:
-                    raise ValueError("the model needs boxes; give one box per row of features")
-                return check_record(value)
-        except (ValueError, TypeError) as error:
+            read = (as_file if takes == "file" else as_picture)(value, query.id, query.folder)
+            if reader and isinstance(value, Record):
+                return checked(value, "float32")
+        except (DataError, ValueError, TypeError) as error:
             return DataError(f"{name}: {error}")
-        except DataError as error:
-            return error
-        if not isinstance(value, str) or query.folder is None:
-            return DataError(
-                f"{name}: expected a picture, a key or features, but got {' '.join(str(value)[:40].split())}"
-            )
+        if read is not None or (reader is None and query.folder is not None):
+            return value if read is None else read
+        if not isinstance(value, str) or query.folder is None or reader is None:  # a stranger's string is no path
+            expected = f"a {takes}" if reader is None else "a picture, a key or features"
+            return DataError(f"{name}: expected {expected}, but got {value!r:.40}")
         stored = reader.path is not None and reader.path.exists()
         if stored and value in reader.store:
             return value
@@ -90,17 +90,6 @@ class QueryFeatures:
                 what = "a folder; give one picture" if special.is_dir() else "not a regular file"
                 return DataError(f"{special}: is {what}")
         return DataError(f"{query.folder / value}: no such file" + f", and not a key of {reader.path}" * stored)
-
-    def _check_boxes(self, name: str, picture: Picture, query: Query) -> None:
-        """Raises DataError if a field of the query refers to boxes that the query does not give."""
-        config = self.inputs[name]
-        if picture.boxes is None and isinstance(config, FeaturesConfig):
-            for field in config.optional_fields():
-                if query.inputs.get(field) and config.refers_to_boxes(field):
-                    raise DataError(
-                        f"{field}: refers to boxes, but the picture has none; give boxes with the picture, "
-                        f'{{"{name}": {{"picture": "photo.jpg", "boxes": [[x0, y0, x1, y1]]}}}}'
-                    )
 
     def _extract(self, name: str, pictures: Sequence[Picture]) -> list[Record | DataError]:
         """The features of pictures, from one call of the extractor; if that fails, from a call for each. A picture that
@@ -121,15 +110,7 @@ class QueryFeatures:
             if isinstance(error, DataError):
                 return [error]
             raise
-        return [self._checked(name, picture, results.get(key)) for key, picture in zip(keyed, pictures, strict=True)]
-
-    def _checked(self, name: str, picture: Picture, result: Any) -> Record | DataError:
-        """The record of a picture under the picture's own key, or what is wrong."""
-        if not isinstance(result, Record):
-            return DataError(result.reason if result else f"{picture.key}: the extractor returned no features")
-        if picture.boxes is not None and (result.boxes is None or len(result.boxes) != len(picture.boxes)):
-            return DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
-        return replace(result, key=picture.key)
+        return [_checked(name, picture, results[key]) for key, picture in zip(keyed, pictures, strict=True)]
 
     @property
     def thread_safe(self) -> bool:
@@ -145,30 +126,31 @@ class QueryFeatures:
 
     def _build_extractor(self, name: str) -> Extractor:
         config, trained = self.inputs[name], self.embedders[name].fingerprint
-        source, imported = trained.get("extractor", "unknown"), is_imported(trained)
-        allow = f"--set inputs.{name}.allow_other_features=true"
+        source = trained.get("extractor", "unknown")
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
                 f"a key of the feature store, or name the extractor with --set, in Python with sets of mmgen.load: "
                 f"inputs.{name}.extractor.type=NAME"
-                + f" {allow}; or train with [inputs.{name}.extractor], which is compared with the file"
-                * imported
             )
-        saved, settings = self.extractors.get(name), config.extractor
-        extractor = settings.load(saved) if saved else settings.build()
+        saved = self.extractors.get(name)
+        extractor = config.extractor.load(saved) if saved else config.extractor.build()
         fingerprint = dict(extractor.fingerprint)
         if fingerprint not in (trained, config.compared) and not config.allow_other_features:
-            same_extractor = fingerprint.get("extractor") == source
-            changes = (
-                difference(trained, fingerprint, ("in training", "here")) if same_extractor else f"{source} in training"
-            )
+            same = fingerprint.get("extractor") == source
+            changes = difference(trained, fingerprint, ("in training", "here")) if same else f"{source} in training"
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
-                + (
-                    f"the file does not say which network made them; if it was this one, add {allow}"
-                    if imported and config.compared is None
-                    else "use the same extractor and settings"
-                )
+                "use the same extractor and settings, or, if the features are the same, add "
+                f"--set inputs.{name}.allow_other_features=true"
             )
         return extractor
+
+
+def _checked(name: str, picture: Picture, result: Record | FailedImage) -> Record | DataError:
+    """The record of a picture under the picture's own key, or what is wrong."""
+    if isinstance(result, FailedImage):
+        return DataError(result.reason)
+    if picture.boxes is not None and (result.boxes is None or len(result.boxes) != len(picture.boxes)):
+        return DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
+    return replace(result, key=picture.key)

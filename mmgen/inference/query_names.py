@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..configs import ObjectiveConfig
-from ..errors import DataError, RunError, did_you_mean
+from ..errors import DataError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
-from .query import PICTURE, Query
+from .query import PICTURE, Query, from_json
 
 ADVICE = "add {name}=VALUE"  # for a missing value, in Python
 COMMAND_ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a JSONL file'
@@ -22,7 +22,6 @@ class Bound:
     query     the query
     inputs    input name -> field that it reads -> value
     labels    label -> value
-    optional  optional field of an input -> value
     missing   names that the step needs and the query does not give
     unread    names that the query gives and the step does not read
     """
@@ -30,7 +29,6 @@ class Bound:
     query: Query
     inputs: Mapping[str, Mapping[str, Any]]
     labels: Mapping[str, Any] = field(default_factory=dict)
-    optional: Mapping[str, Any] = field(default_factory=dict)
     missing: Sequence[str] = ()
     unread: Sequence[str] = ()
 
@@ -45,17 +43,14 @@ class StepNames:
     inputs    the step's inputs
     required  the inputs that a query must give; the objective that predicts fills the other inputs
     labels    the labels that a query gives: all of them to a step that predicts (the choices), any to one that writes
-    optional  optional field -> config of the input that reads the field
     takes     name of an input, or of a field that it reads -> what a query gives (`EmbedderConfig.takes`)
     known     all names that a query to the run may use
     filled    fields with one value per row of the objective; a query gives a list
     advice    how the user gives a missing value, for messages; with {name}
     """
 
-    def __init__(self, recipe: Recipe, step: str, advice: str = ADVICE) -> None:
-        self.recipe, self.step, self.advice = recipe, step, advice
-        if step not in recipe.steps:
-            raise RunError(f"step '{step}' is not in the recipe{did_you_mean(step, recipe.steps)}")
+    def __init__(self, recipe: Recipe, step: str) -> None:
+        self.recipe, self.step, self.advice = recipe, step, ADVICE
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
         self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
         objective = _predicting_objective(recipe, step)
@@ -63,13 +58,11 @@ class StepNames:
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.labels = _query_labels(recipe, step)
         self._needed = self.labels if objective else ()
-        self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         self.pictures = [name for name, config in self.inputs.items() if config.takes == "picture"]
         texts_first = sorted(self.inputs.items(), key=lambda item: item[1].takes not in (None, "text"))
         self.takes = {key: config.takes for name, config in texts_first for key in (name, *config.fields)}
         labels = [label for name in recipe.steps for label in _query_labels(recipe, name)]
-        optional = [field_ for config in recipe.inputs.values() for field_ in config.optional_fields()]
-        self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
+        self.known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels]))
 
     @property
     def reads(self) -> str:
@@ -87,7 +80,7 @@ class StepNames:
             for field_ in config.fields:
                 key = name if name in given and len(config.fields) == 1 else field_
                 if key in given and (key == name or self._gives_field(key)):
-                    values.setdefault(name, {})[field_] = given[key]
+                    values.setdefault(name, {})[field_] = from_json(given[key]) if field_ in self.filled else given[key]
                     used.add(key)
         if PICTURE in given and PICTURE not in self.known and self._reads_one_picture():
             for name in self.pictures:  # inputs that read one field, such as two networks' features of a picture
@@ -97,8 +90,7 @@ class StepNames:
                     )
                 values[name] = {self.inputs[name].fields[0]: given[PICTURE]}
             used.add(PICTURE)
-        labels = {name: given[name] for name in self.labels if name in given}
-        optional = {name: given[name] for name in self.optional if name in given}
+        labels = {name: from_json(given[name]) for name in self.labels if name in given}
         missing = [
             name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
@@ -107,8 +99,8 @@ class StepNames:
         ]
         if {*values} <= {*self.required}:  # a label may also be given under the name of the input that it fills
             missing += [name for name in self._needed if name not in labels]
-        unread = [name for name in given if name not in {*used, *labels, *optional}]
-        return Bound(query, values, labels, optional, list(dict.fromkeys(missing)), unread)
+        unread = [name for name in given if name not in {*used, *labels}]
+        return Bound(query, values, labels, list(dict.fromkeys(missing)), unread)
 
     def bind_exactly(self, query: Query) -> Bound:
         """Match the query's values, which must be exactly the step's. Raises DataError for missing and unread names."""
@@ -125,9 +117,11 @@ class StepNames:
                 f"{self.advice.format(name=name)}"
             )
         if bound.unread:
+            what = "the picture" if bound.unread[0] == PICTURE else f"'{bound.unread[0]}'"
+            steps = [f"'{name}' reads {' and '.join(step.inputs)}" for name, step in self.recipe.steps.items()]
             raise DataError(
-                f"{query.where}: step '{self.step}' does not read {quote_name(bound.unread[0])}; leave it out, or "
-                f"choose another step: {describe_steps(self.recipe, list(self.recipe.steps))}"
+                f"{query.where}: step '{self.step}' does not read {what}; leave it out, or choose another step: "
+                f"{'; '.join(steps)}"
             )
         return bound
 
@@ -166,13 +160,3 @@ def _query_labels(recipe: Recipe, step: str) -> tuple[str, ...]:
     """The labels that a query to a step may give."""
     config = _predicting_objective(recipe, step) or recipe.generator
     return () if config is None else config.query_labels
-
-
-def quote_name(name: str) -> str:
-    """The name of a value, for errors."""
-    return "the picture" if name == PICTURE else f"'{name}'"
-
-
-def describe_steps(recipe: Recipe, steps: Sequence[str]) -> str:
-    """The inputs of each of these steps, for errors."""
-    return "; ".join(f"'{name}' reads {' and '.join(recipe.steps[name].inputs)}" for name in steps)

@@ -15,10 +15,9 @@ from PIL import Image
 from ..features.images import open_image
 from ..features.picture_sources import picture
 from ..features.pixels import UnknownPixels, as_rgb, from_array, load_image
-from ..parts import File, Picture, Record
+from ..parts import File, Picture
 
 ROUNDING = 1e-4  # boxes may exceed the picture by this share, as in a store
-LARGEST = 1e15  # of a feature; squares of larger values overflow
 BOXES = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
 
 
@@ -26,7 +25,7 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     """A value as a picture; None for any other value, such as a key or features.
 
     value   a path, the bytes of an image file, a PIL image, an array (`mmgen.features.pixels.from_array`), a `Picture`,
-            or a dict {"picture": any of these, "boxes", "region_names"}
+            or a dict {"picture": any of these, "boxes"}
     name    the key of a picture without a path
     folder  the base of relative paths; None: no string is a path
 
@@ -36,16 +35,13 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     if isinstance(value, Picture):
         return _check_picture(replace(value, load=partial(load_image, value)))
     if isinstance(value, str | Path):
-        return picture(folder / value) if folder is not None and is_file(folder / value) else None
+        return picture(folder / value) if folder is not None and _is_file(folder / value) else None
     if isinstance(value, np.ndarray):
         return Picture(name, from_array(value).copy)
     if isinstance(value, Image.Image):
         return Picture(name, _rgb_of(value).copy)  # now: the file behind the image may be closed later
     if isinstance(value, bytes | bytearray | memoryview):
-        return Picture(name, partial(_open_bytes, bytes(value), name))
-    if hasattr(value, "__array__"):
-        shape = tuple(getattr(value, "shape", ()))
-        raise ValueError(f"a {type(value).__name__} of shape {shape} is no picture; give a numpy array, channels last")
+        return Picture(name, lambda: open_image(BytesIO(value), name))
     return None
 
 
@@ -60,18 +56,14 @@ def _rgb_of(image: Image.Image) -> Image.Image:
         raise ValueError("the picture's file is cut short or damaged; get it again") from None
 
 
-def _open_bytes(content: bytes, name: str) -> Image.Image:
-    return open_image(BytesIO(content), name)
-
-
 def _with_boxes(value: Mapping[str, Any], name: str, folder: Path | None) -> Picture:
     """A picture with boxes, from a JSON object."""
-    if unknown := [key for key in value if key not in ("picture", "boxes", "region_names")]:
-        raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes" and "region_names"')
+    if unknown := [key for key in value if key not in ("picture", "boxes")]:
+        raise ValueError(f'unknown key "{unknown[0]}" beside "picture"; use "boxes"')
     image = None if isinstance(value["picture"], Mapping) else as_picture(value["picture"], name, folder)
     if image is None:
         raise ValueError(f"{value['picture']!s:.60}: no such file")
-    return _check_picture(replace(image, boxes=value.get("boxes"), region_names=value.get("region_names")))
+    return _check_picture(replace(image, boxes=value.get("boxes")))
 
 
 def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
@@ -79,12 +71,12 @@ def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
     a path. `folder`: as in `as_picture`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return File(name, bytes(value))
-    if isinstance(value, str | Path) and folder is not None and is_file(folder / value):
+    if isinstance(value, str | Path) and folder is not None and _is_file(folder / value):
         return File(str(folder / value), folder / value)
     return value if isinstance(value, File) else None
 
 
-def is_file(path: Path) -> bool:
+def _is_file(path: Path) -> bool:
     """Whether a path is a regular file; False for a name that no file can have."""
     try:
         return path.is_file()
@@ -92,53 +84,21 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def check_record(record: Record) -> Record:
-    """Features that a query gives, as a store would have them. Raises ValueError."""
-    features = _as_floats(record.features)
-    if features is None or features.ndim != 2:
-        raise ValueError(f"features must be rows of numbers, one row per region, not {record.features!r:.60}")
-    if not (np.abs(features) <= LARGEST).all():
-        raise ValueError(f"features must be finite and between -{LARGEST:g} and {LARGEST:g}; extract them again")
-    boxes = None if record.boxes is None else _check_boxes(record.boxes)
-    if boxes is not None and len(boxes) != len(features):
-        raise ValueError(f"got {len(boxes)} boxes for {len(features)} rows of features; give one box per row")
-    region_names = _check_names(record.region_names, len(features))
-    return Record(record.key, features, boxes, region_names, record.scores)
-
-
 def _check_picture(image: Picture) -> Picture:
-    boxes = None if image.boxes is None else _check_boxes(image.boxes)
-    region_names = _check_names(image.region_names, 0 if boxes is None else len(boxes))
-    return replace(image, boxes=None if boxes is None else boxes.tolist(), region_names=region_names, classes=None)
+    return replace(image, boxes=None if image.boxes is None else _check_boxes(image.boxes), classes=None)
 
 
-def _check_boxes(value: Any) -> np.ndarray:
-    """(R, 4) float32 between 0 and 1."""
-    boxes = _as_floats(value)
-    if boxes is None or boxes.ndim != 2 or boxes.shape[1] != 4:
+def _check_boxes(value: Any) -> list[list[float]]:
+    """R boxes between 0 and 1."""
+    try:
+        boxes = np.asarray(value, np.float32)
+        good = boxes.ndim == 2 and boxes.shape[1] == 4
+    except (TypeError, ValueError):
+        good = False
+    if not good:
         raise ValueError(f"got boxes {value!r:.60}; {BOXES}")
     for number, box in enumerate(boxes, 1):
         if not ((box >= -ROUNDING) & (box <= 1 + ROUNDING)).all() or (box[:2] > box[2:]).any():
             sides = ", ".join(f"{side:g}" for side in box)
             raise ValueError(f"box {number} is [{sides}], which is no part of the picture; {BOXES}")
-    return boxes.clip(0, 1)
-
-
-def _check_names(value: Any, count: int) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f'got region names {value!r:.60}; give one string per box, such as ["dog"]')
-    if len(value) != count:
-        raise ValueError(f"got {len(value)} region names for {count} box{'es' * (count != 1)}; give one name per box")
-    return tuple(value)
-
-
-def _as_floats(value: Any) -> np.ndarray | None:
-    """The value as a float32 array; None if the value is not an array of numbers."""
-    try:
-        array = np.asarray(value)
-        with np.errstate(over="ignore"):  # infinite values are refused later
-            return array.astype(np.float32) if array.dtype.kind in "fiu" else None
-    except (TypeError, ValueError):
-        return None
+    return boxes.clip(0, 1).tolist()

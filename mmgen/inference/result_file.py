@@ -3,85 +3,115 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..configs import MetricConfig
-from ..data.datasets import build_split
-from ..errors import DataError, RunError
+from ..data.datasets import Datasets, build_split, pictures_of
+from ..errors import RunError
+from ..evaluation.answers import predict
 from ..examples import Example
+from ..features.extract import extract
+from ..parts import Dataset
 from ..progress import Progress
 from ..reading.results import ResultFiles
-from ..recipe.layers import setting_table
+from ..recipe.load import load as load_recipe
 from ..recipe.load import with_settings
-from ..recipe.tables import Recipe
+from ..recipe.tables import NoData, Recipe
 from ..registry import Registry, find_format, installed
+from ..storage.model_files import prepare_inputs
 from ..storage.run_folder import RunFolder
 from .best_step import ChosenStep, best_step
-from .export_with_data import DataSource, predictions_of, with_data
+from .hub import find_folder
 from .load import load
+from .predictor import Predictor
 
+OF_DATA = re.compile(r"(steps\.[^.=]+\.)?data\.")  # the beginning of a setting of the data
+AT_ONCE = 512  # examples
 log = logging.getLogger("mmgen")
 
 
 def result_file(
-    path: str | Path,
+    where: str | Path,
     form: str,
     steps: Sequence[str] = (),
     split: str | None = None,
     sets: Sequence[str] = (),
+    data: Path | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """The content of the result file.
+    """The content of the result file of a run, or of an export for the data of a recipe.
 
     form   the name of the format: `reading.results.ResultFiles.name` of an installed metric
     steps  the steps that predict; default: the best step with such predictions (`best_step`). For an example of several
            steps, the first step counts
     split  a split of the data on which a step is scored; default: the split on which the step is scored
     sets   overrides of the data ("data.subtask=every"), and those of `load`
+    data   the file of a recipe whose data an export is applied to: those of the step with the name of the export's, if
+           it is scored on its own, else the recipe's
 
-    Raises RunError, RecipeError, DataError."""
-    folder, registry, progress = RunFolder(Path(path)), installed(), progress or Progress()
+    Raises RunError, RecipeError, DataError, PluginError and UnavailableError."""
+    folder, registry = RunFolder(find_folder(where)), installed()
     judge, files = _find_format(form, registry)
-    recipe = folder.recipe(registry)
-    data_settings = [setting for setting in sets if _is_data_setting(setting)]
+    recipe, of_data = folder.recipe(registry), [setting for setting in sets if OF_DATA.match(setting)]
+    if data:
+        recipe = _with_data(folder, recipe, load_recipe(data, registry, None, tuple(of_data))[0])
+    elif of_data:
+        recipe = with_settings(recipe, of_data, registry)
     chosen = None if steps else _best_step(folder, recipe, judge, form)
-    steps = [chosen.name] if chosen else steps
-    _check_used(recipe, steps, data_settings)
-    data_recipe = with_settings(recipe, data_settings, registry) if data_settings else recipe
     values: dict[str, Any] = {}
-    predicted_examples: dict[str, Example] = {}
-    for step in steps:
-        if step in recipe.steps and (reason := mismatch(data_recipe, step, judge, form)):
-            raise RunError(f"{path}: {reason}; choose another step with --step")
-        run = load(path, step, sets=[setting for setting in sets if setting not in data_settings])
-        config = data_recipe.scored_data(step) or data_recipe.data
-        scored = build_split(config, split).split(split or config.test_split)
-        examples = [example for example in scored if example.id not in values]
-        predicted_examples |= {example.id: example for example in examples}
-        values |= {outcome.id: outcome.value for outcome in predictions_of(run, examples, progress)}
-    text = files.write(values, [*predicted_examples.values()])
+    predicted: list[Example] = []
+    for step in [chosen.name] if chosen else steps:
+        if step in recipe.steps and (reason := mismatch(recipe, step, judge, form)):
+            raise RunError(f"{where}: {reason}; choose another step with --step")
+        predictor = load(folder.path, step, sets=[setting for setting in sets if setting not in of_data])
+        if data:
+            prepare_inputs(predictor.model, recipe, partial(Datasets, recipe))
+        config = recipe.scored_data(step) or recipe.data
+        dataset = build_split(config, split)
+        examples = [example for example in dataset.split(split or config.test_split) if example.id not in values]
+        values |= {outcome.id: outcome.value for outcome in _outcomes(predictor, dataset, examples, progress)}
+        predicted += examples
+    text = files.write(values, predicted)
     if chosen and chosen.reason:
-        log.info("%s: predicted by step '%s', %s", path, chosen.name, chosen.reason)
+        log.info("%s: predicted by step '%s', %s", where, chosen.name, chosen.reason)
     return text
 
 
-def result_file_of_export(
-    where: str | Path, form: str, source: DataSource, sets: Sequence[str] = (), progress: Progress | None = None
-) -> str:
-    """The content of the result file of an export for the data of a recipe. `sets`: see `result_file`."""
-    progress = progress or Progress()
-    judge, files = _find_format(form, installed())
-    data_settings = tuple(setting for setting in sets if _is_data_setting(setting))
-    source = replace(source, sets=(*source.sets, *data_settings))
-    own_settings = [setting for setting in sets if setting not in data_settings]
-    with with_data(where, source, own_settings, progress) as (predictor, recipe, examples):
-        if reason := mismatch(recipe, predictor.step, judge, form):
-            raise RunError(f"{where}: {reason}; choose another recipe with --data, or another export")
-        outcomes = predictions_of(predictor, examples, progress)
-        return files.write({outcome.id: outcome.value for outcome in outcomes}, [*examples])
+def _with_data(folder: RunFolder, recipe: Recipe, source: Recipe) -> Recipe:
+    """The recipe of an export with the data of another one. Raises RunError for a run."""
+    if not isinstance(recipe.data, NoData):
+        raise RunError(f"{folder.path}: --data is for exports; leave it out for a run, which has its own data")
+    (step,) = recipe.steps
+    own = source.scored_data(step) if step in source.steps else None
+    return recipe.model_copy(update={"data": own or source.data})
+
+
+def _outcomes(
+    predictor: Predictor, dataset: Dataset, examples: Sequence[Example], progress: Progress | None
+) -> list[Any]:
+    """The best text, or the prediction, of each example. Features that the model has no store of are extracted for the
+    time being."""
+    progress, outcomes, inputs = progress or Progress(), list[Any](), tuple(predictor.names.inputs)
+    with TemporaryDirectory() as temporary:
+        for name, embedder in predictor.features.embedders.items():
+            if embedder.reader.path is None:
+                extractor, store = predictor.features.extractor(name), Path(temporary) / name
+                extract(extractor, [*pictures_of(dataset, examples).values()], store, progress=progress)
+                embedder.reader.path = store
+        with progress.task(f"{predictor.step}: predicting", len(examples), "examples") as advance:
+            for first in range(0, len(examples), AT_ONCE):
+                batch = examples[first : first + AT_ONCE]
+                if predictor.kind == "text":
+                    outcomes += [best_first[0] for best_first in predictor.generate(batch)]
+                else:
+                    outcomes += predict(predictor.model, batch, predictor.objective, inputs)
+                advance(len(batch))
+    return outcomes
 
 
 def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], ResultFiles]:
@@ -97,33 +127,14 @@ def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], Res
     return part.config, files
 
 
-def _is_data_setting(setting: str) -> bool:
-    """Whether a setting is a key of the data, and not of the model."""
-    table, _ = setting_table(setting)
-    steps = table.get("steps", {"": {}})
-    only_data = isinstance(steps, dict) and all(
-        isinstance(settings, dict) and set(settings) <= {"data"} for settings in steps.values()
-    )
-    return set(table) <= {"data", "steps"} and only_data
-
-
-def _check_used(recipe: Recipe, steps: Sequence[str], settings: Sequence[str]) -> None:
-    """Raises DataError for a setting of the recipe's data if all steps are scored on their own data."""
-    all_have_data = all(step in recipe.steps and recipe.scored_data(step) for step in steps)
-    for setting in settings:
-        if all_have_data and "data" in setting_table(setting)[0]:
-            raise DataError(
-                f"--set {setting}: step '{steps[0]}' is scored on its own data; write --set steps.{steps[0]}.{setting}"
-            )
-
-
 def _best_step(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> ChosenStep:
     """The best trained step whose predictions and data suit the metric. Raises RunError if no step does."""
     trained = [step for step in recipe.steps if folder.trained(recipe, step)]
-    suitable = [step for step in trained if not mismatch(recipe, step, judge, form)]
-    if not suitable:
-        raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")
-    return best_step(recipe, folder, suitable)
+    if suitable := [step for step in trained if not mismatch(recipe, step, judge, form)]:
+        return best_step(recipe, folder, suitable)
+    if len(trained) == 1:
+        return ChosenStep(trained[0], "")  # whose mismatch says more
+    raise RunError(f"{folder.path}: no trained step predicts {' or '.join(sorted(judge.judges))} for {form}")
 
 
 def mismatch(recipe: Recipe, step: str, judge: type[MetricConfig], form: str) -> str:

@@ -30,7 +30,6 @@ from ..configs import (
     PathOrName,
     ProbeConfig,
     SequenceConfig,
-    TableColumns,
     nested_kinds,
 )
 from ..decoding import Decoding, DecodingConfig
@@ -63,18 +62,14 @@ Options = Annotated[SerializeAsAny[DecodingConfig], WrapValidator(_of_generator)
 
 
 class NoData(DatasetConfig):
-    """The data of an export, which has none: how its run read tables, and what the model knows alone."""
+    """The data of an export, which has none, and what the model knows alone."""
 
     type: str = NO_DATA
-    columns: TableColumns = TableColumns()
     about: str = Field("", max_length=80)
 
     @property
     def only_about(self) -> str:  # type: ignore[override]  # of other data sets it is a constant
         return self.about
-
-    def table_columns(self) -> TableColumns:
-        return self.columns
 
     def build(self) -> Dataset:
         raise DataError(

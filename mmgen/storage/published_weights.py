@@ -92,15 +92,12 @@ def _of_hub(name: str) -> list[Path]:
     for file in IN_FOLDERS:
         try:
             path = fetch(file)
-            if file.endswith(INDEX):
-                return [fetch(shard) for shard in names_in_index(path)]
-            return [path]
-        except EntryNotFoundError as error:  # also raised offline
-            last = error
+            return [fetch(shard) for shard in names_in_index(path)] if file.endswith(INDEX) else [path]
         except DataError:
             raise
         except Exception as error:  # the hub's client and the network raise errors of many kinds
             last = error
-            break
+            if not isinstance(error, EntryNotFoundError):  # which is also raised offline
+                break
     reason = " ".join(str(last).split())[:200] or type(last).__name__
     raise DataError(f"'{name}' cannot be loaded ({reason}); {EXPECTED}, or a hub name and a connection") from None

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..files import read_table
-from ..recipe.tables import NO_DATA
 
 STARTED = "started_in"  # the key; a path from the run's folder
 
@@ -16,13 +14,6 @@ STARTED = "started_in"  # the key; a path from the run's folder
 def missing(folder: Path) -> RunError:
     """The error for a folder without a recipe.json."""
     return RunError(f"{folder}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)")
-
-
-def is_export(folder: Path) -> bool:
-    """Whether a folder is an export, a run folder without data."""
-    path = folder / "recipe.json"
-    data = read_table(path).get("data") if path.is_file() else None
-    return isinstance(data, dict) and data.get("type") == NO_DATA
 
 
 def started_in(folder: Path) -> str:

@@ -13,6 +13,7 @@ weights, extractor/<input>/ and README.md.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import shutil
@@ -258,13 +259,14 @@ class RunFolder:
     @contextlib.contextmanager
     def step_locked(self, step: str) -> Iterator[None]:
         """Lock a step for a child of a run, which may outlive the run by an update. Waits for another process."""
-        path, waited = self.step(step) / LOCK, False
+        path = self.step(step) / LOCK
+
+        @functools.cache
+        def warn(holder: str) -> None:
+            log.warning("step '%s': waiting for %s, which trains it for a run that was stopped", step, holder)
 
         def wait(holder: str) -> None:
-            nonlocal waited
-            if not waited:
-                log.warning("step '%s': waiting for %s, which trains it for a run that was stopped", step, holder)
-            waited = True
+            warn(holder)
             time.sleep(0.1)
 
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,16 +34,13 @@ def load_step(
 ) -> None:
     """Load the weights of a step into a model that goes on training. Raises RunError.
 
-    Tensors of an input or an objective that the file lacks are taken from `built`, by default the model's; those that
-    the model lacks are ignored. What the step or its ancestors read or train is neither."""
+    Tensors of an input or an objective that the step and its ancestors neither read nor train are taken from `built`,
+    by default the model's, if the file lacks them, and ignored if the model does."""
     tensors, initial = read_step(recipe, folder, step), state(model) if built is None else built
-    for prefix, needed in _parts(recipe, step).items():
-        in_file, in_model = (any(key.startswith(prefix) for key in part) for part in (tensors, initial))
-        if in_model and not needed and not in_file:
-            tensors |= {key: tensor for key, tensor in initial.items() if key.startswith(prefix)}
-        elif not in_model and in_file:
-            tensors = {key: tensor for key, tensor in tensors.items() if not key.startswith(prefix)}
-    load_state(model, tensors, folder.weights(recipe.trained_by(step)))
+    spare = tuple(prefix for prefix, needed in _parts(recipe, step).items() if not needed)
+    known = {key: tensor for key, tensor in tensors.items() if key in initial or not key.startswith(spare)}
+    filled = {key: tensor for key, tensor in initial.items() if key.startswith(spare)} | known
+    load_state(model, filled, folder.weights(recipe.trained_by(step)))
 
 
 def parts_in_weights(recipe: Recipe, step: str, tensors: Iterable[str]) -> tuple[list[str], list[str]]:

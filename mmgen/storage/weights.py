@@ -50,15 +50,6 @@ def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     return f"{total:08x}"
 
 
-def module_checksum(module: nn.Module) -> str:
-    """CRC-32 over names and values (float32) of all weights of a module, wherever they are."""
-    total = 0
-    for name, tensor in sorted(module.state_dict().items()):
-        total = zlib.crc32(name.encode(), total)
-        total = zlib.crc32(tensor.detach().cpu().float().contiguous().numpy().tobytes(), total)
-    return f"{total:08x}"
-
-
 def state(module: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, each tensor once, such as a head tied to the word embeddings."""
     names: dict[int, str] = {}

@@ -127,9 +127,6 @@ class Pictures(PictureInput):
     def optional_fields(self) -> tuple[str, ...]:
         return self.embedder.optional_fields()
 
-    def from_json(self, field: str, value: Any) -> Any:
-        return self.embedder.from_json(field, value)
-
 
 class PictureTokens(PictureInput):
     """Pictures as an encoder that sees was pretrained with them: cut into tiles by its own processor, through its

@@ -7,7 +7,7 @@ from mmgen_vl.configs import Published, SplitName
 from pydantic import Field
 
 import mmgen
-from mmgen.configs import RelativeTo, TableColumns
+from mmgen.configs import RelativeTo
 
 from .published_sets import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
 
@@ -105,7 +105,6 @@ class Vqg(Questions):
         return {"coco": VQG_COCO, "flickr": VQG_FLICKR, "bing": VQG_BING}[self.release]
 
 
-USUAL = {"id": ("id",), "image": ("image", "image_id"), "caption": ("caption", "captions")}  # inputs in tables
 LABELS = ("answers", "truth", "choices", "choice", "box")
 
 
@@ -150,10 +149,6 @@ class Table(Questions):
         if taken := [name for name in self.facts if name in (*self.columns, *self.columns.values())]:
             raise ValueError(f"facts: '{taken[0]}' is also in columns; name it in one of them")
 
-    def table_columns(self) -> TableColumns:
-        images = None if self.images is None else self.folder / self.images
-        return TableColumns(names=USUAL | {name: (column,) for name, column in self.columns.items()}, images=images)
-
     def build(self):
         if not {*self.labels} & {*LABELS}:
             return super().build()
@@ -189,9 +184,6 @@ class Csv(Table):
 
     type: Literal["csv"] = "csv"
     separator: str = Field("---", description='the separator of several texts in one cell; "" for one text per cell')
-
-    def table_columns(self) -> TableColumns:
-        return super().table_columns().model_copy(update={"between": self.separator})
 
     @property
     def published(self) -> Release:

@@ -19,8 +19,9 @@ from mmgen.attention_maps import WordAttention, all_layers, word_attention
 from mmgen.decoding import DecodingConfig
 from mmgen.errors import DataError, MmgenError
 from mmgen.inference.answers import Answer
-from mmgen.inference.predictor import Predictor, Prepared
+from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
+from mmgen.inference.query_reader import Prepared
 
 from .limits import Limits
 from .refusals import STOPPING, Refusal

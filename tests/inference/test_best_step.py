@@ -57,8 +57,8 @@ def test_a_score_that_one_step_lacks_is_not_compared(chosen):
     scores = {"both": {"METEOR": None, "CIDEr": 2.0}, "again": {"METEOR": 9.0, "CIDEr": 1.0}}
     assert chosen(scores, ["both", "again"])[0] == "both"
     scores |= {"last": {"CIDEr": 3.0}}
-    assert chosen(scores) == ("last", "the best by CIDEr (3.00) of 'both' and 'again' and 'last' (1 without CIDEr)")
-    assert chosen({"words": {"CIDEr": 2.0}}, ["both", "words"]) == ("words", "the only step with CIDEr (2.00)")
+    assert chosen(scores) == ("last", "the best by CIDEr (3.00) of 'both' and 'again' and 'last'")
+    assert chosen({"words": {"CIDEr": 2.0}}, ["both", "words"]) == ("words", "the best by CIDEr (2.00) of 'words'")
 
 
 def test_without_scores_the_step_that_starts_from_most_steps_answers_and_says_so(chosen):

@@ -1,5 +1,7 @@
 """Exports with the data of a recipe: result files are those of the run."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 from kit import small_runs, toys
@@ -8,8 +10,7 @@ from kit.refusals import refusal
 import mmgen
 from mmgen.cli import main
 from mmgen.errors import DataError, RunError
-from mmgen.inference.export_with_data import DataSource, with_data
-from mmgen.inference.result_file import result_file, result_file_of_export
+from mmgen.inference.result_file import result_file
 
 pytestmark = pytest.mark.slow  # the data are drawn, and their features extracted
 
@@ -26,15 +27,14 @@ def answers(tmp_path_factory):
 
 def test_a_result_file_is_that_of_the_run(answers):
     run = result_file(small_runs.drawn("predicts"), "vqa", ["answers"])
-    assert result_file_of_export(answers, "vqa", DataSource(small_runs.recipe_of("predicts"))) == run
+    assert result_file(answers, "vqa", data=small_runs.recipe_of("predicts")) == run
 
 
 def test_a_result_file_of_another_task(answers):
     with pytest.raises(RunError) as error:
-        result_file_of_export(answers, "nlvr2", DataSource(small_runs.recipe_of("predicts")))
+        result_file(answers, "nlvr2", data=small_runs.recipe_of("predicts"))
     assert str(error.value) == (
-        f"{answers}: step 'answers' predicts 'answers', but nlvr2 needs 'truth'; choose another recipe with --data, or "
-        "another export"
+        f"{answers}: step 'answers' predicts 'answers', but nlvr2 needs 'truth'; choose another step with --step"
     )
 
 
@@ -45,15 +45,15 @@ def test_an_extractor_that_there_is_not():
     assert str(error.value).startswith("timm has no model 'evil'")
 
 
-def test_another_split(both):
-    with with_data(both, DataSource(small_runs.recipe_of("writes"), split="val")) as (_, _, examples):
-        assert [example.id for example in examples] == ["val-00000", "val-00001"]
+def test_another_split(answers):
+    rows = json.loads(result_file(answers, "vqa", split="val", data=small_runs.recipe_of("predicts")))
+    assert rows and all(row["question_id"].startswith("val-") for row in rows)
 
 
 def test_a_run_has_data():
     folder = small_runs.drawn("writes")
-    with pytest.raises(RunError) as error, with_data(folder, DataSource(small_runs.recipe_of("writes"))):
-        pass
+    with pytest.raises(RunError) as error:
+        result_file(folder, "vqa", data=small_runs.recipe_of("writes"))
     assert str(error.value) == f"{folder}: --data is for exports; leave it out for a run, which has its own data"
 
 

@@ -79,9 +79,7 @@ def test_what_cannot_be_downloaded_is_a_line(monkeypatch):
 def test_only_exports_come_from_the_hub_and_go_there(exported, tmp_path, monkeypatch):
     folder = small_runs.drawn("writes")
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
-    assert refusal(mmgen.load, "hf:me/toy") == (
-        "hf:me/toy: not an export of mmgen, and nothing else is loaded from the hub"
-    )
+    assert refusal(mmgen.load, "hf:me/toy") == ("hf:me/toy: not an export; write one with `mmgen export RUN FOLDER`")
     message = f"{tmp_path}: not an export; write one with `mmgen export RUN FOLDER`"
     assert refusal(push, tmp_path, "hf:me/toy") == message
 

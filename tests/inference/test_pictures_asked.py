@@ -301,7 +301,8 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         (
             [str(PLACE), "pictures/0.png", "--set", "inputs.image.extractor.image_size=96"],
             f"error: {PLACE}: features of this extractor of 'image' differ from the training features "
-            "(settings.image_size: 64 in training, 96 here); use the same extractor and settings",
+            "(settings.image_size: 64 in training, 96 here); use the same extractor and settings, or, if the "
+            "features are the same, add --set inputs.image.allow_other_features=true",
         ),
         (
             [str(PLACE), "pictures/0.png", "--out", "pictures/0.png"],

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from kit import stored
 from PIL import Image
 
@@ -13,7 +12,7 @@ from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import All
 from mmgen.inference.query import Query
 from mmgen.inference.query_features import QueryFeatures
-from mmgen.inference.query_pictures import as_file, as_picture, check_record
+from mmgen.inference.query_pictures import as_file, as_picture
 from mmgen.parts import Extractor, FailedImage, File, Picture, Record
 
 ARRAYS = "the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, uint16 or bool"
@@ -42,7 +41,7 @@ def test_every_form_of_a_picture_gives_the_same_pixels(photo):
         PIXELS,
         Picture("own", lambda: Image.fromarray(PIXELS)),
         {"picture": content},
-        {"picture": PIXELS, "boxes": [[0, 0, 1, 1]], "region_names": ["all"]},
+        {"picture": PIXELS, "boxes": [[0, 0, 1, 1]]},
     ]
     for form in forms:
         picture = as_picture(form, "query")
@@ -104,10 +103,6 @@ def test_what_is_no_picture_is_none():
                 np.zeros((6, 8, 5), np.uint8),
             )
         ),
-        (
-            torch.zeros(3, 6, 8),
-            "a Tensor of shape (3, 6, 8) is no picture; give a numpy array, channels last",
-        ),
         (Image.new("I", (2, 2)), f"the picture has pixels {RANGE}"),
         (Image.new("F", (2, 2)), f"the picture has pixels {RANGE}"),
         (PIXELS[:0, :5], "the picture has no pixels: it is 5 wide and 0 high"),
@@ -115,7 +110,7 @@ def test_what_is_no_picture_is_none():
         (Image.new("RGB", (0, 5)), "the picture has no pixels: it is 0 wide and 5 high"),
         ({"picture": "gone.jpg"}, "gone.jpg: no such file"),
         ({"picture": {"picture": PIXELS}}, "{'picture': array("),
-        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes" and "region_names"'),
+        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes"'),
     ],
 )
 def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
@@ -136,18 +131,6 @@ def test_bytes_that_are_no_image_name_the_query():
     assert str(error.value).startswith("this query: not a readable image: expected one of BMP, GIF, ")
 
 
-@pytest.mark.parametrize("features", [[[float("nan")]], [[1e39]], [[1e38]], np.array([[np.inf]])])
-def test_features_that_no_model_can_compute_with_are_refused(features):
-    with pytest.raises(ValueError) as error:
-        check_record(Record("q", features))
-    assert str(error.value) == "features must be finite and between -1e+15 and 1e+15; extract them again"
-
-
-def test_features_are_those_of_a_record():
-    record = check_record(Record("q", [[1, 2], [3, 4]], [[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], ["a", "b"]))
-    assert record.features.dtype == np.float32 and record.boxes.max() == 1 and record.region_names == ("a", "b")
-
-
 ROWS = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
 GOOD = [0, 0, 0.5, 1]
 
@@ -160,12 +143,9 @@ GOOD = [0, 0, 0.5, 1]
         ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1], which is no part of the picture; {ROWS}"),
         ({"boxes": [["a", 0, 0, 1]]}, f"got boxes [['a', 0, 0, 1]]; {ROWS}"),
         ({"boxes": GOOD}, f"got boxes [0, 0, 0.5, 1]; {ROWS}"),
-        ({"boxes": [GOOD], "region_names": ["a", "b"]}, "got 2 region names for 1 box; give one name per box"),
-        ({"boxes": [GOOD], "region_names": "a"}, "got region names 'a'; give one string per box, such as [\"dog\"]"),
-        ({"region_names": ["a"]}, "got 1 region names for 0 boxes; give one name per box"),
     ],
 )
-def test_boxes_and_region_names_are_checked(fields, message):
+def test_boxes_are_checked(fields, message):
     with pytest.raises(ValueError) as error:
         as_picture({"picture": PIXELS, **fields}, "q")
     assert str(error.value) == message
@@ -241,7 +221,7 @@ def test_what_is_neither_a_picture_nor_a_key(features, tmp_path):
         ("https://x.org/a.png", "https://x.org/a.png: is a web address; download the picture, and give the file"),
         (str(tmp_path), f"{tmp_path}: is a folder; give one picture"),
         (7, "image: expected a picture, a key or features, but got 7"),
-        (Record("r", np.ones((1, 6))), "image: the model needs boxes; give one box per row of features"),
+        (Record("r", np.full((1, 6), np.nan)), "image: image 'r': features are not finite, or too large for float32"),
     ):
         ((error, _),) = features.resolve("image", [(QUERY, value)])
         assert isinstance(error, DataError) and str(error) == message

@@ -18,8 +18,8 @@ from mmgen.decoding import Decoding
 from mmgen.errors import PluginError, UnavailableError
 from mmgen.examples import Generation
 from mmgen.inference.answers import Answer
-from mmgen.inference.predictor import Prepared
 from mmgen.inference.query import Query
+from mmgen.inference.query_reader import Prepared
 
 SECONDS = 300.0  # until a test that hangs fails
 

@@ -1,6 +1,7 @@
 """Mentions of things in texts, as tags and as numbers."""
 
 import json
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,6 @@ from mmgen_vlbert import VlBertRegions
 from mmgen.errors import DataError
 from mmgen.examples import All, ResolvedExample
 from mmgen.inference.predictor import Predictor
-from mmgen.inference.query import Query, named_values
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.recipe.load import load
@@ -44,7 +44,6 @@ RECIPE = toys.recipe(
     },
 )
 SEEN = Record("seen", np.eye(3, dtype=np.float32), np.array([[0, 0, 0.5, 1]] * 3, np.float32))
-LINE = {"image": SEEN, "question": "what does Casey see", "choices": ["Casey sees Pat", "the dog"]}
 
 
 @pytest.fixture
@@ -65,58 +64,38 @@ def predictor(tmp_path):
     return Predictor(model, recipe, "choices")
 
 
-def answered(predictor, **more):
-    (answer,) = predictor.predict_all([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
-    return answer.error or answer.value["probabilities"]
-
-
 @pytest.mark.slow
 def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
-    plain = answered(predictor)
-    of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
-    query = Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices})
-    read = predictor.prepare([query])[0].read.rows[0].example
-    assert read.shown("question_mentions") == ((10, 15, (0,)),)
-    assert read.labels["choice_mentions"] == [((0, 5, (0,)), (11, 14, (1,))), ()]
-    mentioned = [answered(predictor, question_mentions=of_question), answered(predictor, choice_mentions=of_choices)]
-    assert len({json.dumps(answer) for answer in (plain, *mentioned)}) == 3
-    typed = ["question_mentions=[[10, 15, [0]]]", "choice_mentions=[[0, 5, [0]], [11, 14, [1]]]", "choice_mentions=[]"]
-    assert (
-        answered(predictor, **named_values(typed[:1])) == mentioned[0]
-        and answered(predictor, **named_values(typed[1:])) == mentioned[1]
-    )
-    lists = [f"choices={json.dumps(LINE['choices'])}", f"choice_mentions={json.dumps(of_choices)}"]
-    assert answered(predictor, **named_values(lists)) == mentioned[1]
+    labels = {"choices": ("Casey sees Pat", "the dog")}
+    plain = ResolvedExample("q", {"image": SEEN, "question": "what does Casey see"}, labels=labels)
+    of_question = {**plain.inputs, "question_mentions": All(((10, 15, (0,)),))}
+    of_choices = {**labels, "choice_mentions": (((0, 5, (0,)), (11, 14, (1,))), ())}
+    examples = [plain, replace(plain, inputs=of_question), replace(plain, labels=of_choices)]
+    assert len({json.dumps(answer.value) for answer in predictor.predict_all(examples)}) == 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "labels", "message"),
     [
         (
-            {"question_mentions": [[10, 15]]},
-            "question_mentions: [[10, 15]] is not a list of mentions, [first character",
-        ),
-        (
-            {"question_mentions": [[10, 99, [0]]]},
+            {"question_mentions": All(((10, 99, (0,)),))},
+            {},
             "example 'q' mentions characters 10 to 99 of 'question', which has 19",
         ),
         (
-            {"question_mentions": [[10, 15, [-1]]]},
+            {"question_mentions": All(((10, 15, (-1,)),))},
+            {},
             "example 'q' mentions object -1 in 'question', but its picture has 3 objects, which count from 0",
         ),
-        ({"choice_mentions": [[]]}, "example 'q' has 2 choices but 1 choice_mentions; give one per choice"),
+        ({}, {"choice_mentions": ((),)}, "example 'q' has 2 choices but 1 choice_mentions; give one per choice"),
     ],
 )
-def test_mentions_that_do_not_do(predictor, fields, message):
-    assert message in answered(predictor, **fields)
-
-
-@pytest.mark.slow
-def test_a_step_that_does_not_read_mentions_says_so(predictor):
-    words = Predictor(predictor.model, predictor.recipe, "words")
-    with pytest.raises(DataError, match="step 'words' does not read 'question_mentions'"):
-        words.predict({"question": "x", "choices": ["a", "b"], "question_mentions": [[0, 1, [0]]]})
+def test_mentions_that_do_not_do(predictor, fields, labels, message):
+    inputs = {"image": SEEN, "question": "what does Casey see", **fields}
+    example = ResolvedExample("q", inputs, labels={"choices": ("Casey sees Pat", "the dog"), **labels})
+    (answer,) = predictor.predict_all([example])
+    assert message in answer.error
 
 
 def test_mentions_without_an_input_are_refused():
@@ -141,9 +120,6 @@ def test_a_field_for_each_text(cls):
     assert cls().optional_fields() == () and cls().first_object == 0
     config = cls(mentions=("question", "choice"))
     assert config.optional_fields() == ("question_mentions", "choice_mentions")
-    assert config.from_json("question_mentions", [[12, 15, [0]]]) == All(((12, 15, (0,)),))
-    with pytest.raises(ValueError, match="^7 is not a list of mentions, "):
-        config.from_json("question_mentions", 7)
 
 
 def test_the_fields_of_mentions_are_declared_once():
