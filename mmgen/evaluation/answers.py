@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -30,49 +30,8 @@ from ..storage import generations
 from ..training.context import StepContext
 from ..training.precision import precision
 
-WORDS = {True: ("writing", "texts", ADVICE_FEWER_TEXTS), False: ("predicting", "examples", ADVICE_SMALLER)}
-
-
-@dataclass
-class _Walk:
-    """Answers of a model for examples: texts, by decoding options, or the predictions of an objective. It goes through
-    one process's share of the batches. `seed`: if there is one, every piece of a batch has a seed of its own."""
-
-    model: Model
-    inputs: Sequence[str]
-    asked: DecodingConfig | str
-    examples: Sequence[Example]
-    batch_size: int
-    share: tuple[int, int] = (0, 1)
-    seed: tuple[object, ...] = ()
-    precision: str = "fp32"
-
-    @property
-    def words(self) -> tuple[str, str, str]:
-        """For progress and errors: the activity, its unit, and what to do if memory runs out."""
-        return WORDS[not isinstance(self.asked, str)]
-
-    def pieces(self, retry: OomRetry, advance: Callable[[int], object] = bool) -> list[tuple[int, Any]]:
-        """(index, answer) of every example. `advance`: called with the number of examples that are done."""
-        reads_prompts = isinstance(self.asked, str) or self.model.generator.reader.reads_prompts
-        objectives = [self.asked if isinstance(self.asked, str) else GENERATOR] * reads_prompts
-        collate, results = Collator(self.model, self.inputs, objectives, predicting=True), list[tuple[int, Any]]()
-        for number, batch in enumerate(by_length(collate.slots(self.examples), self.batch_size)):
-            if number % self.share[1] == self.share[0]:
-                for piece, answers in retry.over(batch, partial(self._answer, collate, number, batch)):
-                    results += zip(piece, answers, strict=True)
-            advance(len(batch))
-        return results
-
-    def _answer(self, collate: Collator, number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:
-        examples = [self.examples[index] for index in piece]
-        cut = piece if len(piece) < len(batch) else ()  # the seed of a full batch does not depend on pieces
-        seed = seeded(*self.seed, number, *cut) if self.seed else contextlib.nullcontext()
-        with seed, precision(self.precision, self.model.device):
-            collated = collate(examples).to(self.model.device)
-            if isinstance(self.asked, str):
-                return predict_with(self.model, self.asked, collated)
-            return write_texts(self.model, collated, self.asked, examples)
+# for progress and errors: the activity, its unit, and what to do if memory runs out
+WRITING, PREDICTING = ("writing", "texts", ADVICE_FEWER_TEXTS), ("predicting", "examples", ADVICE_SMALLER)
 
 
 def generate(
@@ -87,7 +46,7 @@ def generate(
 
     A batch that runs out of memory is split in halves (samples differ then). Raises RunError if a single example does
     not fit."""
-    return _answers(_Walk(model, inputs or model.inputs, options or model.decoding, examples, batch_size))
+    return _in_eval_mode(model, options or model.decoding, examples, inputs, batch_size)
 
 
 def predict(
@@ -95,23 +54,66 @@ def predict(
 ) -> list[Prediction]:
     """One prediction for each example. `objective`: the objective that predicts; `inputs`, the mode and the memory: see
     `generate`."""
-    return _answers(_Walk(model, inputs or model.inputs, objective, examples, batch_size))
+    return _in_eval_mode(model, objective, examples, inputs, batch_size)
 
 
 @torch.inference_mode()
-def _answers(walk: _Walk) -> list[Any]:
-    if walk.batch_size < 1:
-        raise DataError(f"batch_size must be at least 1, but is {walk.batch_size}")
-    training, (doing, _, advice) = walk.model.training, walk.words
-    walk.model.eval()
+def _in_eval_mode(
+    model: Model,
+    asked: DecodingConfig | str,
+    examples: Sequence[Example],
+    inputs: Sequence[str] | None,
+    batch_size: int,
+) -> list[Any]:
+    if batch_size < 1:
+        raise DataError(f"batch_size must be at least 1, but is {batch_size}")
+    training = model.training
+    model.eval()
     try:
-        return _in_order(walk.pieces(OomRetry(doing, advice, named=lambda index: walk.examples[index].id)))
+        return _answers(model, asked, examples, inputs or model.inputs, batch_size)
     finally:
-        walk.model.train(training)
+        model.train(training)
 
 
-def _in_order(answers: list[tuple[int, Any]]) -> list[Any]:
-    return [answer for _, answer in sorted(answers, key=itemgetter(0))]
+def _answers(
+    model: Model,
+    asked: DecodingConfig | str,
+    examples: Sequence[Example],
+    inputs: Sequence[str],
+    batch_size: int,
+    context: StepContext | None = None,
+) -> list[Any]:
+    """The answers of a model in eval mode: texts, by decoding options, or the predictions of an objective. For a step,
+    each process has its share of the batches, and every piece of a batch a seed of its own."""
+    objective, (doing, unit, advice) = (asked, PREDICTING) if isinstance(asked, str) else (GENERATOR, WRITING)
+    reads_targets = isinstance(asked, str) or model.generator.reader.reads_prompts
+    collate = Collator(model, inputs, [objective] * reads_targets, predicting=True)
+    rank, count, progress, label = 0, 1, Progress(), ""
+    if context:
+        rank, count = context.accelerator.process_index, context.accelerator.num_processes
+        progress, label = context.progress, f"{context.name}: {doing}"
+
+    def answer(number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:
+        cut = piece if len(piece) < len(batch) else ()  # the seed of a full batch does not depend on pieces
+        seed = seeded(context.seed, context.name, "write", number, *cut) if context else contextlib.nullcontext()
+        with seed, precision(context.step.training.precision if context else "fp32", model.device):
+            asked_for = [examples[index] for index in piece]
+            collated = collate(asked_for).to(model.device)
+            if isinstance(asked, str):
+                return predict_with(model, asked, collated)
+            return write_texts(model, collated, asked, asked_for)
+
+    retry = OomRetry(doing, advice, named=lambda index: examples[index].id)
+    if context:
+        retry.where, retry.say = f"step '{context.name}', {doing}", context.progress.say
+    results = list[tuple[int, Any]]()
+    with progress.task(label, len(examples), unit) as advance:
+        for number, batch in enumerate(by_length(collate.slots(examples), batch_size)):
+            if number % count == rank:
+                for piece, answers in retry.over(batch, partial(answer, number, batch)):
+                    results += zip(piece, answers, strict=True)
+            advance(len(batch))
+    return [answer for _, answer in sorted(gather_object(results) if count > 1 else results, key=itemgetter(0))]
 
 
 def write_answers(
@@ -152,20 +154,11 @@ def split_answers(
 
     A batch that runs out of memory is split in halves, separately in each process. Greedy search and beam search find
     the same texts then; samples differ, since each piece has its own seed (the same splits give the same samples)."""
-    processes, step, name = context.accelerator, context.step, context.name
-    objective, kind = recipe.predicts(name) or (GENERATOR, "text")
+    objective, kind = recipe.predicts(context.name) or (GENERATOR, "text")
     if kind == "text":
         check_prompts(examples)
-
-    asked, share = recipe.decoding_of(name) if kind == "text" else objective, processes.num_processes
-    walk = _Walk(model, step.inputs, asked, examples, batch_size, (processes.process_index, share))
-    walk.seed, walk.precision = (context.seed, name, "write"), step.training.precision
-    doing, unit, advice = walk.words
-    where, say = f"step '{name}', {doing}", context.progress.say
-    retry = OomRetry(where, advice, named=lambda index: examples[index].id, say=say)
-    with context.progress.task(f"{name}: {doing}", len(examples), unit) as advance:
-        answers = walk.pieces(retry, advance)
-    return _in_order(gather_object(answers) if share > 1 else answers)
+    asked = recipe.decoding_of(context.name) if kind == "text" else objective
+    return _answers(model, asked, examples, context.step.inputs, batch_size, context)
 
 
 def check_prompts(examples: Sequence[Example]) -> None:
@@ -176,13 +169,3 @@ def check_prompts(examples: Sequence[Example]) -> None:
                 f"example '{example.id}' has {len(prompts)} different prompts; a split that is scored must have one "
                 "example per prompt"
             )
-
-
-def best_answers(
-    recipe: Recipe, context: StepContext, examples: Sequence[Example], model: Model
-) -> list[Generation] | list[Prediction]:
-    """The best text or the prediction of a step that trains, as for its test examples, in the first process. All
-    processes call it."""
-    silent = replace(context, progress=Progress())  # training has the progress bar
-    answers = split_answers(model, silent, recipe, examples)
-    return [answer[0] if isinstance(answer, list) else answer for answer in answers]

@@ -62,8 +62,8 @@ def score_predictions(
     predictions and examples differ."""
     if [prediction.id for prediction in predictions] != [example.id for example in examples]:
         raise RunError(f"{file}: the ids differ from those of the data set's examples; run again with --fresh")
+    scores_by_metric: dict[str, Scores] = {}
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
-        scores_by_metric: dict[str, Scores] = {}
         for metric_name, metric in metrics.items():
             scores_by_metric[metric_name] = check_scores(metric_name, metric.score(predictions, examples), examples)
             advance()
@@ -94,10 +94,13 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
     merged = Scores({})
     for metric, scores in scores_by_metric.items():
         names = {column: column if times == 1 else f"{metric}.{column}" for column, times in count.items()}
-        values = {names[column]: value for column, value in scores.values.items()}
-        per_example = {names[column]: value for column, value in scores.per_example.items()}
-        sums = {f"{metric}/{name}": rows for name, rows in scores.sums.items()}
-        merged = merge(merged, Scores(values, per_example, scores.notes, sums))
+        own = Scores(
+            {names[column]: value for column, value in scores.values.items()},
+            {names[column]: value for column, value in scores.per_example.items()},
+            scores.notes,
+            {f"{metric}/{name}": rows for name, rows in scores.sums.items()},
+        )
+        merged = merge(merged, own)
     return merged
 
 

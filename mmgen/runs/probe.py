@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from ..configs import ProbeConfig
 from ..data.datasets import pictures_of
 from ..data.seeds import resolve, seeded
@@ -24,7 +22,7 @@ from ..recipe.load import select_parts
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage import generations
-from ..storage.run_folder import RunFolder
+from ..storage.run_folder import WEIGHTS, RunFolder
 
 
 def probe(
@@ -41,7 +39,7 @@ def probe(
     recipe = folder.recipe(registry)
     probes = select_probes(recipe, names, sets, registry)
     recipe.check_steps(steps)
-    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    trained = [name for name in recipe.steps if folder.finished(name, WEIGHTS)]
     untrained = [f"step '{name}' is not" for name in steps if not folder.trained(recipe, name)]
     if untrained or not trained:
         which = untrained[0] if untrained else "no step is"
@@ -80,27 +78,22 @@ def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     inputs = tuple(input_name for input_name in recipe.inputs if input_name in recipe.steps[name].inputs)
     return TrainedStep(
         name,
-        lambda: _to_device(load(folder.path, name).model),
+        lambda: load(folder.path, name).model,
         inputs,
-        generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {},
+        generations.best(folder.step(name)) if folder.finished(name, generations.GENERATIONS) else {},
         list(recipe.steps).index(name),
         lambda model, examples: generate(model, examples, inputs=inputs),
     )
 
 
-def _to_device(model: Model) -> Model:
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")
-
-
 def untrained_model(run: Predictor, backbone: Path) -> Model:
     """The run's model without training: the encoder in its initial state, and the embedders' layers reinitialised. The
     statistics of the features (mean, deviation) stay. `backbone`: the folder with the encoder's sizes."""
-    run.model.cpu()  # a GPU draws different random numbers
+    model, device = run.model, run.model.device
+    model.cpu()  # a GPU draws different random numbers
     with seeded(run.recipe.seed, "untaught"):
-        run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=backbone).state_dict())
-        for embedder in run.model.embedders.values():
-            for module in embedder.modules():
-                reset = getattr(module, "reset_parameters", None)
-                if reset is not None:
-                    reset()
-    return _to_device(run.model)
+        model.backbone.load_state_dict(run.recipe.backbone.build(folder=backbone).state_dict())
+        for module in model.embedders.modules():
+            if reset := getattr(module, "reset_parameters", None):
+                reset()
+    return model.to(device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..data.datasets import Datasets, pictures_of
 from ..data.seeds import resolve, seeded
 from ..errors import DataError, PluginError
 from ..evaluation import score
-from ..evaluation.answers import answers_file, best_answers, read_answers, write_answers
+from ..evaluation.answers import answers_file, read_answers, split_answers, write_answers
 from ..examples import Example
 from ..model import Model
 from ..parts import Metric, Picture, ShownExample
@@ -97,11 +97,17 @@ class Steps:
         with contextlib.suppress(DataError):  # the data set has no raw images
             pictures = pictures_of(self.datasets.dataset_of(name), examples)
 
-        def shown(model: Model) -> list[ShownExample]:
-            answers = best_answers(recipe, context, examples, model)  # other processes have none
+        def shown(_: Model) -> list[ShownExample]:
+            answers = self._best_answers(context, examples)  # other processes have none
             return [_show(example, answer, pictures) for example, answer in zip(examples, answers, strict=False)]
 
         return shown
+
+    def _best_answers(self, context: StepContext, examples: Sequence[Example]) -> list[Any]:
+        """The best text or the prediction, as for test examples, in the first process. All processes call it."""
+        silent = replace(context, progress=Progress())  # training has the progress bar
+        answers = split_answers(self.model, silent, self.recipe, examples)
+        return [answer[0] if isinstance(answer, list) else answer for answer in answers]
 
     def _validation_scores(self, context: StepContext) -> Callable[[Model], Mapping[str, float | None]] | None:
         """Scores the validation examples, to say which epoch of a step is best; None if the validation loss does. The
@@ -112,8 +118,8 @@ class Steps:
         examples = self.datasets.validation_by(name)
         metrics = score.build_metrics(self.recipe, [name] * main, self.datasets, self.processes.device)
 
-        def scores(model: Model) -> Mapping[str, float | None]:
-            answers, log = best_answers(self.recipe, context, examples, model), context.folder / "log.jsonl"
+        def scores(_: Model) -> Mapping[str, float | None]:
+            answers, log = self._best_answers(context, examples), context.folder / "log.jsonl"
             return score.score_predictions(name, answers, examples, metrics, log, Progress()).values if main else {}
 
         return scores
