@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .configs import PROMPT
 from .errors import DataError
@@ -65,10 +66,9 @@ def one_per_prompt(examples: Iterable[Example]) -> Iterator[Example]:
 def padded(prompts: Sequence[Sequence[Sequence[int]]]) -> Tensor:
     """The tokens of B examples' prompts as (B, K, C), -1 after a prompt and for examples with fewer than K."""
     most = max(map(len, prompts))
-    longest = max((len(tokens) for row in prompts for tokens in row), default=0)
-    rows = [[*row, *[()] * (most - len(row))] for row in prompts]
-    filled = [[[*tokens, *[-1] * (longest - len(tokens))] for tokens in row] for row in rows]
-    return torch.tensor(filled, dtype=torch.long).view(len(rows), most, longest)
+    rows = [torch.tensor(tokens, dtype=torch.long) for row in prompts for tokens in [*row, *[()] * (most - len(row))]]
+    filled = pad_sequence(rows, True, -1)
+    return filled.view(len(prompts), most, filled.shape[1])
 
 
 def prompt_slots(ids: Tensor, pad_id: int) -> tuple[Tensor, Tensor, Layout]:

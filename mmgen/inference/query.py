@@ -74,7 +74,7 @@ def read_sources(
     queries: list[Query] = []
     for source in sources:
         if source.is_dir():
-            paths = list(image_files(source))
+            paths = image_files(source)
             if not paths:
                 raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), {**named, PICTURE: path}) for path in paths]

@@ -144,20 +144,6 @@ def test_the_limit_of_pixels_is_the_same_for_files_and_in_the_service():
     assert MOST_PIXELS == Image.MAX_IMAGE_PIXELS == Limits().pixels
 
 
-def test_photos_of_formats_that_are_not_read_are_reported(tmp_path, caplog):
-    for name in ("b/two.heic", "a.png", "one.DNG", "b/c.jpg", "notes.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert [picture.key for picture in folder_pictures(tmp_path)] == ["a", "c"]
-    (tmp_path / "one.DNG").unlink()
-    folder_pictures(tmp_path)
-    advice = "whose format is not supported; convert them to JPEG or PNG"
-    assert caplog.messages == [
-        f"{tmp_path}: skipped 2 photos, such as one.DNG, {advice}",
-        f"{tmp_path}: skipped two.heic, {advice}",
-    ]
-
-
 def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     assert "no such folder; give a folder of images" in refusal(folder_pictures, tmp_path / "no")
     (tmp_path / "notes.txt").touch()
