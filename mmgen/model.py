@@ -11,7 +11,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -103,10 +103,10 @@ class Model(nn.Module):
         """The losses of a batch."""
         sums: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
-        cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
+        once: Any = _EncodeOnce(self)
         for name, targets in batch.targets.items():
             objective = self.objective(name)
-            loss = objective(cached, batch, targets)
+            loss = objective(once, batch, targets)
             if loss.sums.keys() != {*objective.reader.losses}:
                 wrong = f"gives the losses {sorted(loss.sums)}, but its reader counts {sorted(objective.reader.losses)}"
                 raise PluginError(f"{name}: {type(objective).__name__} {wrong}")
@@ -313,13 +313,13 @@ class _EncodeOnce:
     """A model for the objectives of one batch: the inputs are encoded only once."""
 
     def __init__(self, model: Model) -> None:
-        self.backbone, self.embedders = model.backbone, model.embedders
-        self.prefix, self.behind, self.written, self.rows = model.prefix, model.behind, model.written, model.rows
-        self.objective, self.frozen_copy = model.objective, model.frozen_copy
-        self._encode = model.encode
+        self.model = model
         self._encoded: tuple[Batch, EncodedInputs] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
 
     def encode(self, batch: Batch) -> EncodedInputs:
         if self._encoded is None or self._encoded[0] is not batch:
-            self._encoded = batch, self._encode(batch)
+            self._encoded = batch, self.model.encode(batch)
         return self._encoded[1]

@@ -29,13 +29,10 @@ PROMPT_COUNTS = "prompt_counts"  # the label of `Targets` with the number of pro
 def prompts_of(example: Example) -> tuple[str, ...]:
     """The prompts of an example, one per target; of a query, one per text that is to be written. Empty if it has none.
     Raises DataError."""
-    value = example.labels.get(PROMPT)
-    if value is None:
-        return ()
-    prompts = (value,) * max(1, len(example.targets)) if isinstance(value, str) else value
-    if not isinstance(prompts, tuple | list) or not prompts or not all(isinstance(text, str) for text in prompts):
-        raise DataError(f"example '{example.id}': 'prompt' must be a string or a list of strings, not {value!r:.60}")
-    if example.targets and len(prompts) != len(example.targets):
+    prompts = _texts(example, PROMPT)
+    if isinstance(example.labels.get(PROMPT), str):
+        prompts *= max(1, len(example.targets))
+    if prompts and example.targets and len(prompts) != len(example.targets):
         raise DataError(
             f"example '{example.id}' has {len(prompts)} prompts for {len(example.targets)} targets; give one per target"
         )
@@ -44,10 +41,14 @@ def prompts_of(example: Example) -> tuple[str, ...]:
 
 def texts_to_avoid(example: Example) -> list[str]:
     """The texts that the texts of an example are to be different from. Raises DataError."""
-    value = example.labels.get(AVOID, [])
+    return _texts(example, AVOID)
+
+
+def _texts(example: Example, label: str) -> list[str]:
+    value = example.labels.get(label, [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"example '{example.id}': 'avoid' must be a string or a list of strings, not {value!r:.60}")
+        raise DataError(f"example '{example.id}': '{label}' must be a string or a list of strings, not {value!r:.60}")
     return list(texts)
 
 

@@ -167,8 +167,10 @@ class StoredEmbedder(Embedder):
     """
 
     places: ClassVar[int] = 4
-    typed: ClassVar[bool] = True  # whether the token type of a region is the index of its picture
-    measures_all: ClassVar[bool] = False  # whether regions beyond the limit count in the statistics that initialise W
+    typed: ClassVar[bool] = (
+        True  # whether the token type of a region is the index of its picture; if not, regions beyond
+    )
+    # the limit count too in the statistics that initialise W
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
@@ -182,7 +184,7 @@ class StoredEmbedder(Embedder):
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             self.reader.classes = store.class_names or None
-            statistics = measure(store, None if self.measures_all else self.reader.limit)
+            statistics = measure(store, self.reader.limit if self.typed else None)
         self.normalise = config.normalize
         assert self.reader.width is not None  # from the config or the file
         self.width = width = self.reader.width

@@ -99,7 +99,6 @@ class VlBertRegionEmbedder(StoredEmbedder):
 
     places = 8 * WAVES
     typed = False
-    measures_all = True
     reader: RegionReader
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
