@@ -121,7 +121,9 @@ class Model(nn.Module):
                 return f"the weights '{name}' are not finite"
         for name, collated in batch.inputs.items():
             if not self._embed_input(name, collated).states.isfinite().all():
-                return f"the input '{name}' is not finite"
+                return f"the states of input '{name}' are not finite"
+        if not self.prefix(batch).slots.states.isfinite().all():
+            return "the terms that inputs add are not finite"
         for name, total in self(batch).sums.items():
             if not total.isfinite():
                 return f"the objective '{name.rpartition('.')[0]}' gives {total.item()}, but its inputs are finite"

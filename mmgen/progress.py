@@ -82,7 +82,7 @@ class Bars(Progress):
         def say() -> None:
             seconds = time.monotonic() - began
             speed = (done - before) / seconds if seconds > 0 else 0.0
-            rate = f"{speed:>6.{2 if speed < 1 else 1 if speed < 10 else 0}f} {unit}/s" if unit and seconds > 0 else ""
+            rate = f"{speed:>6.3g} {unit}/s" if unit and speed else ""
             left = f", {clock((total - done) / speed)} left" if total is not None and done < total and speed else ""
             count = done if total is None else f"{done}/{total}"
             self.say(f"{label:<26} {count:>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())

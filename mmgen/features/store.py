@@ -208,7 +208,6 @@ class FeatureStore:
         regions = np.concatenate([np.diff(part.ends, prepend=0) for part in self.parts])
         return {
             "path": str(self.path),
-            "parts": len(self.parts),
             "images": len(self),
             "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())],
             "images without regions": int((regions == 0).sum()),
