@@ -60,6 +60,11 @@ class Model(nn.Module):
         objectives: Mapping[str, Objective] | None = None,
     ) -> None:
         super().__init__()
+        if generator is not None and generator.max_tokens >= backbone.max_positions:
+            raise DataError(
+                f"generator.max_tokens is {generator.max_tokens}, but the encoder has only {backbone.max_positions} "
+                "positions for inputs and text together; lower max_tokens"
+            )
         _set_gpu_kernels()
         self.backbone, self.sequence = backbone, sequence or SequenceConfig()
         if generator is not None:
