@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .errors import DataError, UnavailableError
+from .errors import UnavailableError
 from .examples import ResolvedExample
 from .objectives import Rows
 from .prompts import behind_prompts, prompts_in
@@ -103,20 +103,20 @@ def word_attention(
 ) -> list[WordAttention]:
     """The attention maps of B examples with one text of token ids each; see `collate` and `token_attention`."""
     gazes = token_attention(model, collate(model, examples, inputs), texts, ways)
-    results = []
-    for row, (example, tokens) in enumerate(zip(examples, texts, strict=True)):
-        by_way = {way: attentions[row] for way, attentions in gazes.items()}
-        words = words_of(range(len(tokens)), _text_of_first(model, tokens))
-        seen = {name: weights.shape[1] for name, weights in next(iter(by_way.values())).inputs.items()}
-        shown = {name: units(model, name, example, count) for name, count in seen.items()}
-        weights = {way: _by_word(gazed, shown, [pieces for _, pieces in words]) for way, gazed in by_way.items()}
-        results.append(WordAttention(tuple(word for word, _ in words), shown, weights))
-    return results
+    return [
+        _of_text(model, example, tokens, {way: attentions[row] for way, attentions in gazes.items()})
+        for row, (example, tokens) in enumerate(zip(examples, texts, strict=True))
+    ]
 
 
-def _text_of_first(model: Any, tokens: Sequence[int]) -> Callable[[int], str]:
-    """A function: the text of the first n tokens."""
-    return lambda count: model.backbone.decode_text(tokens[:count])
+def _of_text(
+    model: Any, example: ResolvedExample, tokens: Sequence[int], gazes: Mapping[str, TokenAttention]
+) -> WordAttention:
+    words = words_of(range(len(tokens)), lambda count: model.backbone.decode_text(tokens[:count]))
+    seen = next(iter(gazes.values())).inputs
+    shown = {name: units(model, name, example, weights.shape[1]) for name, weights in seen.items()}
+    by_word = {way: _by_word(gaze, shown, [pieces for _, pieces in words]) for way, gaze in gazes.items()}
+    return WordAttention(tuple(word for word, _ in words), shown, by_word)
 
 
 @torch.inference_mode()
@@ -126,16 +126,12 @@ def token_attention(
     """The attention of B inputs with one text of token ids each, in several ways, from one forward pass.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that returns no attention, and
-    for a generator whose rows differ from its layout, and DataError for a token that the encoder does not know. A text
-    stands behind the first prompt of its example.
+    for a generator whose rows differ from its layout. A text stands behind the first prompt of its example.
     """
     if not model.generator.reads_as_laid_out:
         raise UnavailableError(
             f"{type(model.generator).__name__} does not encode texts as laid out, so its attention cannot be shown"
         )
-    words = len(model.backbone.tokenizer)
-    if unknown := [token for text in texts for token in text if not 0 <= token < words]:
-        raise DataError(f"token {unknown[0]} of a text is not one of the encoder's {words}; write the texts again")
     prefix = model.prefix(batch)
     laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
@@ -161,9 +157,8 @@ def token_attention(
 
 def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
     """For each row: input name -> the columns (N,) of its real slots."""
-    masks = {name: rows.of(name) for name in rows.inputs}
     return [
-        {name: mask[row].nonzero().squeeze(1) for name, mask in masks.items()} for row in range(len(rows.positions))
+        {name: rows.of(name)[row].nonzero().squeeze(1) for name in rows.inputs} for row in range(len(rows.positions))
     ]
 
 

@@ -145,7 +145,6 @@ class ExtractorConfig(PartConfig):
 
     kind: ClassVar[str] = "extractor"
     source: ClassVar[Literal["pictures", "file"]] = "pictures"  # what `parts.Extractor.records` takes
-    endings: ClassVar[tuple[str, ...]] = ()  # of names of files that it alone imports
 
     def build(self) -> "parts.Extractor":
         raise NotImplementedError

@@ -6,22 +6,19 @@ A file survives a kill, since it appears under its name only when it is complete
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from safetensors import SafetensorError, safe_open
 
-from .errors import DataError, MmgenError, RunError
+from .errors import MmgenError, RunError
 
-MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
-PIECE = 1 << 24
 Written = TypeVar("Written")
 
 
@@ -72,21 +69,22 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
     not a folder."""
     partial, spent = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.spent.partial")
+
+    def clear() -> None:
+        for folder in (partial, spent):
+            shutil.rmtree(folder, ignore_errors=True)
+
     with _write_errors(path, path.is_dir()):
+        clear()  # of a writer that was killed
         try:
-            shutil.rmtree(partial, ignore_errors=True)  # of a writer that was killed
             partial.mkdir(parents=True)
             written = write(partial)
             if path.exists():
-                shutil.rmtree(spent, ignore_errors=True)
                 path.replace(spent)
             partial.replace(path)
             return written
         finally:
-            if spent.exists() and not path.exists():
-                spent.replace(path)
-            for folder in (partial, spent):
-                shutil.rmtree(folder, ignore_errors=True)
+            clear()
 
 
 @contextlib.contextmanager
@@ -165,21 +163,6 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_bytes(path: Path) -> bytearray:
-    """The bytes of a file, unpacked if it is gzipped, at most `MOST_BYTES`, since a small file may unpack to more than
-    fits into memory. Raises DataError, and the errors of reading: OSError, EOFError and zlib.error."""
-    data = bytearray()
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        reader = gzip.GzipFile(fileobj=file) if packed else file
-        while piece := reader.read(PIECE):
-            if len(data) + len(piece) > MOST_BYTES:
-                raise DataError(f"{path}: over {MOST_BYTES >> 20:,} MB of text, which is too large for a data set")
-            data += piece
-    return data
-
-
 def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -217,19 +200,13 @@ def json_problem(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
-def read_table(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
     """A JSON object; `kinds`: types of required values by key. Raises RunError."""
     table = read_json(path)
     if not isinstance(table, dict):
         raise RunError(f"{path}: damaged: expected a JSON object")
-    check_table(table, path, kinds)
-    return table
-
-
-def check_table(table: Mapping[str, Any], path: Path, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Raises RunError if a JSON object from `path` lacks a value of these types by key."""
     for name, kind in kinds.items():
         if not isinstance(table.get(name), kind):
-            raise RunError(
-                f"{path}: damaged: {name!r:.60} is {'missing' if name not in table else json.dumps(table[name])[:40]}"
-            )
+            found = json.dumps(table[name])[:40] if name in table else "missing"
+            raise RunError(f"{path}: damaged: {name!r:.60} is {found}")
+    return table

@@ -11,7 +11,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -60,12 +60,6 @@ class Model(nn.Module):
         objectives: Mapping[str, Objective] | None = None,
     ) -> None:
         super().__init__()
-        if generator is not None and generator.needs == "any" and backbone.masks != "any":
-            raise PluginError(
-                f"the generator {type(generator).__name__} needs a backbone that supports any attention mask, "
-                f"but {type(backbone).__name__} reads from left to right; choose a generator that does too, or another "
-                "backbone"
-            )
         if generator is not None and generator.max_tokens >= backbone.max_positions:
             raise DataError(
                 f"generator.max_tokens is {generator.max_tokens}, but the encoder has only {backbone.max_positions} "
@@ -87,7 +81,7 @@ class Model(nn.Module):
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
         self.initialised: set[str] = set()  # objectives whose `init_from_model` `mmgen.fit` has called
-        self.weights: dict[str, float] = {}  # objective -> factor of its losses, if it is not 1
+        self.weights: dict[str, float] = {}  # objective -> factor of its losses; by default 1
         self.over_batch: frozenset[str] = frozenset()  # objectives whose losses compare the rows of a batch
         self.frozen = frozenset(name for name, parameter in self.named_parameters() if not parameter.requires_grad)
         self.fields: Mapping[str, tuple[str, ...]] = {}  # input -> the fields of an example that it reads
@@ -114,17 +108,15 @@ class Model(nn.Module):
         """The losses of a batch."""
         sums: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
-        cached = _EncodeOnce(self) if len(batch.targets) > 1 else self
+        once: Any = _EncodeOnce(self)
         for name, targets in batch.targets.items():
             objective = self.objective(name)
-            loss = objective(cached, batch, targets)
-            if not loss.sums.keys() == targets.counts.keys() == {*objective.reader.losses}:
-                sizes = f"sums {sorted(loss.sums)}, and its reader counts {sorted(targets.counts)}"
-                raise PluginError(
-                    f"{name}: forward of {type(objective).__name__} {sizes}; expected the reader's losses"
-                )
-            sums |= {f"{name}.{loss_name}": loss.sums[loss_name] for loss_name in objective.reader.losses}
-            weights |= {f"{name}.{loss_name}": self.weights.get(name, 1.0) for loss_name in objective.reader.losses}
+            loss = objective(once, batch, targets)
+            if loss.sums.keys() != {*objective.reader.losses}:
+                wrong = f"gives the losses {sorted(loss.sums)}, but its reader counts {sorted(objective.reader.losses)}"
+                raise PluginError(f"{name}: {type(objective).__name__} {wrong}")
+            for part in objective.reader.losses:
+                sums[f"{name}.{part}"], weights[f"{name}.{part}"] = loss.sums[part], self.weights.get(name, 1.0)
         return Loss(sums, batch.counts, weights)
 
     def not_finite(self, batch: Batch) -> str:
@@ -133,9 +125,8 @@ class Model(nn.Module):
             if not weights.isfinite().all():
                 return f"the weights '{name}' are not finite"
         for name, collated in batch.inputs.items():
-            if not self._embed_input(name, collated, batch.size).states.isfinite().all():
-                values = [f" ('{key}' of its reader)" for key, value in collated.items() if not value.isfinite().all()]
-                return f"the {'values' if values else 'states'} of input '{name}'{''.join(values[:1])} are not finite"
+            if not self._embed_input(name, collated).states.isfinite().all():
+                return f"the states of input '{name}' are not finite"
         if not self.prefix(batch).slots.states.isfinite().all():
             return "the terms that inputs add are not finite"
         for name, total in self(batch).sums.items():
@@ -175,7 +166,7 @@ class Model(nn.Module):
     def _prefix_segments(self, batch: Batch) -> list[Part]:
         """The segments of the prefix in order: the start token, the inputs with an end token between them, and an end
         token, as `[sequence]` says. Their states have one dtype."""
-        segments = [(name, self._embed_input(name, collated, batch.size)) for name, collated in batch.inputs.items()]
+        segments = [(name, self._embed_input(name, collated)) for name, collated in batch.inputs.items()]
         start = self._special_token(self.backbone.start_id, batch.size)
         parts: list[Part] = [("", start)] if self.sequence.open else []
         for number, segment in enumerate(segments):
@@ -199,17 +190,13 @@ class Model(nn.Module):
                 behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
         return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
 
-    def _embed_input(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
-        """The segment of one input for B rows. Raises PluginError for states of another shape, and DataError for
-        types or positions that the backbone does not have."""
+    def _embed_input(self, name: str, collated: Mapping[str, Tensor]) -> Segment:
+        """The segment of one input. Raises DataError for types or positions that the backbone does not have."""
         embedder = self.embedders[name]
         in_dtype = {
             key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
         }
         segment = embedder(**in_dtype)
-        if segment.states.shape[::2] != (rows, self.backbone.input_size):
-            shapes = f"({rows}, N, {self.backbone.input_size}), not {tuple(segment.states.shape)}"
-            raise PluginError(f"input '{name}' ({type(embedder).__name__}): states must have shape {shapes}")
         if unsupported := unmet(segment, self.backbone):
             raise DataError(f"input '{name}': {unsupported}; give the backbone more, or use another input")
         return segment
@@ -256,22 +243,22 @@ class Objectives:
     configs: Mapping[str, ObjectiveConfig]
     vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def build(self, backbone: Backbone, input_vocabularies: Mapping[str, tuple[str, ...]]) -> dict[str, Objective]:
-        """Build all heads, and the backbone's pooler if one of them reads it. `input_vocabularies`: those of the inputs
-        (`parts.Embedder.vocabularies`)."""
-        objectives = {}
+    def build(self, backbone: Backbone, embedders: Mapping[str, Embedder]) -> dict[str, Objective]:
+        """Build all heads, and the backbone's pooler if one of them reads it."""
+        built = {}
         if any(config.pools for config in self.configs.values()):
             with seeded_part("pooler"):
                 backbone.add_pooler()
-        vocabularies = {**self.vocabularies, **input_vocabularies}
+        of_inputs = {name: embedder.vocabularies() for name, embedder in embedders.items()}
+        found = {f"{name}.{kind}": classes for name, of in of_inputs.items() for kind, classes in of.items()}
         for name, config in self.configs.items():
             try:
                 with seeded_part(f"objectives.{name}"):
-                    objectives[name] = config.build(backbone, vocabularies)
+                    built[name] = config.build(backbone, {**self.vocabularies, **found})
             except DataError as error:
                 error.about = ("objectives", name)
                 raise
-        return objectives
+        return built
 
 
 @contextmanager
@@ -296,30 +283,23 @@ def compose(
     and the part's name. `texts`, `folder`: see `BackboneConfig.build`."""
     if generator is not None and (unfit := generator.backbone_problem(backbone)):
         raise PluginError(unfit)
+    objectives = objectives or Objectives({})
     with seeded_part("backbone"):
         encoder = backbone.build(texts=texts, folder=folder)
     named, embedders = {name: config.named(name) for name, config in inputs.items()}, dict[str, Embedder]()
     for name, config in named.items():
         with seeded_part(f"inputs.{name}"):
             embedders[name] = config.build(encoder)
-    input_vocabularies = {
-        f"{name}.{classes_name}": classes
-        for name, embedder in embedders.items()
-        for classes_name, classes in embedder.vocabularies().items()
-    }
-    heads = objectives.build(encoder, input_vocabularies) if objectives else {}
-    writer = None
-    if generator is not None:
-        with seeded_part("generator"):
-            writer = generator.build(encoder)
+    heads = objectives.build(encoder, embedders)
+    with seeded_part("generator"):
+        writer = None if generator is None else generator.build(encoder)
     model = Model(encoder, embedders, writer, sequence, heads)
     if generator is not None:
         model.decoding = generator.decoding()
     model.fields = {name: config.fields for name, config in named.items()}
-    model.vocabularies = objectives.vocabularies if objectives else {}
-    configs = objectives.configs if objectives else {}
-    model.weights = {name: config.weight for name, config in configs.items() if config.weight != 1}
-    model.over_batch = frozenset(name for name, config in configs.items() if config.over_batch)
+    model.vocabularies = objectives.vocabularies
+    model.weights = {name: config.weight for name, config in objectives.configs.items()}
+    model.over_batch = frozenset(name for name, config in objectives.configs.items() if config.over_batch)
     return model
 
 
@@ -340,13 +320,13 @@ class _EncodeOnce:
     """A model for the objectives of one batch: the inputs are encoded only once."""
 
     def __init__(self, model: Model) -> None:
-        self.backbone, self.embedders = model.backbone, model.embedders
-        self.prefix, self.behind, self.written, self.rows = model.prefix, model.behind, model.written, model.rows
-        self.objective, self.frozen_copy = model.objective, model.frozen_copy
-        self._encode = model.encode
+        self.model = model
         self._encoded: tuple[Batch, EncodedInputs] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
 
     def encode(self, batch: Batch) -> EncodedInputs:
         if self._encoded is None or self._encoded[0] is not batch:
-            self._encoded = batch, self._encode(batch)
+            self._encoded = batch, self.model.encode(batch)
         return self._encoded[1]

@@ -310,9 +310,5 @@ def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:
 def published_layer(weights: Mapping[str, Tensor], theirs: str, layer: str) -> dict[str, Tensor]:
     """For `Objective.published`: the weight and bias of the published layer whose name ends in `theirs`, as those of
     `layer`. What is missing is left out."""
-    tensors: dict[str, Tensor] = {}
-    for kind in ("weight", "bias"):
-        name = next((key for key in weights if key.endswith(f"{theirs}.{kind}")), None)
-        if name is not None:
-            tensors[f"{layer}.{kind}"] = weights[name]
-    return tensors
+    names = {f"{layer}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
+    return {ours: weights[name] for ours, end in names.items() for name in weights if name.endswith(end)}

@@ -82,7 +82,7 @@ class Bars(Progress):
         def say() -> None:
             seconds = time.monotonic() - began
             speed = (done - before) / seconds if seconds > 0 else 0.0
-            rate = f"{speed:>6.{2 if speed < 1 else 1 if speed < 10 else 0}f} {unit}/s" if unit and seconds > 0 else ""
+            rate = f"{speed:>6.3g} {unit}/s" if unit and speed else ""
             left = f", {clock((total - done) / speed)} left" if total is not None and done < total and speed else ""
             count = done if total is None else f"{done}/{total}"
             self.say(f"{label:<26} {count:>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
@@ -158,7 +158,7 @@ def fitted(text: str, width: int | None, wrap: bool = True) -> str:
     for of_table, some in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
         lines = list(some)
         if of_table and len(lines) > 1 and set(lines[1]) <= set("|-:"):
-            parts += _split_table(lines, width)
+            parts.append(_split_table(lines, width))
         else:
             parts += [part for line in lines for part in (_wrap_line(line, width) if wrap else [line])]
     return "\n".join(parts)
@@ -172,21 +172,17 @@ def _wrap_line(line: str, width: int) -> list[str]:
     ) or [line]
 
 
-def _split_table(lines: list[str], width: int) -> Iterator[str]:
+def _split_table(lines: list[str], width: int) -> str:
     """A table split into several, each with the leading columns of words, with blank lines between them."""
     rows = [CELL_ENDS.split(line)[1:-1] for line in lines]
     rules = rows[1]
-    words = next((place for place, rule in enumerate(rules) if rule.endswith(":")), len(rules) - 1)
-    start = words
-    while start < len(rules):
-        end, room = start + 1, width - 1 - sum(len(rule) + 1 for rule in [*rules[:words], rules[start]])
-        while end < len(rules) and room > len(rules[end]):
-            room -= len(rules[end]) + 1
-            end += 1
-        if start > words:
-            yield ""
-        yield from (f"|{'|'.join([*row[:words], *row[start:end]])}|" for row in rows)
-        start = end
+    words = [*itertools.takewhile(lambda place: not rules[place].endswith(":"), range(len(rules) - 1))]
+    pieces: list[list[int]] = [[*words]]
+    for place in range(len(words), len(rules)):
+        if pieces[-1] != words and sum(len(rules[one]) + 1 for one in (*pieces[-1], place)) >= width:
+            pieces.append([*words])
+        pieces[-1].append(place)
+    return "\n\n".join("\n".join(f"|{'|'.join(row[one] for one in piece)}|" for row in rows) for piece in pieces)
 
 
 def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:
@@ -219,8 +215,9 @@ def number(value: float | None) -> str:
 
 def html_table(rows: Sequence[Sequence[str]], notes: Sequence[str] = (), caption: str = "") -> str:
     """Rows of cells as HTML, for notebooks: the first row the header, notes below the table. All texts are escaped."""
-    head, *body = [[escape(cell) for cell in row] for row in rows]
-    lines = ["<table>", *([f"<caption>{escape(caption)}</caption>"] if caption else [])]
-    lines += ["<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
-    return "\n".join([*lines, "</table>", *(f"<p>{escape(note)}</p>" for note in notes)])
+    lines = [
+        "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+        for tag, row in zip(("th", *["td"] * len(rows)), rows, strict=False)
+    ]
+    above = [f"<caption>{escape(caption)}</caption>"] if caption else []
+    return "\n".join(["<table>", *above, *lines, "</table>", *(f"<p>{escape(note)}</p>" for note in notes)])

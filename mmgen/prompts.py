@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .configs import PROMPT
 from .errors import DataError
@@ -28,13 +29,10 @@ PROMPT_COUNTS = "prompt_counts"  # the label of `Targets` with the number of pro
 def prompts_of(example: Example) -> tuple[str, ...]:
     """The prompts of an example, one per target; of a query, one per text that is to be written. Empty if it has none.
     Raises DataError."""
-    value = example.labels.get(PROMPT)
-    if value is None:
-        return ()
-    prompts = (value,) * max(1, len(example.targets)) if isinstance(value, str) else value
-    if not isinstance(prompts, tuple | list) or not prompts or not all(isinstance(text, str) for text in prompts):
-        raise DataError(f"example '{example.id}': 'prompt' must be a string or a list of strings, not {value!r:.60}")
-    if example.targets and len(prompts) != len(example.targets):
+    prompts = _texts(example, PROMPT)
+    if isinstance(example.labels.get(PROMPT), str):
+        prompts *= max(1, len(example.targets))
+    if prompts and example.targets and len(prompts) != len(example.targets):
         raise DataError(
             f"example '{example.id}' has {len(prompts)} prompts for {len(example.targets)} targets; give one per target"
         )
@@ -43,10 +41,14 @@ def prompts_of(example: Example) -> tuple[str, ...]:
 
 def texts_to_avoid(example: Example) -> list[str]:
     """The texts that the texts of an example are to be different from. Raises DataError."""
-    value = example.labels.get(AVOID, [])
+    return _texts(example, AVOID)
+
+
+def _texts(example: Example, label: str) -> list[str]:
+    value = example.labels.get(label, [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"example '{example.id}': 'avoid' must be a string or a list of strings, not {value!r:.60}")
+        raise DataError(f"example '{example.id}': '{label}' must be a string or a list of strings, not {value!r:.60}")
     return list(texts)
 
 
@@ -65,10 +67,9 @@ def one_per_prompt(examples: Iterable[Example]) -> Iterator[Example]:
 def padded(prompts: Sequence[Sequence[Sequence[int]]]) -> Tensor:
     """The tokens of B examples' prompts as (B, K, C), -1 after a prompt and for examples with fewer than K."""
     most = max(map(len, prompts))
-    longest = max((len(tokens) for row in prompts for tokens in row), default=0)
-    rows = [[*row, *[()] * (most - len(row))] for row in prompts]
-    filled = [[[*tokens, *[-1] * (longest - len(tokens))] for tokens in row] for row in rows]
-    return torch.tensor(filled, dtype=torch.long).view(len(rows), most, longest)
+    rows = [torch.tensor(tokens, dtype=torch.long) for row in prompts for tokens in [*row, *[()] * (most - len(row))]]
+    filled = pad_sequence(rows, True, -1)
+    return filled.view(len(prompts), most, filled.shape[1])
 
 
 def prompt_slots(ids: Tensor, pad_id: int) -> tuple[Tensor, Tensor, Layout]:

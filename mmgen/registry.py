@@ -12,18 +12,15 @@ import itertools
 import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import Distribution, entry_points
 from types import MappingProxyType, ModuleType
-from typing import Protocol, TypeVar
-
-import pluggy
+from typing import Any
 
 from . import API_VERSION, __version__, hookspecs
 from .configs import PartConfig, classes_in
 from .errors import DataError, PluginError, did_you_mean
 
-Form = TypeVar("Form", bound="Format")
 OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
@@ -121,38 +118,24 @@ class Registry:
 
 
 def conflict(parts: list[Part]) -> str:
-    """What is wrong with parts of one kind and name, and who can mend it: of a name of mmgen's, the other's author."""
-    owners = " and ".join(dict.fromkeys(str(part.source) for part in parts))
-    if len({part.source.distribution for part in parts}) == 1:
-        places = " and ".join(dict.fromkeys(part.place for part in parts))
-        return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); provide it once"
-    others = [part for part in parts if part.source.distribution != OURS]
-    if len(others) < len(parts):
-        rivals = " and ".join(f"that of {part.source} ({part.place})" for part in others)
-        return f"the {parts[0].kind} '{parts[0].name}' belongs to mmgen; the author must rename {rivals}"
-    return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
+    """What is wrong with parts of one kind and name, and who can mend it."""
+    owners = " and ".join(str(part.source) for part in parts)
+    return f"the {parts[0].kind} '{parts[0].name}' is provided by {owners}; rename or uninstall all but one"
 
 
-class Format(Protocol):
-    """What parts offer under a name for the option --as."""
-
-    @property
-    def name(self) -> str: ...
-
-
-def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Form]]) -> tuple[Part, Form]:
+def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Any]]) -> tuple[Part, Any]:
     """The format of this name, and a part that offers the format. `kind`: its kind in messages. Raises DataError for an
     unknown name, and PluginError for a name of several formats; parts that inherit a format from one class agree."""
-    by_name: dict[str, dict[type, tuple[Part, Form]]] = {}
-    for part, form in offers:
-        by_name.setdefault(form.name, {})[type(form)] = part, form
-    if name not in by_name:
-        available = ", ".join(sorted(by_name)) or "none; install the package of a task"
-        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, by_name)}; available: {available}")
-    matches = [*by_name[name].values()]
+    offers = list(offers)
+    matches = {type(form): (part, form) for part, form in offers if form.name == name}
+    if not matches:
+        names = sorted({form.name for _, form in offers})
+        available = ", ".join(names) or "none; install the package of a task"
+        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, names)}; available: {available}")
     if len(matches) > 1:
-        raise PluginError(f"--as {name}: {conflict([replace(part, kind=kind, name=name) for part, _ in matches])}")
-    return matches[0]
+        owners = " and ".join(str(part.source) for part, _ in matches.values())
+        raise PluginError(f"--as {name}: provided by {owners}; rename or uninstall all but one")
+    return next(iter(matches.values()))
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_hooks())
@@ -198,101 +181,55 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
-    """The parts of one plugin. Each plugin gets a separate manager, so that a mistake affects only this plugin."""
-    if wrong := _not_a_plugin(source, module) or _version_problem(getattr(module, "MMGEN_API", API_VERSION)):
+def _plugin_parts(source: Source, module: object) -> Iterator[Part | BrokenPlugin]:
+    """The parts of one plugin. A mistake in one hook affects only this hook."""
+    hooks = {name: hook for name, hook in vars(module).items() if name.startswith("register_")}
+    if wrong := _not_a_plugin(source, module, hooks):
         yield BrokenPlugin(source, wrong)
         return
-    manager = pluggy.PluginManager(hookspecs.GROUP)
-    manager.add_hookspecs(hookspecs)
-    try:
-        manager.register(module)
-        manager.check_pending()
-    except Exception as error:
-        yield BrokenPlugin(source, _unknown_hook(error))
-        return
-    for name, function in vars(module).items():
-        if (
-            name.startswith("register_")
-            and inspect.isfunction(function)
-            and not hasattr(function, f"{hookspecs.GROUP}_impl")
-        ):
+    kinds = {hook: (kind, base_class) for kind, (hook, base_class) in KINDS.items()}
+    for name, hook in hooks.items():
+        if name not in kinds:
+            yield BrokenPlugin(source, f"unknown hook '{name}'{did_you_mean(name, kinds)}")
+        elif not hasattr(hook, f"{hookspecs.GROUP}_impl"):
             yield BrokenPlugin(source, f"{name} is not decorated with @mmgen.hookimpl")
-    for kind, (hook, base_class) in KINDS.items():
-        for implementation in getattr(manager.hook, hook).get_hookimpls():
+        else:
             try:
-                classes = list(implementation.function())
+                configs = list(hook())
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                yield BrokenPlugin(source, f"{hook}: {reason(error)}")
+                yield BrokenPlugin(source, f"{name}: {reason(error)}")
                 continue
-            for config in classes:
-                yield _check_config(source, kind, hook, base_class, config)
+            kind, base_class = kinds[name]
+            for config in configs:
+                if wrong := _config_problem(config, base_class):
+                    yield BrokenPlugin(source, f"{name}: {wrong}")
+                else:
+                    yield Part(kind, config.model_fields["type"].default, config, source)
 
 
-def _check_config(
-    source: Source, kind: str, hook: str, base_class: type[PartConfig], config: object
-) -> Part | BrokenPlugin:
+def _config_problem(config: Any, base_class: type[PartConfig]) -> str:
+    """Why what a hook returned is not the config of a part; empty if it is one."""
     if not (inspect.isclass(config) and issubclass(config, base_class)):
-        return BrokenPlugin(
-            source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{base_class.__name__}"
-        )
-    type_field = config.model_fields["type"]
-    name = type_field.default
-    if not isinstance(name, str) or not name:
-        return BrokenPlugin(source, f'{hook}: {config.__name__} has no name; write  type: Literal["..."] = "..."')
-    if typing.get_args(type_field.annotation) != (name,):
-        return BrokenPlugin(
-            source,
-            f'{hook}: {config.__name__} needs one fixed name; write  type: Literal["{name}"] = "{name}"',
-        )
-    if getattr(config, "build", None) is getattr(base_class, "build", None):
-        return BrokenPlugin(source, f"{hook}: {config.__name__} does not define build(), which creates the part")
-    if expected := _expected_signature(config, base_class):
-        return BrokenPlugin(source, f"{hook}: {config.__name__}.build must be callable as {expected}")
-    return Part(kind, name, config, source)
-
-
-def _expected_signature(config: type[PartConfig], base_class: type[PartConfig]) -> str:
-    """How `build` of a config is called, if it cannot be called so; empty if it can. Parameters with a default are
-    given by name."""
-    parameters = [*inspect.signature(base_class.build).parameters.values()][1:]  # type: ignore[attr-defined]
-    names = [p.name for p in parameters if p.default is p.empty]
-    keywords = {p.name: p.default for p in parameters if p.default is not p.empty}
-    build = inspect.getattr_static(config, "build")
-    bound = build.__get__(object(), config) if hasattr(build, "__get__") else build
-    try:
-        inspect.signature(bound).bind(*names, **keywords)
-    except (TypeError, ValueError):  # also for what is not callable, and for a method without self
-        return f"build({', '.join([*names, *(f'{name}={default}' for name, default in keywords.items())])})"
+        return f"{getattr(config, '__name__', config)!r} is not a subclass of mmgen.{base_class.__name__}"
+    name = config.model_fields["type"]
+    if not name.default or typing.get_args(name.annotation) != (name.default,):
+        return f'{config.__name__} needs one fixed name; write  type: Literal["..."] = "..."'
+    if config.build is base_class.build:  # type: ignore[attr-defined]
+        return f"{config.__name__} does not define build(), which creates the part"
     return ""
 
 
-def _not_a_plugin(source: Source, module: object) -> str:
-    """Why a module is not a plugin; empty if it is one."""
+def _not_a_plugin(source: Source, module: object, hooks: Iterable[str]) -> str:
+    """Why a module is not a plugin of this mmgen; empty if it is one."""
     if not isinstance(module, ModuleType):
         return f'the entry point must name a module, but names {module!r}; write  {source.plugin} = "PACKAGE"'
-    if not any(name.startswith("register_") for name in vars(module)):
-        hooks = ", ".join(hook for hook, _ in KINDS.values())
-        return f"provides nothing: {module.__name__} has none of the hooks {hooks}"
+    if not hooks:
+        return f"provides nothing: {module.__name__} has none of the hooks {', '.join(h for h, _ in KINDS.values())}"
+    if (required := getattr(module, "MMGEN_API", API_VERSION)) != API_VERSION:
+        return (
+            f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}; update "
+            "the older of the two (docs/plugins.md)"
+        )
     return ""
-
-
-def _version_problem(required: object) -> str:
-    """Why a plugin for this version of the contract (its `MMGEN_API`) cannot be used; empty if it can."""
-    if required == API_VERSION:
-        return ""
-    cure = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
-    if isinstance(required, int) and required > API_VERSION:
-        cure = "update mmgen (git pull in its checkout, then pip install .)"
-    return f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}; {cure}"
-
-
-def _unknown_hook(error: Exception) -> str:
-    """The message about a hook that does not exist, instead of pluggy's."""
-    text = reason(error)
-    if "unknown hook" in text:
-        hook = text.split("unknown hook ")[1].split("'")[1]
-        return f"unknown hook '{hook}'{did_you_mean(hook, [hook for hook, _ in KINDS.values()])}"
-    return text

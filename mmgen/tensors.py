@@ -57,13 +57,12 @@ class Segment:
     def __post_init__(self) -> None:
         if self.states.ndim != 3:
             raise ValueError(f"states of a Segment must have shape (B, N, E), not {tuple(self.states.shape)}")
-        columns = {"mask": (self.mask, torch.bool), "types": (self.types, torch.long)}
-        for name, (column, dtype) in {**columns, "positions": (self.positions, torch.long)}.items():
-            shape = tuple(self.states.shape[:2])
+        shape = self.states.shape[:2]
+        for name, dtype in (("mask", torch.bool), ("types", torch.long), ("positions", torch.long)):
+            column: Tensor | None = getattr(self, name)
             if column is not None and (column.shape != shape or column.dtype != dtype):
-                raise ValueError(
-                    f"{name} of a Segment must be {dtype} of shape {shape}, not {column.dtype} {tuple(column.shape)}"
-                )
+                found = f"{column.dtype} {tuple(column.shape)}"
+                raise ValueError(f"{name} of a Segment must be {dtype} of shape {tuple(shape)}, not {found}")
 
 
 @dataclass(frozen=True)

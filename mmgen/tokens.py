@@ -1,9 +1,7 @@
-"""People's texts as token ids: special tokens in them ("[MASK]", "</s>") are ordinary characters."""
+"""People's texts as token ids: special tokens in them ("[MASK]", "</s>") are ordinary characters, or unknown words."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,19 +27,14 @@ class TextEncoder:
         self._options: dict[str, Any] = {"add_special_tokens": False, "verbose": False}
         if getattr(tokenizer, "is_fast", False):  # others would not find added words either
             self._options["split_special_tokens"] = True
-        names = [tokenizer.convert_ids_to_tokens([number])[0] for number in self.special_ids]
         self._counts: dict[str, int] = {}  # tokens of words
-        self._names = re.compile("|".join(map(re.escape, sorted(filter(None, names), key=len, reverse=True))) or "(?!)")
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text."""
         if not texts:
             return []
         encoded = self.tokenizer(list(texts), **self._options)["input_ids"]
-        return [
-            ids if self.special_ids.isdisjoint(ids) else self._encode_parted(text, ids)
-            for text, ids in zip(texts, encoded, strict=True)
-        ]
+        return [ids if self.special_ids.isdisjoint(ids) else self._ordinary(ids) for ids in encoded]
 
     def count(self, text: str) -> int:
         """About how many tokens a text has: those of its words. Every word is encoded once."""
@@ -56,31 +49,13 @@ class TextEncoder:
     def letters(self, text: str) -> list[tuple[int, int]]:
         """The offsets (first character, last + 1) of each token in a text. Only fast tokenizers provide them."""
         encoding = self.tokenizer(text, **self._options, return_offsets_mapping=True)
-        if self.special_ids.isdisjoint(encoding["input_ids"]):
-            return list(encoding["offset_mapping"])
-        parted, blanks = self._parted(text)
-        encoding = self.tokenizer(parted, **self._options, return_offsets_mapping=True)
-        kept = [*zip(encoding["input_ids"], encoding["offset_mapping"], strict=True)]
-        return [
-            (first - bisect_left(blanks, first), end - bisect_left(blanks, end))
-            for number, (first, end) in kept
-            if self._ordinary([number])
-        ]
-
-    def _encode_parted(self, text: str, ids: Sequence[int]) -> list[int]:
-        """The ids of a text that became special tokens, or has unknown words. Some tokenizers have special tokens among
-        their word pieces (SentencePiece), or know them in any text (those that are not fast)."""
-        parted, blanks = self._parted(text)
-        return self._ordinary(self.tokenizer(parted, **self._options)["input_ids"] if blanks else ids)
-
-    def _parted(self, text: str) -> tuple[str, list[int]]:
-        """The text with a blank after the first character of each special token, and the places of the blanks."""
-        firsts = [match.start() + 1 for match in self._names.finditer(text)]
-        pieces = [text[first:end] for first, end in zip([0, *firsts], [*firsts, len(text)], strict=True)]
-        return " ".join(pieces), [first + number for number, first in enumerate(firsts)]
+        tokens = zip(encoding["input_ids"], encoding["offset_mapping"], strict=True)
+        return [offsets for number, offsets in tokens if self._ordinary([number])]
 
     def _ordinary(self, ids: Sequence[int]) -> list[int]:
-        """Ids without special tokens: unknown words in their place, if the tokenizer has a token for them."""
+        """Ids without special tokens: unknown words in their place, if the tokenizer has a token for them. Some
+        tokenizers have special tokens among their word pieces (SentencePiece), or know them in any text (those that are
+        not fast)."""
         unknown = getattr(self.tokenizer, "unk_token_id", None)
         if unknown is None:
             return [number for number in ids if number not in self.special_ids]

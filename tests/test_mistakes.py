@@ -178,7 +178,7 @@ class Bags(Words):
 NEW = {
     "n1 a loss of another name": (
         lambda: first_update(Renames),
-        "own: forward of Renames sums ['length'], and its reader counts ['loss']; expected the reader's losses",
+        "own: Renames gives the losses ['length'], but its reader counts ['loss']",
     ),
     "n3 a count is a tensor": (
         lambda: objective(reads(TensorCounts), "test_counts_and_sums"),
@@ -292,7 +292,7 @@ CLASSES = {  # mistake -> code of a package, and words of `mmgen plugins` or `mm
     ),
     "4 the name of another part": (
         AUDIO.replace('"audio"', '"text"'),
-        "the embedder 'text' belongs to mmgen; the author must rename that of mmgen-audio 0.3",
+        "the embedder 'text' is provided by mmgen",
     ),
 }
 

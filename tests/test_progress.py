@@ -168,7 +168,7 @@ def test_a_log_file_gets_the_last_line_once(monkeypatch):
         advance(1)
         advance(1)
     first, last = shown.getvalue().splitlines()
-    assert first.split() == ["scoring", "1/2", "0.01", "times/s", "75", "s,", "1:15", "left"]
+    assert first.split() == ["scoring", "1/2", "0.0133", "times/s", "75", "s,", "1:15", "left"]
     assert last.split()[:2] == ["scoring", "2/2"]
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MAX_CLASSES = 1 << 16  # a prediction for a region is as wide
 TOP = 10  # classes per region that are saved of a detector's distribution
 TOLERANCE = 1e-3  # by which the sum of rounded probabilities may exceed 1
 
@@ -34,18 +33,13 @@ class Classes:
         order = np.argsort(-probabilities, 1, kind="stable")[:, :count]
         return cls(tuple(names), order.astype(np.int32), np.take_along_axis(probabilities, order, 1).astype(np.float32))
 
-    @classmethod
-    def unknown(cls, names: tuple[str, ...], top: int, regions: int) -> Classes:
-        """Unknown classes for so many regions, `top` entries per region."""
-        return cls(names, np.full((regions, top), -1, np.int32), np.zeros((regions, top), np.float32))
-
     @property
     def known(self) -> np.ndarray:
         """(R,) bool: regions with at least one known class."""
         known: np.ndarray = (self.probabilities * (self.ids >= 0)).sum(1) > 0
         return known
 
-    def of(self, regions: np.ndarray | slice) -> Classes:
+    def __getitem__(self, regions: np.ndarray | slice) -> Classes:
         """The classes of some of the regions."""
         return Classes(self.names, self.ids[regions], self.probabilities[regions])
 
@@ -59,22 +53,14 @@ class Classes:
 
     def behind_unknown(self) -> Classes:
         """With one more region in front, whose class is unknown."""
-        first = Classes.unknown(self.names, self.ids.shape[1], 1)
-        ids = np.concatenate([first.ids, self.ids])
-        return Classes(self.names, ids, np.concatenate([first.probabilities, self.probabilities]))
+        front = ((1, 0), (0, 0))
+        return Classes(self.names, np.pad(self.ids, front, constant_values=-1), np.pad(self.probabilities, front))
 
     def error(self, regions: int) -> str:
         """Why a store cannot save these classes for so many regions; empty if it can."""
         ids, probabilities, count = self.ids, self.probabilities, len(self.names)
-        kinds = ids.dtype.kind in "iu" and probabilities.dtype.kind == "f" and 0 < count <= MAX_CLASSES
-        if (
-            not kinds
-            or probabilities.shape != ids.shape
-            or ids.shape[:1] != (regions,)
-            or not 0 < ids.shape[1] <= count
-        ):
-            expected = f"expected integers and floats ({regions}, 1 to {count}) for 1 to {MAX_CLASSES} class names"
-            return f"{expected}, but got {ids.dtype} {ids.shape} and {probabilities.dtype} {probabilities.shape}"
+        if not ids.shape == probabilities.shape == (regions, *ids.shape[1:2]) or not 0 < ids.shape[1] <= count:
+            return f"expected ids and probabilities ({regions}, 1 to {count}), not {ids.shape} {probabilities.shape}"
         if ids.size and not -1 <= ids.min() <= ids.max() < count:
             return f"class ids must be -1 to {count - 1}, but reach from {ids.min()} to {ids.max()}"
         if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():

@@ -21,12 +21,12 @@ from ..errors import DataError, MissingInput
 from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Hiding, Segment
-from .fingerprints import difference, in_words
+from .fingerprints import difference
 from .regions import Regions, hide_regions
 from .statistics import measure, word_scale
 from .store import FeatureStore
 
-PER_REGION = ("features", "boxes", "region_names", "scores")  # fields of a record with a row per region
+PER_REGION = ("features", "boxes", "region_names", "scores", "classes")  # fields of a record with a row per region
 BOX_SHARE = 0.2  # share of a box in the variance of the output of the untrained W
 
 
@@ -42,10 +42,8 @@ class StoreReader(Reader):
     most: int | None = None
 
     def __init__(self, config: FeaturesConfig, limit: int | None = None) -> None:
-        self.field, self.limit, self.boxes, self.blind = config.fields[0], limit, config.boxes, config.zero_features
-        self.allow_other = config.allow_other_features
+        self.config, self.field, self.limit, self.boxes = config, config.fields[0], limit, config.boxes
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
-        self.compared = config.compared
         self.path = Path(config.features) if config.features is not None else None
         self._store: FeatureStore | None = None
 
@@ -87,7 +85,7 @@ class StoreReader(Reader):
                 f"{self.field} of '{example.id}': features have width {width}, but the model expects {self.width}"
             )
         cut = {name: values[: self.limit] for name in PER_REGION if (values := getattr(value, name)) is not None}
-        return replace(value, **cut, classes=value.classes and value.classes.of(slice(self.limit)))
+        return replace(value, **cut)
 
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """The regions of each picture. Raises DataError for a picture without regions."""
@@ -103,7 +101,7 @@ class StoreReader(Reader):
         features = np.asarray(record.features)
         features = features if features.dtype == np.float16 else features.astype(np.float32, copy=False)
         boxes = None if record.boxes is None else np.asarray(record.boxes, np.float32)
-        return Regions(np.zeros_like(features) if self.blind else features, boxes, record.classes)
+        return Regions(np.zeros_like(features) if self.config.zero_features else features, boxes, record.classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """Mask regions: features are set to 0, boxes are kept; the labels are (N, C) class distributions of the masked
@@ -145,18 +143,19 @@ class StoreReader(Reader):
         return collated
 
     def _check_store(self, store: FeatureStore) -> None:
-        problem, advice = "", "use the features of the training"
+        theirs, ours = store.fingerprint, self.fingerprint
         if self.width not in (None, store.width):
-            problem = f"features have width {store.width}, but the model was trained on width {self.width}"
-        elif self.fingerprint not in (None, store.fingerprint) and not self.allow_other:
-            ours, theirs = self.fingerprint or {}, store.fingerprint
+            problem = f"have width {store.width}, but the model was trained on width {self.width}"
+        elif ours not in (None, theirs) and not self.config.allow_other_features:
             changes = difference(theirs, ours, ("here", "in training"))
-            what = f"features of '{in_words(theirs)}', but the model was trained on features of '{in_words(ours)}'"
-            problem, advice = f"{what} ({changes})", "set allow_other_features = true to use them anyway"
+            problem = (
+                f"differ from those of the training ({changes}); set allow_other_features = true to use them anyway"
+            )
         elif self.classes and store.class_names not in ((), self.classes):
-            problem = "the class names of the regions differ from those that the model was trained on"
-        if problem:
-            raise DataError(f"{store.path}: {problem}; {advice}")
+            problem = "have other class names than those of the training"
+        else:
+            return
+        raise DataError(f"{store.path}: features {problem}; or use those of the training")
 
 
 class StoredEmbedder(Embedder):
@@ -168,8 +167,10 @@ class StoredEmbedder(Embedder):
     """
 
     places: ClassVar[int] = 4
-    typed: ClassVar[bool] = True  # whether the token type of a region is the index of its picture
-    measures_all: ClassVar[bool] = False  # whether regions beyond the limit count in the statistics that initialise W
+    typed: ClassVar[bool] = (
+        True  # whether the token type of a region is the index of its picture; if not, regions beyond
+    )
+    # the limit count too in the statistics that initialise W
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
@@ -183,7 +184,7 @@ class StoredEmbedder(Embedder):
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             self.reader.classes = store.class_names or None
-            statistics = measure(store, None if self.measures_all else self.reader.limit)
+            statistics = measure(store, self.reader.limit if self.typed else None)
         self.normalise = config.normalize
         assert self.reader.width is not None  # from the config or the file
         self.width = width = self.reader.width
@@ -210,9 +211,9 @@ class StoredEmbedder(Embedder):
         return boxes
 
     def inferred_settings(self) -> dict[str, Any]:
-        classes = {"classes": list(self.reader.classes)} if self.reader.classes else {}
-        compared = {"compared": self.reader.compared} if self.reader.compared else {}
-        return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes, **compared}
+        found = {"classes": self.reader.classes, "compared": self.reader.config.compared}
+        given = {name: value for name, value in found.items() if value}
+        return {"width": self.width, "fingerprint": self.reader.fingerprint, **given}
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
         """The class names of masked regions; empty if the store has no classes."""
@@ -222,13 +223,11 @@ class StoredEmbedder(Embedder):
         """names, boxes and scores of the example's slots; for several pictures also "pictures", the picture of each
         slot."""
         records = self.reader.records(example)
-        described: dict[str, Any] = {"names": [], "boxes": [], "scores": []}
-        for record in records:
-            described["names"] += record.region_names or self.slot_names(len(record.features))
+        names = [name for record in records for name in record.region_names or self.slot_names(len(record.features))]
+        described: dict[str, Any] = {"names": names}
         for name in ("boxes", "scores"):  # for all pictures, or for none
             known = [getattr(record, name) for record in records]
-            if all(values is not None for values in known):
-                described[name] = np.concatenate(known).tolist()
+            described[name] = [] if any(values is None for values in known) else np.concatenate(known).tolist()
         if len(records) > 1:
             described["pictures"] = [place for place, record in enumerate(records) for _ in record.features]
         return described
@@ -248,30 +247,21 @@ class StoredEmbedder(Embedder):
     @torch.no_grad()
     def init_from_statistics(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
         """Initialise the normalisation and W from the statistics of the features, both (D,). `scale`: the standard
-        deviation of word embeddings."""
+        deviation of word embeddings. The outputs of W then have mean 0 and the length of word embeddings, so that
+        neither dominates. Features of ReLU networks are far from 0; without the bias, all regions would start as nearly
+        the same vector."""
         if self.normalise == "standard":
             self.mean.copy_(mean)
             self.deviation.copy_(deviation)
-        self._init_projection(mean, deviation, scale)
-
-    def _init_projection(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
-        """Initialise W so that its outputs have mean 0 and the length of word embeddings, so that neither dominates.
-        Features of ReLU networks are far from 0; without the bias, all regions would start as nearly the same
-        vector."""
-        mean, spread = self._after_normalising(mean, deviation)
-        weight, width = self.projection.weight, self.width
-        places = weight.shape[1] - width
-        share = 1 - BOX_SHARE * bool(places)
-        weight[:, :width].normal_(std=scale * (share / spread.square().sum().clamp(min=1e-12)).sqrt().item())
-        self.projection.bias.copy_(-(weight[:, :width] @ mean))
-        if places:
-            weight[:, width:].normal_(std=scale * (BOX_SHARE / (places / 12)) ** 0.5)  # for values spread over 0..1
-            self.projection.bias.sub_(weight[:, width:].sum(1) / 2)
-
-    def _after_normalising(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
-        if self.normalise == "standard":
-            return torch.zeros_like(mean), torch.ones_like(deviation)
-        if self.normalise == "length":
+            mean, deviation = torch.zeros_like(mean), torch.ones_like(deviation)
+        elif self.normalise == "length":
             length = (mean.square() + deviation.square()).sum().sqrt().clamp(min=1e-6)
-            return mean / length, deviation / length
-        return mean, deviation
+            mean, deviation = mean / length, deviation / length
+        weight, bias = self.projection.weight, self.projection.bias
+        features, places = weight[:, : self.width], weight[:, self.width :]
+        share = 1 - BOX_SHARE * bool(places.numel())
+        features.normal_(std=scale * (share / deviation.square().sum().clamp(min=1e-12)).sqrt().item())
+        bias.copy_(-(features @ mean))
+        if places.numel():
+            places.normal_(std=scale * (BOX_SHARE / (places.shape[1] / 12)) ** 0.5)  # for values spread over 0..1
+            bias.sub_(places.sum(1) / 2)

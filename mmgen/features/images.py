@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import warnings
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
@@ -16,30 +13,19 @@ from ..errors import DataError
 from ..files import image_key
 from .pixels import UnknownPixels, as_rgb
 
-AVIF = find_spec("PIL._avif") is not None  # whether this Pillow was built with it
-SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp", *[".avif"] * AVIF)
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP", *["AVIF"] * AVIF)  # one of Pillow's others runs Ghostscript
-NOT_READ = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".heic", ".heif", ".jp2", ".jxl", *[".avif"] * (not AVIF))  # photos
+SUFFIXES = (".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP", *["AVIF"] * (find_spec("PIL._avif") is not None))
+"""Those of Pillow's, as it was built, that are opened; one of its others runs Ghostscript."""
 MOST_PIXELS = 89_478_485  # of an image that is opened, as Pillow says; phones have cameras of 48, 50 and 64 million
 MANY_PIXELS = (1 << 20, 1 << 20)  # the size that is reported for an image with too many pixels to be opened
 TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
-log = logging.getLogger("mmgen")
 
 
-def image_files(folder: Path) -> Iterator[Path]:
+def image_files(folder: Path) -> list[Path]:
     """Image files of a folder and its subfolders, recognised and sorted by name, a folder's own before those of its
-    subfolders. Logs how many photos of unsupported formats are skipped."""
-    skipped = []
-    for place, subfolders, names in os.walk(folder):
-        subfolders.sort()
-        for path in (Path(place, name) for name in sorted(names)):
-            if path.suffix.lower() in SUFFIXES:
-                yield path
-            elif path.suffix.lower() in NOT_READ:
-                skipped.append(path.name)
-    if skipped:
-        photos = f"{len(skipped)} photos, such as {skipped[0]}" if len(skipped) > 1 else skipped[0]
-        log.warning(f"{folder}: skipped {photos}, whose format is not supported; convert them to JPEG or PNG")
+    subfolders."""
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    return sorted(found, key=lambda path: (path.parent.parts, path.name))
 
 
 def images_by_key(folder: Path) -> dict[str, Path]:

@@ -12,7 +12,6 @@ from ..errors import DataError
 if TYPE_CHECKING:
     from ..parts import Picture
 
-FRAMES = "frames"  # key of `Image.info`: how many frames the file of an image has, if there are several
 KINDS = ("uint8", "uint16", "bool")
 
 
@@ -30,8 +29,8 @@ class UnknownPixels(ValueError):
 
 def as_rgb(image: Image.Image) -> Image.Image:
     """A copy of an opened image as RGB with 8 bits, turned upright by its EXIF orientation. Grey values of 16 bits are
-    divided by 257, and transparent pixels are shown on white. The number of frames becomes `info[FRAMES]` if the first
-    of several is read. Raises UnknownPixels for values whose range is not known."""
+    divided by 257, and transparent pixels are shown on white. Raises UnknownPixels for values whose range
+    is not known."""
     if image.mode in ("I", "F"):
         raise UnknownPixels("has pixels whose range is not known; scale the values to 0 to 255, and give 8 bits")
     upright = ImageOps.exif_transpose(image)
@@ -40,10 +39,7 @@ def as_rgb(image: Image.Image) -> Image.Image:
     if upright.has_transparency_data:
         layer = (upright.convert("LA") if upright.mode == "La" else upright).convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
-    rgb = upright if upright.mode == "RGB" else upright.convert("RGB")
-    if not image.tell() and image.format != "MPO" and (frames := getattr(image, "n_frames", 1)) > 1:
-        rgb.info[FRAMES] = frames  # an MPO file is a photo with previews or depths
-    return rgb
+    return upright if upright.mode == "RGB" else upright.convert("RGB")
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:

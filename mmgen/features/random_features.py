@@ -13,11 +13,8 @@ from .store import FeatureStore
 def random_features(inputs: Mapping[str, EmbedderConfig]) -> dict[str, str]:
     """Input -> a remark with its extractor, for inputs whose features come from random weights. Stores that cannot be
     read are left out."""
-    remarks = {}
-    for name, config in inputs.items():
-        if isinstance(config, FeaturesConfig) and (extractor := _random_extractor(config)):
-            remarks[name] = f"features of {extractor}: {RANDOM}"
-    return remarks
+    named = {name: _random_extractor(config) for name, config in inputs.items() if isinstance(config, FeaturesConfig)}
+    return {name: f"features of {extractor}: {RANDOM}" for name, extractor in named.items() if extractor}
 
 
 def _random_extractor(config: FeaturesConfig) -> str:

@@ -46,5 +46,5 @@ def hide_regions(
     for place, known in enumerate(classes.known):
         if draw.random() < hiding.rate and known:
             predicted[place], hidden[place] = True, draw.random() < hiding.replace[0]
-    labels[predicted] = classes.of(predicted).distributions()
+    labels[predicted] = classes[predicted].distributions()
     return hidden, torch.from_numpy(labels)

@@ -21,9 +21,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from bisect import bisect
 from collections.abc import Iterator
-from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,12 +35,7 @@ from .fingerprints import RANDOM, difference, is_random
 FORMAT = b"mmgen features 2"
 PARTS = "[!.]*.h5"
 IN_MEMORY = 128 << 20  # stores of up to this many bytes are read completely: slicing arrays is far faster
-UNKNOWN = {  # a row where nothing is known
-    "boxes": np.full((1, 4), np.nan, np.float32),
-    "scores": np.full(1, np.nan, np.float32),
-    "labels": np.full(1, -1, np.int32),
-}
-CLASSES = ("class_ids", "class_probabilities")
+UNKNOWN = {"boxes": np.nan, "scores": np.nan, "labels": -1, "class_ids": -1, "class_probabilities": 0}  # in a column
 
 
 class Rows(NamedTuple):
@@ -83,8 +76,7 @@ class Part:
             self.ends = self.datasets["ends"].read()
             _, _, (total, width), dtype = self.datasets["features"]
             self.about: dict[str, Any] = {"width": width, "dtype": str(dtype), "fingerprint": dict(fingerprint)}
-            names = [name for name in ("features", *UNKNOWN, *CLASSES) if name in self.datasets]
-            self.rows = {name: self.datasets[name] for name in names}
+            self.rows = {name: self.datasets[name] for name in ("features", *UNKNOWN) if name in self.datasets}
             lengths = np.diff(self.ends, prepend=0)
             sizes = {int(lengths.sum()), *(rows.shape[0] for rows in self.rows.values())}
             if len(lengths) != len(self.keys) or (lengths < 0).any() or sizes != {total}:
@@ -112,16 +104,25 @@ class Part:
                 self._memory = {name: rows.read() for name, rows in self.rows.items()}
             read = {name: values[first:last] for name, values in self._memory.items()}
             read = read or {name: rows.read(first, last) for name, rows in self.rows.items()}
-            boxes, scores, labels = (
-                None if values is None or not (values >= least).all() else values
-                for values, least in zip(map(read.get, UNKNOWN), (-np.inf, -np.inf, 0), strict=True)
+            boxes, scores = (
+                None if values is None or np.isnan(values).any() else values
+                for values in map(read.get, ("boxes", "scores"))
             )
-            names = None if labels is None else tuple(self.label_names[label] for label in labels.tolist())
-            classes = Classes(self.class_names, *(read[name] for name in CLASSES)) if self.class_names else None
-            known = classes if classes is not None and classes.known.any() else None
+            labels = read.get("labels", np.array([-1]))
+            names = None if (labels < 0).any() else tuple(self.label_names[label] for label in labels.tolist())
+            classes = None
+            if self.class_names:
+                classes = Classes(self.class_names, read["class_ids"], read["class_probabilities"])
         except (OSError, LookupError, ValueError, TypeError) as error:
             raise DataError(f"{self.path}: image '{self.keys[place]}' is damaged: {error}; create it again") from None
-        return Record(self.keys[place], read["features"], boxes, names, scores, known)
+        return Record(
+            self.keys[place],
+            read["features"],
+            boxes,
+            names,
+            scores,
+            classes if classes and classes.known.any() else None,
+        )
 
     def check(self) -> None:
         """Raises DataError if the bytes of the datasets have changed since the file was written."""
@@ -171,8 +172,7 @@ class FeatureStore:
             others = part.class_names not in ((), self.class_names)
             if changes := difference(part.about, self.about) or "class names" * others:
                 raise DataError(f"{part.path}: made differently than {files[0]} ({changes}); use one extractor")
-        self._starts = list(accumulate((len(part.keys) for part in self.parts), initial=0))
-        self._places = dict(zip(chain.from_iterable(part.keys for part in self.parts), count(), strict=False))
+        self._places = {key: (part, place) for part in self.parts for place, key in enumerate(part.keys)}
 
     def __reduce__(self) -> tuple[type[FeatureStore], tuple[Path]]:
         return FeatureStore, (self.path,)
@@ -194,28 +194,20 @@ class FeatureStore:
                 f"{self.path}: no features for image '{key}'; the store has {len(self)} images (for example "
                 f"'{next(iter(self), '')}'); extract or import the missing features, or leave the image out"
             )
-        part, place = self._find(key)
+        part, place = self._places[key]
         return part.record(place, limit)
 
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
-        if key not in self._places:
-            return 0
-        part, place = self._find(key)
-        first, last = part.span(place)
+        part, place = self._places.get(key, (None, 0))
+        first, last = part.span(place) if part else (0, 0)
         return last - first
-
-    def _find(self, key: str) -> tuple[Part, int]:
-        number = self._places[key]
-        part = bisect(self._starts, number) - 1
-        return self.parts[part], number - self._starts[part]
 
     def describe(self) -> dict[str, Any]:
         """A summary of the store: counts, datasets, size in bytes, width, fingerprint."""
         regions = np.concatenate([np.diff(part.ends, prepend=0) for part in self.parts])
         return {
             "path": str(self.path),
-            "parts": len(self.parts),
             "images": len(self),
             "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())],
             "images without regions": int((regions == 0).sum()),

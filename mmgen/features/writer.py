@@ -20,9 +20,8 @@ import numpy as np
 from ..errors import DataError, RunError
 from ..files import locked, write_atomically
 from ..parts import Record
-from .classes import Classes
 from .fingerprints import difference
-from .store import CLASSES, FORMAT, PARTS, UNKNOWN, FeatureStore
+from .store import FORMAT, PARTS, UNKNOWN, FeatureStore
 
 PART_BYTES, PART_SECONDS = 256 << 20, 60.0  # after so many bytes of features, or so long, a part is written
 
@@ -124,31 +123,35 @@ class StoreWriter:
 
 def _datasets(records: Sequence[Record]) -> dict[str, np.ndarray]:
     """The datasets of a part."""
-    names = list(dict.fromkeys(name for record in records for name in record.region_names or ()))
-    labels = {name: label for label, name in enumerate(names)}
-    texts: dict[str, Sequence[str]] = {"keys": [record.key for record in records], "label_names": names}
-    unknown = dict(UNKNOWN)
-    if classes := next(filter(None, (record.classes for record in records)), None):
-        blank = Classes.unknown(classes.names, classes.ids.shape[1], 1)
-        unknown |= zip(CLASSES, (blank.ids, blank.probabilities), strict=True)
-        texts["class_names"] = classes.names
-    columns = [
-        (
-            record.boxes,
-            record.scores,
-            record.region_names and [labels[name] for name in record.region_names],
-            record.classes and record.classes.ids,
-            record.classes and record.classes.probabilities,
-        )
-        for record in records
-    ]
+    labels: dict[str, int] = {}
+    columns = [_columns(record, labels) for record in records]
     lengths = [len(record.features) for record in records]
     datasets = {"features": np.concatenate([record.features for record in records]), "ends": np.cumsum(lengths)}
-    for (name, row), values in zip(unknown.items(), zip(*columns, strict=True), strict=False):
-        if any(value is not None for value in values):
-            known = [np.repeat(row, n, 0) if v is None else v for v, n in zip(values, lengths, strict=True)]
-            datasets[name] = np.concatenate(known, dtype=row.dtype, casting="unsafe")
+    for name, unknown in UNKNOWN.items():
+        given = [of[name] for of in columns]
+        known = [values for values in given if values is not None]
+        if known:
+            row, kind = known[0].shape[1:], known[0].dtype
+            datasets[name] = np.concatenate(
+                [np.full((n, *row), unknown, kind) if v is None else v for v, n in zip(given, lengths, strict=True)]
+            )
+    texts: dict[str, Sequence[str]] = {"keys": [record.key for record in records], "label_names": [*labels]}
+    if classes := next(filter(None, (record.classes for record in records)), None):
+        texts["class_names"] = classes.names
     return datasets | {name: np.frombuffer(json.dumps(text).encode(), np.uint8) for name, text in texts.items()}
+
+
+def _columns(record: Record, labels: dict[str, int]) -> dict[str, np.ndarray | None]:
+    """The rows of a record in the datasets of `UNKNOWN`. Names that are new get the next number in `labels`."""
+    names, classes = record.region_names, record.classes
+    numbers = names if names is None else [labels.setdefault(name, len(labels)) for name in names]
+    return {
+        "boxes": record.boxes,
+        "scores": record.scores,
+        "labels": None if numbers is None else np.array(numbers, np.int32),
+        "class_ids": None if classes is None else classes.ids.astype(np.int32),
+        "class_probabilities": None if classes is None else classes.probabilities.astype(np.float32),
+    }
 
 
 def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
@@ -159,20 +162,21 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
         if not condition:
             raise DataError(f"image '{record.key}': {problem}")
 
-    features = np.asarray(record.features)
-    shape = features.shape
-    require(len(shape) == 2 and shape[1] and features.dtype.kind in "fiu", f"features are {features.dtype} {shape}")
-    regions, width = shape[0], like.features.shape[1] if like else shape[1]
-    require(shape[1] == width, f"features have width {shape[1]}, but those of earlier images have width {width}")
-    with np.errstate(over="ignore"):
-        stored: dict[str, Any] = {"features": np.ascontiguousarray(features, dtype)}
-    require(np.isfinite(stored["features"]).all(), f"features are not finite, or too large for {dtype}")
-    for name in ("boxes", "scores"):
+    regions, width = (*np.shape(record.features), 0, 0)[:2]
+    shapes = {
+        "features": (regions, like.features.shape[1] if like else width),
+        "boxes": (regions, 4),
+        "scores": (regions,),
+    }
+    stored: dict[str, Any] = {}
+    for name, shape in shapes.items():
         if (given := getattr(record, name)) is not None:
-            values, expected = np.asarray(given), (regions, *UNKNOWN[name].shape[1:])
-            numbers = values.shape == expected and values.dtype.kind in "fiu" and np.isfinite(values).all()
-            require(numbers, f"{name} must be finite numbers {expected}, not {values.dtype} {values.shape}")
-            stored[name] = values.astype(np.float32)
+            values, kind = np.asarray(given), dtype if name == "features" else "float32"
+            numbers = values.shape == shape and values.dtype.kind in "fiu"
+            require(numbers, f"{name} must be numbers {shape}, not {values.dtype} {values.shape}")
+            with np.errstate(over="ignore"):
+                stored[name] = np.ascontiguousarray(values, kind)
+            require(np.isfinite(stored[name]).all(), f"{name} are not finite, or too large for {kind}")
     if (boxes := stored.get("boxes")) is not None:
         require((boxes[:, :2] <= boxes[:, 2:]).all(), "a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1")
         stored["boxes"] = boxes.clip(0, 1)
@@ -181,7 +185,6 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
     if (classes := record.classes) is not None:
         other = like and like.classes or classes
         same = (other.names, other.ids.shape[1:]) == (classes.names, classes.ids.shape[1:])
-        problem = "the classes, or their number for each region, differ from those of earlier images"
-        require(same, problem)
+        require(same, "the classes, or their number for each region, differ from those of earlier images")
         require(not (problem := classes.error(regions)), problem)
     return replace(record, **stored)

@@ -15,7 +15,7 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, RecipeError, RunError, placed
 from ..features.uninitialised import Uninitialised
-from ..files import check_table, read_table
+from ..files import read_table
 from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
 from ..recipe.messages import mistake_text
@@ -120,8 +120,7 @@ def _restore_inputs(recipe: Recipe, folder: RunFolder, names: Sequence[str]) -> 
     """The configs of inputs with what training has found out, and the file of the run's own features. Raises
     RunError."""
     path = folder.path / INPUTS
-    saved = read_table(path)
-    check_table(saved, path, dict.fromkeys(names, dict))
+    saved = read_table(path, **dict.fromkeys(names, dict))
     inputs: dict[str, EmbedderConfig] = {}
     for name in names:
         config = recipe.inputs[name]

@@ -68,7 +68,7 @@ def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = Non
     queries: list[Query] = []
     for source in sources:
         if source.is_dir():
-            paths = list(image_files(source))
+            paths = image_files(source)
             if not paths:
                 raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), {**named, PICTURE: path}) for path in paths]

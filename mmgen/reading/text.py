@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..files import foreign, image_key, json_problem, read_bytes
+from ..files import foreign, image_key, json_problem
 
-LONGEST_NUMBER = 100  # digits of an id
+MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
+PIECE = 1 << 24
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
 INVALID = re.compile("[\0\ud800-\udfff]")
 NAMES = {
@@ -45,15 +46,23 @@ def read_text(path: Path) -> str:
 
 
 def read_unpacked(path: Path) -> bytearray:
-    """The bytes of a file, unpacked if gzipped. Raises DataError."""
+    """The bytes of a file, unpacked if gzipped, at most `MOST_BYTES`, since a small file may unpack to more than fits
+    into memory. Raises DataError."""
+    data = bytearray()
     try:
-        return read_bytes(path)
+        with path.open("rb") as file, gzip.open(file) as packed:
+            reader = packed if file.peek(2)[:2] == b"\x1f\x8b" else file
+            while piece := reader.read(PIECE):
+                data += piece
+                if len(data) > MOST_BYTES:
+                    raise DataError(f"{path}: over {MOST_BYTES >> 20:,} MB of text, too large for a data set")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); the file may be cut short: get it again") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return data
 
 
 def parse_json(text: str, path: Path, line: int | None = None) -> Any:
@@ -69,15 +78,9 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Line numbers and values of a file with one JSON value per line. Blank lines are skipped."""
-    for number, line in numbered_lines(read_text(path)):
-        yield number, parse_json(line, path, number)
-
-
-def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Line numbers and lines of a text, without blank lines. Lines end at "\\n" only."""
-    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
+    for number, line in enumerate(io.StringIO(read_text(path), newline="\n"), 1):
         if line.strip():
-            yield number, line.removesuffix("\n")
+            yield number, parse_json(line, path, number)
 
 
 def read_list(path: Path, name: str, what: str, bare: bool = False) -> tuple[dict[str, Any], list[Any]]:
@@ -134,8 +137,6 @@ def image_id(value: Any, name: str, plain: bool = False) -> str:
     text = str(value) if is_number else tidy(value, name)
     if not text:
         raise DataError(f"{name} is empty")
-    if len(text) > LONGEST_NUMBER and text.lstrip("-").isdigit():
-        raise DataError(f"{name} has {len(text):,} digits; the limit is {LONGEST_NUMBER}; the file is damaged")
     return text if is_number or plain else image_key(text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +11,11 @@ from PIL import Image
 from mmgen.errors import DataError, MissingInput
 from mmgen.examples import ResolvedExample
 from mmgen.features.picture_sources import folder_pictures
-from mmgen.features.pixels import FRAMES, load_image
+from mmgen.features.pixels import load_image
 from mmgen.parts import Picture, Reader
 
 from . import PictureInput
 from .mirror import Mirrored, mirror, mirrored_example
-
-log = logging.getLogger("mmgen")
 
 
 class PictureSource(Reader):
@@ -28,7 +25,6 @@ class PictureSource(Reader):
         self.field, self.images = config.fields[0], config.images
         self.mirrors, self.mirror_texts = config.mirror, config.mirror_texts
         self.pictures: Mapping[str, Picture] | None = None
-        self.remarked = False
 
     def take(self, pictures: Mapping[str, Picture], required: bool) -> None:
         """Use the pictures of the data, or of the folder that the config names; a folder that is not `required` may be
@@ -63,15 +59,11 @@ class PictureSource(Reader):
         return self.pictures[value]
 
     def opened(self, value: Any, example: str) -> Image.Image:
-        """The image of a value. The first picture of the data with several frames is logged. Raises DataError."""
+        """The image of a value. Raises DataError."""
         try:
-            image = load_image(self.picture(value, example))
+            return load_image(self.picture(value, example))
         except (DataError, OSError) as error:
             raise DataError(f"{self.field} of '{example}': {error}") from None
-        if (frames := image.info.get(FRAMES)) and not (self.remarked or isinstance(value, Picture)):
-            self.remarked = True
-            log.warning(f"{self.field} of '{example}': {frames:,} frames; the first was read, as of all such pictures")
-        return image
 
     @staticmethod
     def identity(value: Any) -> object:

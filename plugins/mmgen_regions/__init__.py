@@ -150,7 +150,6 @@ class BottomUpTsv(Published):
     """Reads the TSV files of bottom-up-attention (6 columns) and LXMERT (10 columns), also gzipped."""
 
     type: Literal["bottom_up_tsv"] = "bottom_up_tsv"
-    endings: ClassVar[tuple[str, ...]] = (".tsv", ".tsv.gz")
 
     def build(self):
         from .tsv import TsvFile

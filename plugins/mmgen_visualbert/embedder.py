@@ -24,7 +24,6 @@ class VisualBertRegionEmbedder(StoredEmbedder):
 
     places = 6
     typed = False
-    measures_all = True
 
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         if not isinstance(backbone, VisualBertBackbone):

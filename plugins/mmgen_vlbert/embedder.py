@@ -45,7 +45,7 @@ class RegionReader(MentionedReader):
         features, boxes, classes, _ = regions
         features = features.astype(np.float32, copy=False)  # float16 is too coarse for the mean
         if classes is not None:  # the whole picture is never predicted
-            classes = classes.of(slice(0 if self.adds_whole else 1, None)).behind_unknown()
+            classes = classes[0 if self.adds_whole else 1 :].behind_unknown()
         if not self.adds_whole or boxes is None:
             return Regions(features, boxes, classes)
         whole_picture = features.mean(0, keepdims=True)
@@ -99,7 +99,6 @@ class VlBertRegionEmbedder(StoredEmbedder):
 
     places = 8 * WAVES
     typed = False
-    measures_all = True
     reader: RegionReader
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:

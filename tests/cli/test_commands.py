@@ -106,7 +106,7 @@ def test_a_command_that_cannot_be_had_is_a_line_and_stops_no_other(build, wrong,
 
 def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
     site("mmgen-hello", "mmgen_hello", LAZY)
-    both = "two plugins provide the command 'greet': mmgen-greet 0.3 and mmgen-hello 0.3; uninstall one of them"
+    both = "the command 'greet' is provided by mmgen-greet 0.3 and mmgen-hello 0.3; rename or uninstall all but one"
     done, listed = call("greet", "you"), call("--help")
     assert (done.stdout, done.stderr, done.returncode) == ("", f"error: {both}\n", 1)
     assert listed.stderr == f"error: {both}\n" and listed.returncode == 0 and "\n  judge " in listed.stdout

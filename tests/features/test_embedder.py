@@ -179,7 +179,7 @@ def test_other_width_and_other_extractor(store, tmp_path):
         states(embedder(features=wide, **settings), "a")
     assert (
         str(error.value)
-        == f"{wide}: features have width 9, but the model was trained on width 6; use the features of the training"
+        == f"{wide}: features have width 9, but the model was trained on width 6; or use those of the training"
     )
     with pytest.raises(DataError) as error:
         states(model, Record("a", features(2, width=9)))
@@ -188,9 +188,8 @@ def test_other_width_and_other_extractor(store, tmp_path):
     with pytest.raises(DataError) as error:
         states(embedder(features=different, **settings), "3")
     assert str(error.value) == (
-        f"{different}: features of 'roi resnet50', but the model was trained on features of 'roi resnet18' "
-        "(model: resnet50 here, resnet18 in training; digest: cd34 here, ab12 in training); set allow_other_features "
-        "= true to use them anyway"
+        f"{different}: features differ from those of the training (model: resnet50 here, resnet18 in training; digest: "
+        "cd34 here, ab12 in training); set allow_other_features = true to use them anyway; or use those of the training"
     )
     tolerant = embedder(features=different, allow_other_features=True, **settings)
     assert states(tolerant, "3").mask.all()

@@ -232,11 +232,11 @@ def test_killed_again_and_again(tmp_path):
     [
         ({"features": np.full((3, 4), np.nan)}, "features are not finite, or too large for float16"),
         ({"features": np.full((3, 4), 1e9)}, "features are not finite, or too large for float16"),
-        ({"features": np.zeros((3, 5))}, "features have width 5, but those of earlier images have width 4"),
-        ({"features": np.zeros(4)}, "features are float64 (4,)"),
-        ({"boxes": np.zeros((2, 4))}, "boxes must be finite numbers (3, 4), not float64 (2, 4)"),
+        ({"features": np.zeros((3, 5))}, "features must be numbers (3, 4), not float64 (3, 5)"),
+        ({"features": np.zeros(4)}, "features must be numbers (4, 4), not float64 (4,)"),
+        ({"boxes": np.zeros((2, 4))}, "boxes must be numbers (3, 4), not float64 (2, 4)"),
         ({"boxes": np.array([[0.5, 0, 0.1, 1]] * 3)}, "a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1"),
-        ({"scores": np.full(3, np.inf)}, "scores must be finite numbers (3,), not float64 (3,)"),
+        ({"scores": np.full(3, np.inf)}, "scores are not finite, or too large for float32"),
         ({"region_names": ("a",)}, "got 1 region names for 3 regions"),
         (
             {"classes": classes(names=NAMES[::-1])},

@@ -58,7 +58,7 @@ def read_again():
         (
             {"name": "diversity"},
             "test_registered",
-            "the metric 'diversity' belongs to mmgen; the author must rename that of mmgen-brk 0.1",
+            "the metric 'diversity' is provided by mmgen",
         ),
     ],
 )

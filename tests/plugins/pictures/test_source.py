@@ -12,7 +12,6 @@ from PIL import Image
 
 from mmgen.errors import DataError, MissingInput
 from mmgen.examples import ResolvedExample
-from mmgen.features.pixels import FRAMES
 from mmgen.parts import Picture
 
 
@@ -45,15 +44,6 @@ def test_a_picture_is_that_of_its_key_or_itself():
     picture = Picture("q", image)
     assert from_key.key == "p" and source().read(example(picture)) == [picture]
     assert source().identity("p") == "p" and source().identity(picture) == id(picture)
-
-
-def test_the_first_picture_of_the_data_with_several_frames_is_logged(caplog):
-    moving = image()
-    moving.info[FRAMES] = 8
-    reader = source()
-    reader.take({"p": Picture("p", image), "m": Picture("m", moving.copy)}, required=True)
-    assert [reader.opened(value, "e").size for value in ("p", Picture("q", moving.copy), "m", "m")] == [(6, 4)] * 4
-    assert caplog.messages == ["image of 'e': 8 frames; the first was read, as of all such pictures"]
 
 
 def test_what_is_no_picture_is_named():
