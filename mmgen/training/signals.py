@@ -45,10 +45,17 @@ def interruptions() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def stop_signals_as_ctrl_c() -> Iterator[None]:
-    """A signal to stop ends the block as Ctrl-C does, with `Stopped`."""
+    """A signal to stop ends the block as Ctrl-C does, with `Stopped`, also if a library drops the stop or turns it into
+    an error."""
+    stopped = threading.Event()
 
     def stop() -> None:
+        stopped.set()
         raise Stopped
 
-    with handling(stop):
-        yield
+    try:
+        with handling(stop):
+            yield
+    finally:
+        if stopped.is_set():
+            raise Stopped
