@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -217,8 +218,8 @@ class Predictor:
 
     def retry(self) -> OomRetry:
         """For `finish`: halves batches that do not fit into memory."""
-        writes = self.kind == "text"
-        return OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
+        doing, advice = ("writing", ADVICE_FEWER_TEXTS) if self.kind == "text" else ("predicting", ADVICE_SMALLER)
+        return OomRetry(doing, advice, named=attrgetter("query.id"))
 
     def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
         """Resolve queries to examples, and read their inputs once. The extractor of an input gets the pictures of all
