@@ -151,3 +151,7 @@ class Scores:
     per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sums: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if uneven := [name for name, rows in self.sums.items() if len({*map(len, rows)}) > 1]:
+            raise ValueError(f"the rows of the sums '{uneven[0]}' differ in length")

@@ -19,7 +19,7 @@ from ..commands import GOES_ON, LEARNING
 from ..errors import MmgenError, RecipeError, blame, printable, shown
 from ..progress import tell
 from ..settings import Config
-from ..training.signals import handling, stop_at_once
+from ..training.signals import stop_signals_as_ctrl_c
 from .lookup import Lookup
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a disk that name no file
@@ -43,7 +43,7 @@ class Commands(Lookup):
 @contextlib.contextmanager
 def _errors_in_a_line(context: click.Context) -> Iterator[None]:
     try:
-        with handling(stop_at_once):
+        with stop_signals_as_ctrl_c():
             yield
     except KeyboardInterrupt as stop:
         how = context.meta.get(GOES_ON)

@@ -66,9 +66,9 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
-    """Show what STORE contains and which extractor made its features, and check that no byte of it has changed.
+    """Show what STORE contains and verify its checksums.
 
-    STORE is a folder, or one of the files in it."""
+    STORE is a folder, or one of the files in it. A description names the extractor that made its features."""
     from ..features.store import FeatureStore
 
     opened = FeatureStore(store)

@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -183,8 +184,8 @@ class Predictor:
 
     def retry(self) -> OomRetry:
         """For `finish`: halves batches that do not fit into memory."""
-        writes = self.kind == "text"
-        return OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
+        doing, advice = ("writing", ADVICE_FEWER_TEXTS) if self.kind == "text" else ("predicting", ADVICE_SMALLER)
+        return OomRetry(doing, advice, named=attrgetter("query.id"))
 
     def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
         """Queries before their answers are computed, see `QueryReader.prepare`."""

@@ -31,7 +31,7 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..training import distributed
 from ..training.callbacks import Events, Forwarded
-from ..training.signals import handling, stop_at_once
+from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
 from .prepare import with_inputs_of
 from .step import Steps
@@ -81,7 +81,7 @@ def main() -> None:
 
     quiet()
     try:
-        with handling(stop_at_once):
+        with stop_signals_as_ctrl_c():
             recipe = from_json(sys.stdin.readline(), installed(), "the run's recipe")
             steps = SimpleQueue[str]()
             Thread(target=_read_steps, args=(steps.put,), daemon=True).start()

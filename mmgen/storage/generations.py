@@ -72,5 +72,5 @@ def _parse(of: TypeAdapter[Value], text: str, place: str) -> Value:
         return of.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise RunError(f"{place}: damaged: {key}: {mistake_text(first)}; delete the file and run again") from None
+        reason = ": ".join(filter(None, (".".join(map(str, first["loc"])), mistake_text(first))))
+        raise RunError(f"{place}: damaged: {reason}; delete the file and run again") from None

@@ -43,6 +43,22 @@ def interruptions() -> Iterator[threading.Event]:
         yield stop
 
 
-def stop_at_once() -> None:
-    """For `handling`: the signal ends the block as Ctrl-C does."""
-    raise Stopped
+@contextlib.contextmanager
+def stop_signals_as_ctrl_c() -> Iterator[None]:
+    """A signal to stop ends the block as Ctrl-C does, with `Stopped`, also if a library drops the stop or turns it into
+    an error."""
+    stopped = threading.Event()
+
+    def stop() -> None:
+        stopped.set()
+        raise Stopped
+
+    try:
+        with handling(stop):
+            yield
+    except Exception as error:
+        if not stopped.is_set():
+            raise
+        raise Stopped from error
+    if stopped.is_set():
+        raise Stopped

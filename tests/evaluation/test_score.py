@@ -13,7 +13,7 @@ from mmgen.configs import MetricConfig
 from mmgen.data.datasets import Datasets
 from mmgen.errors import RunError
 from mmgen.evaluation.references import FILE, reference_scores, references_of_others
-from mmgen.evaluation.score import build_metric, merge_metrics, write_scores
+from mmgen.evaluation.score import build_metric, merge_metrics, read, write_scores
 from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
@@ -149,3 +149,11 @@ def test_two_metrics_of_one_type_have_separate_columns():
     assert merge_metrics({"short": first, "long": second}) == Scores(
         {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
     )
+
+
+def test_sums_of_examples_that_differ_in_length_are_damaged(tmp_path):
+    (tmp_path / "scores.json").write_text('{"values": {"BLEU-1": 50.0}, "sums": {"overlap/BLEU": [[1.0, 2.0], [1.0]]}}')
+    with pytest.raises(RunError) as raised:
+        read(tmp_path)
+    problem = "damaged: the rows of the sums 'overlap/BLEU' differ in length; delete the file and run again"
+    assert str(raised.value) == f"{tmp_path / 'scores.json'}: {problem}"

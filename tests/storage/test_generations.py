@@ -33,8 +33,8 @@ def test_predictions_come_back(tmp_path):
     ("content", "problem"),
     [
         (None, ": missing; has this step been run?"),
-        (b"", ":1: damaged: : "),
-        (b"[]\n", ":1: damaged: : "),
+        (b"", ":1: damaged: "),
+        (b"[]\n", ":1: damaged: "),
         (b"\xff\n", ": damaged: "),
         (json.dumps([{"id": "a", "text": "x", "tokens": [1], "score": "high"}]).encode(), ":1: damaged: 0.score: "),
     ],

@@ -43,4 +43,4 @@ def test_a_file_that_is_written_in_place_is_reported(extraction, monkeypatch):
     monkeypatch.setattr(Path, "replace", write_in_place)
     extraction.calls += 2
     wrong = kill_before_each_call(extraction)
-    assert any("it ends with [-9, 1]" in text and "regions.h5" in text for text in wrong), wrong
+    assert any("it ends with [-9, 1]" in text and "regions/part-00000.h5: not a part" in text for text in wrong), wrong

@@ -149,7 +149,7 @@ def test_a_run_from_an_untied_head_is_read_again(family, published, tmp_path, ca
     trained = mmgen.load(tmp_path / toys.PLACE).model.backbone.model
     for _, second, first in (pair for pair in PAIRS if pair[0] == family):
         assert not torch.equal(trained.get_parameter(second), trained.get_parameter(first))
-    done = toys.mmgen_here(tmp_path, "export", toys.PLACE, "export")
+    done = toys.mmgen_here(tmp_path, "export", toys.PLACE, "export", "--transformers")
     assert done.returncode == 0, done.stderr
     theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "export" / "backbone")
     for name, parameter in trained.named_parameters():
