@@ -146,7 +146,7 @@ def update(trained):
     cursor, material = trained.cursor, trained.material
     micros = micro_batches(material, cursor.done)
     cursor.records.append(trained.update(cursor.done, micros))
-    return cursor.last, len(micros)
+    return cursor.records[-1], len(micros)
 
 
 def test_updates_validation_and_a_resume_work_there(tmp_path):

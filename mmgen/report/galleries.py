@@ -93,7 +93,7 @@ def _attention_panels(
             try:
                 inputs = recipe.steps[step].inputs
                 attention_panel(load(step), step, inputs, gallery.examples, written, panels, advance)
-            except (MmgenError, NotImplementedError, RuntimeError, KeyError) as error:
+            except (MmgenError, NotImplementedError, RuntimeError, LookupError) as error:
                 reasons[f"No attention for '{step}': {error}"] = None
     return panels, " ".join(reasons)
 

@@ -172,7 +172,7 @@ def test_a_plan_of_updates_begins_like_one_of_epochs(number):
     """The last epoch ends with the plan."""
     for examples in ([toys.examples(30)], [toys.examples(30), singles("b", 7)]):
         epochs = plan(*examples, epochs=4, length_bucket=3)
-        chosen = plan(*examples, epochs=None, updates=number, length_bucket=3)
+        chosen = plan(*examples, updates=number, length_bucket=3)
         assert len(chosen) == number and flat(chosen) == flat(epochs, end=number)
         assert [chosen.epoch(u) for u in range(number)] == [epochs.epoch(u) for u in range(number)]
         ends = [done for done in range(number + 1) if chosen.ends_epoch(done)]

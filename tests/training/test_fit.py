@@ -39,7 +39,7 @@ def test_it_is_a_step_of_a_recipe(tmp_path, no_page):
 
 def test_further_keys_are_those_of_a_recipe():
     model, examples = toys.model(), toys.examples(4)
-    assert len(mmgen.fit(model, examples, epochs=None, updates=3, batch_size=2)) == 3
+    assert len(mmgen.fit(model, examples, updates=3, batch_size=2)) == 3
     with pytest.raises(ValueError, match="batchsize"):
         mmgen.fit(model, examples, batchsize=2)
     assert len(mmgen.generate(model, examples, mmgen.Decoding(num_beams=2))) == 4

@@ -113,7 +113,7 @@ def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     assert (summary.written, summary.duplicates) == (3, 1)
     assert [(key, reason.rpartition(": ")[2][:30]) for key, reason in summary.broken] == [
         ("2", "features are not finite, or to"),
-        ("4", "features have width 4, but tho"),
+        ("4", "features must be numbers (3, 5"),
         ("garbage", "has 1 columns; expected 6 (ima"),
     ]
     assert list(FeatureStore(tmp_path / "s")) == ["1", "3", "5"]
