@@ -25,6 +25,7 @@ from .fingerprints import difference
 from .regions import Regions, hide_regions
 from .statistics import measure, word_scale
 from .store import FeatureStore
+from .uninitialised import is_loading
 
 PER_REGION = ("features", "boxes", "region_names", "scores", "classes")  # fields of a record with a row per region
 BOX_SHARE = 0.2  # share of a box in the variance of the output of the untrained W
@@ -184,7 +185,8 @@ class StoredEmbedder(Embedder):
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             self.reader.classes = store.class_names or None
-            statistics = measure(store, self.reader.limit if self.typed else None)
+            if not is_loading():
+                statistics = measure(store, self.reader.limit if self.typed else None)
         self.normalise = config.normalize
         assert self.reader.width is not None  # from the config or the file
         self.width = width = self.reader.width
