@@ -21,7 +21,9 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,7 +174,9 @@ class FeatureStore:
             others = part.class_names not in ((), self.class_names)
             if changes := difference(part.about, self.about) or "class names" * others:
                 raise DataError(f"{part.path}: made differently than {files[0]} ({changes}); use one extractor")
-        self._places = {key: (part, place) for part in self.parts for place, key in enumerate(part.keys)}
+        self._starts = [*accumulate((len(part.keys) for part in self.parts), initial=0)]
+        keys = chain.from_iterable(part.keys for part in self.parts)
+        self._places = dict(zip(keys, count(), strict=False))  # quick for half a million
 
     def __reduce__(self) -> tuple[type[FeatureStore], tuple[Path]]:
         return FeatureStore, (self.path,)
@@ -194,14 +198,22 @@ class FeatureStore:
                 f"{self.path}: no features for image '{key}'; the store has {len(self)} images (for example "
                 f"'{next(iter(self), '')}'); extract or import the missing features, or leave the image out"
             )
-        part, place = self._places[key]
+        part, place = self._find(key)
         return part.record(place, limit)
 
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
-        part, place = self._places.get(key, (None, 0))
-        first, last = part.span(place) if part else (0, 0)
+        if key not in self._places:
+            return 0
+        part, place = self._find(key)
+        first, last = part.span(place)
         return last - first
+
+    def _find(self, key: str) -> tuple[Part, int]:
+        """The part that has an image, and its place there."""
+        number = self._places[key]
+        part = bisect_right(self._starts, number) - 1
+        return self.parts[part], number - self._starts[part]
 
     def describe(self) -> dict[str, Any]:
         """A summary of the store: counts, datasets, size in bytes, width, fingerprint."""

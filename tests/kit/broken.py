@@ -1014,7 +1014,11 @@ BROKEN = [
         "test_writing_uses_added_terms",
         "the score of a text is not minus its mean loss; write with model.written",
     ),
-    (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "returns answers to ['red-cat', 'red-cat']; expected ["),
+    (
+        generator(NamesTheWrongExample),
+        "test_texts_match_their_tokens",
+        "returns answers to ['red-cat', 'red-cat']; expected [",
+    ),
     (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "give every example of all splits its own id"),
     (dataset(Shuffles), "test_is_deterministic", "has different examples when read again"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),
