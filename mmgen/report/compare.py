@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..configs import MetricConfig
 from ..errors import MmgenError, RunError, did_you_mean
 from ..evaluation import score
 from ..examples import Example, Scores
@@ -27,7 +28,7 @@ from .table import describe_seeds, over_seeds
 NAMED = ("inputs", "objectives", "steps", "metrics")  # tables of a recipe whose tables have names
 METHOD = (
     "95 % intervals: bootstrap over the examples' images, and over several seeds; p: two-sided, by the same bootstrap, "
-    "for BLEU and METEOR by approximate randomisation; other scores that are not means over examples have neither"
+    "for corpus scores by approximate randomisation; scores that do not follow from sums over examples have neither"
 )
 
 
@@ -82,7 +83,7 @@ class RunComparison:
             "\n\n".join([r"% needs \usepackage{booktabs}", *(one.latex(digits) for one in self.tables), notes]) + "\n"
         )
 
-    def csv(self, digits: int = 2) -> str:
+    def csv(self) -> str:
         """A line for each score and each difference, not rounded."""
         columns = tuple(dict.fromkeys(column for one in self.tables for column in one.columns))
         rows = tuple(row for one in self.tables for row in one.rows)
@@ -90,7 +91,7 @@ class RunComparison:
 
 
 WRITERS: Mapping[str, Callable[[RunComparison, int], str]] = {
-    ".csv": RunComparison.csv,
+    ".csv": lambda comparison, _: comparison.csv(),
     ".tex": RunComparison.latex,
     ".md": lambda comparison, digits: comparison.text(digits) + "\n",
 }
@@ -135,7 +136,9 @@ def compare(paths: Sequence[Path]) -> RunComparison:
         for steps, columns in groups
     ]
     found = {
-        (step, label): _difference((step, label), (runs[label], step), (runs[first], step))
+        (step, label): difference_row((step, label), scores[label][step], scores[first][step], *common)
+        if (common := _metrics_and_groups((runs[label][0], step), (runs[first][0], step)))
+        else None
         for step in scores[first]
         for label in others
         if step in scores[label]
@@ -165,17 +168,16 @@ def compare_rows(path: Path, rows: tuple[str, str]) -> RunComparison:
         if row not in known:
             raise RunError(f"{path}: no scores of a step '{row}'{did_you_mean(row, known)}; steps: {', '.join(known)}")
     both = [folder for folder in folders if folder.finished(one) and folder.finished(other)]
-    difference = _difference(("difference",), (both, one), (both, other)) if both else None
-    if difference is None:
+    common = _metrics_and_groups((both[0], one), (both[0], other)) if both else None
+    if common is None:
         raise RunError(f"{path}: '{one}' and '{other}' are not scored on the same examples, or these are not available")
-    scores = [[score.read(folder.step(row)).values for folder in both] for row in rows]
-    columns = [column for column in scores[0][0] if column in difference.cells]
-    shown = [Row((row,), over_seeds(values)) for row, values in zip(rows, scores, strict=True)]
-    examples = _scored_examples(both[0], one)
+    scores = [[score.read(folder.step(row)) for folder in both] for row in rows]
+    metrics, groups = common
+    difference = difference_row(("difference",), scores[0], scores[1], metrics, groups)
+    columns = [column for column in scores[0][0].values if column in difference.cells]
+    shown = [Row((row,), over_seeds([of.values for of in seeds])) for row, seeds in zip(rows, scores, strict=True)]
     seeds = f"; {describe_seeds({one: _seeds(both)})}" if len(both) > 1 else ""
-    about = (
-        f"difference: {one} minus {other}, {len(examples)} examples of {len(set(groups_of(examples)))} images{seeds}"
-    )
+    about = f"difference: {one} minus {other}, {len(groups)} examples of {len(set(groups))} images{seeds}"
     return RunComparison((_table(("score",), columns, [*shown, difference]),), (about, METHOD), by_score=True)
 
 
@@ -186,19 +188,15 @@ def _table(heads: tuple[str, ...], columns: Sequence[str], rows: Sequence[Row]) 
     )
 
 
-def _difference(
-    labels: tuple[str, ...], first: tuple[Sequence[RunFolder], str], second: tuple[Sequence[RunFolder], str]
-) -> Row | None:
-    """First minus second, each a step of the seeds of a run. None if they are scored on different examples, or if their
+def _metrics_and_groups(
+    first: tuple[RunFolder, str], second: tuple[RunFolder, str]
+) -> tuple[Mapping[str, MetricConfig], list[str]] | None:
+    """What the difference of two steps is computed with. None if they are scored on different examples, or if their
     examples are no longer available."""
-    examples = [_scored_examples(run[0], step) for run, step in (first, second)]
+    examples = [_scored_examples(folder, step) for folder, step in (first, second)]
     if not examples[0] or _targets_by_id(examples[0]) != _targets_by_id(examples[1]):
         return None
-    scores = [
-        [score.read(folder.step(step)) for folder in run if folder.finished(step)] for run, step in (first, second)
-    ]
-    metrics = first[0][0].recipe(installed()).metrics
-    return difference_row(labels, scores[0], scores[1], metrics, groups_of(examples[0]))
+    return first[0].recipe(installed()).metrics, groups_of(examples[0])
 
 
 def _scored_examples(folder: RunFolder, step: str) -> Sequence[Example]:

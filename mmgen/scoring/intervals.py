@@ -26,12 +26,12 @@ class Summed:
 
     rows    (examples, K) what is summed
     scores  sums (..., K) -> column -> its values (...)
-    means   whether the only column is a mean over examples
+    mean    the only column, if it is a mean over examples; else ""
     """
 
     rows: np.ndarray
     scores: Callable[[np.ndarray], Mapping[str, np.ndarray]]
-    means: bool = False
+    mean: str = ""
 
 
 def summed(scores: Scores, metrics: Mapping[str, MetricConfig], count: int) -> list[Summed]:
@@ -51,11 +51,11 @@ def _mean(name: str, values: np.ndarray) -> Summed:
     """The mean of (examples,) values; NaN: the example has none."""
     known = ~np.isnan(values)
 
-    def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
+    def scores(sums: np.ndarray) -> dict[str, np.ndarray]:
         with np.errstate(invalid="ignore"):
             return {name: sums[..., 0] / sums[..., 1]}
 
-    return Summed(np.stack([np.nan_to_num(values), known], 1), mean, means=True)
+    return Summed(np.stack([np.nan_to_num(values), known], 1), scores, name)
 
 
 def _corpus(metric: str, config: MetricConfig, name: str, rows: np.ndarray, columns: set[str]) -> Summed:
@@ -179,7 +179,7 @@ def _over_seeds(columns: Sequence[np.ndarray], run: int) -> np.ndarray:
 
 
 def _groups_with_values(system: Sequence[Summed], name: str, groups: Sequence[str]) -> int:
-    rows = next(part.rows for part in system if part.means and name in part.scores(part.rows.sum(0)))
+    rows = next(part.rows for part in system if part.mean == name)
     return int(_sums_by_group(rows, groups)[:, 1].astype(bool).sum())
 
 
@@ -208,7 +208,7 @@ def randomisation(
     deltas: dict[str, list[np.ndarray]] = {}
     for of_first, of_second in zip(first, second, strict=False):
         for ours, theirs in zip(of_first, of_second, strict=True):
-            if ours.means:
+            if ours.mean:
                 continue
             left, right = (_sums_by_group(part.rows, groups) for part in (ours, theirs))
             moved = masks @ (right - left)
