@@ -19,13 +19,12 @@ def merge(path: Path, check: bool) -> None:
     """
     import json
 
-    from ..files import refuse_overwriting, write_text
+    from ..files import write_text
     from ..inference.answers import merged
 
     answers = merged(path)
     if check:
         tell(f"{path}: all shards are complete, {len(answers)} answers")
         return
-    refuse_overwriting("PATH", path)
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in answers))
     tell(f"{path}: {len(answers)} line{'s' * (len(answers) != 1)}")

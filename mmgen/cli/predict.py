@@ -104,11 +104,10 @@ def _write_result_file(
 ) -> None:
     """Write the result file of a run's steps, or, with `data`, of an export."""
     quiet()
-    from ..files import refuse_overwriting, write_text
+    from ..files import write_text
     from ..inference.result_file import result_file
     from ..progress import Bars
 
-    refuse_overwriting("--out", out)
     write_text(out, result_file(where, form, steps, split, sets, data, Bars()))
     tell(f"{out}: written")
 

@@ -247,7 +247,6 @@ def _score_run(run: Path, context: click.Context) -> None:
         )
     if out and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(run)):
         raise MmgenError(f"--json {out}: is inside the run folder, which is read-only; name a file elsewhere")
-    refuse_overwriting("--json", out)
     scores = rescore(run, names, sets, Bars())
     if out:
         by_step = {

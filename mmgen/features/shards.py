@@ -1,4 +1,4 @@
-"""Shards: work shared by several machines. The hash of a key says which shard has a picture or a query.
+"""Shards: work shared by several machines. The hash of its key says which shard has a picture.
 
 So shards need not know of each other, and together they are what one process does."""
 

@@ -217,7 +217,7 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progre
 
 
 def _load(folder: RunFolder, step: str) -> Model:
-    return load_model(folder.path, step).model.to("cuda" if torch.cuda.is_available() else "cpu")
+    return load_model(folder.path, step).model
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
 from .. import report
 from ..data.datasets import Datasets, pictures_of
-from ..data.seeds import resolve, seeded
+from ..data.seeds import resolve
 from ..errors import DataError, PluginError
 from ..evaluation import score
 from ..evaluation.answers import answers_file, read_answers, split_answers, write_answers
@@ -154,5 +152,4 @@ def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Co
     trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[last].objectives:
         if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
-            with seeded(recipe.seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
-                model.objective(name).init_from_model(model)
+            train.init_objective(model, name, recipe.seed)

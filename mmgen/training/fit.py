@@ -8,9 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
-
-from ..data.seeds import seeded
 from ..data.sources import Source
 from ..examples import Example
 from ..model import Model
@@ -19,7 +16,7 @@ from ..recipe.tables import GENERATOR, Step
 from ..recipe.training import Training
 from .context import StepContext
 from .distributed import start
-from .train import train
+from .train import init_objective, train
 
 NAME = "fit"  # of the step: draws depend on it
 
@@ -48,8 +45,7 @@ def fit(
     step = Step(inputs=model.inputs, train=(*model.inputs, "backbone"), objectives=objectives, training=settings)
     for name in objectives:
         if name not in model.initialised:
-            with seeded(seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
-                model.objective(name).init_from_model(model)
+            init_objective(model, name, seed)
             model.initialised.add(name)
     with TemporaryDirectory(prefix="mmgen-") as folder:
         context = StepContext(NAME, step, seed, Path(folder), start(), Progress())

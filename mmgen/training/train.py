@@ -65,6 +65,12 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         raise KeyboardInterrupt
 
 
+def init_objective(model: Model, name: str, seed: int) -> None:
+    """Initialise a head from the model that it trains with; its draws depend on the seed and its name."""
+    with seeded(seed, f"objectives.{name}", "init_from_model"), torch.no_grad():
+        model.objective(name).init_from_model(model)
+
+
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
     """The training data of a step, in the order and the batches of its seed and settings."""
     step, training, key = context.step, context.step.training, RngKey(context.seed, context.name)

@@ -71,14 +71,12 @@ def make_sheet(
 
     It has the questions that the runs' steps and people asked about the same pictures."""
     quiet()
-    from mmgen.files import refuse_overwriting
     from mmgen.progress import Bars
     from mmgen.registry import installed
 
     from .form import make
     from .systems import gather, with_answers
 
-    refuse_overwriting("--out", out)
     material = gather(runs, steps, installed())
     if answer:
         material = with_answers(material, answer)
