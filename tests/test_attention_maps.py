@@ -4,8 +4,8 @@ import pytest
 import torch
 from kit import toys
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 
 from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, word_attention, words_of
 from mmgen.data.collate import Collator

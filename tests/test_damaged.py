@@ -28,10 +28,9 @@ from kit import archives, frcnn, humaneval, published, results, small_runs, stor
 from kit.damage import check_memory, confined, damaged
 from kit.small_runs import STEP
 from mmgen_encoders import Bert
-from mmgen_frcnn import VisualGenome
+from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, VisualGenome
 from mmgen_humaneval import answers, form, program, statistics, systems
 from mmgen_probes import parses
-from mmgen_regions import BottomUpTsv, Detector, LxmertH5, NpzFolder
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
 from safetensors.torch import save_file

@@ -11,9 +11,8 @@ from kit import toys
 from kit.fake_gpu import CUDA, FakeGpu, MixedDevices
 from kit.training import micro_batches, validation_of
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_regions import Regions
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
 
 from mmgen import Decoding
 from mmgen.attention_maps import all_layers, collate, token_attention

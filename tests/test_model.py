@@ -6,7 +6,7 @@ import pytest
 import torch
 from kit import toys
 from kit.training import largest_difference, step, train_step
-from mmgen_masked import Masked
+from mmgen_generators import Masked
 from torch import nn
 
 import mmgen

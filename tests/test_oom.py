@@ -99,7 +99,7 @@ def test_a_query_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch
     def too_much(*_):
         raise out_of_memory_error()
 
-    monkeypatch.setattr("mmgen_masked.generator.MaskedGenerator.generate", too_much)
+    monkeypatch.setattr("mmgen_generators.masked.MaskedGenerator.generate", too_much)
     done = CliRunner().invoke(main, ["generate", "runs/toy/default/seed-0", "--caption", "a dog", "--n", "5"])
     assert done.exit_code == 1
     assert (

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from mmgen_any_order import AnyOrder
+from mmgen_generators import AnyOrder
 from mmgen_objectives import MaskedWords, SentenceImage
 
 from mmgen.model import Model, Objectives, compose

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 from kit import naive, toys
-from mmgen_causal import Causal
 from mmgen_encoders import Albert, Bert, Roberta
-from mmgen_masked import Masked
-from mmgen_masked.generator import MaskedTargets
-from mmgen_text import Text
+from mmgen_generators import Causal, Masked
+from mmgen_generators.masked import MaskedTargets
+from mmgen_inputs import Text
 
 from mmgen import DataError, Decoding
 from mmgen.attention import visible

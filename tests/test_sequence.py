@@ -4,12 +4,11 @@ cached results equal rows written out by hand."""
 import pytest
 import torch
 from kit import toys
-from mmgen_causal import Causal
-from mmgen_causal.writing import CausalStepper
 from mmgen_encoders import Albert, Bert, Roberta
-from mmgen_masked import Masked
-from mmgen_masked.writing import MaskedStepper
-from mmgen_text import Text
+from mmgen_generators import Causal, Masked
+from mmgen_generators.causal_writing import CausalStepper
+from mmgen_generators.masked_writing import MaskedStepper
+from mmgen_inputs import Text
 
 from mmgen import DataError
 from mmgen.attention_maps import input_columns

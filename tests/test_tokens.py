@@ -7,13 +7,11 @@ import re
 import pytest
 import torch
 from kit import archives, toys
-from mmgen_any_order import AnyOrder
-from mmgen_causal import Causal
 from mmgen_encoders import Bert
 from mmgen_encoders.vocabulary import train_tokenizer
-from mmgen_masked import Masked
-from mmgen_pictures import ModernVBert
-from mmgen_text import Text
+from mmgen_generators import AnyOrder, Causal, Masked
+from mmgen_inputs import Text
+from mmgen_inputs.pictures import ModernVBert
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AddedToken, AutoTokenizer, PreTrainedTokenizerFast, XLMRobertaTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy

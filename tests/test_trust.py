@@ -20,13 +20,12 @@ from kit import archives, frcnn, published, small_runs, stores
 from kit.damage import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
-from mmgen_clipscore import ClipScore
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
-from mmgen_frcnn import VisualGenome
-from mmgen_pictures import ModernVBert
+from mmgen_extractors import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi, VisualGenome
+from mmgen_inputs.pictures import ModernVBert
+from mmgen_metrics import ClipScore
 from mmgen_questions import Jsonl
-from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi
 from mmgen_tasks import Refcoco
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image
@@ -272,7 +271,7 @@ CLAIMS = {  # what claims a size, and reads it
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_takes_no_memory(place, monkeypatch, claim):
     monkeypatch.setattr("mmgen.reading.text.MOST_BYTES", 64 << 20)
-    monkeypatch.setattr("mmgen_regions.tsv.LONGEST_LINE", 64 << 20)
+    monkeypatch.setattr("mmgen_extractors.tsv.LONGEST_LINE", 64 << 20)
     with confined(SPARE), pytest.raises(MmgenError) as error:
         CLAIMS[claim](place)
     assert str(place) in str(error.value)

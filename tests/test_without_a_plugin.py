@@ -19,20 +19,23 @@ MODULES = [
 ]
 # What the main recipe needs: module -> for each error its key and what is missing.
 NEEDED = {
-    "mmgen_captioneval": ["metrics.overlap.type: no metric is called 'captioneval'"],
+    "mmgen_metrics": ["metrics.overlap.type: no metric is called 'captioneval'"],
     "mmgen_encoders": ["backbone.type: no backbone is called 'bert'; did you mean 'vlbert'?"],
-    "mmgen_masked": ["generator.type: no generator is called 'masked'"],
+    "mmgen_generators": ["generator.type: no generator is called 'masked'"],
     "mmgen_probes": [
         "probes.attention.type: no probe is called 'attention'",
         "probes.similarity.type: no probe is called 'similarity'",
         "probes.grounding.type: no probe is called 'grounding'",
     ],
-    "mmgen_regions": ["inputs.image.type: no embedder is called 'regions'; did you mean 'vlbert_regions'?"],
     "mmgen_scenes": [
         "data.type: no dataset is called 'scenes'; did you mean 'scene_pairs'?",
         "metrics.meaning.type: no metric is called 'discovery'; did you mean 'diversity'?",
     ],
-    "mmgen_text": ["inputs.caption.type: no embedder is called 'text'"],
+    "mmgen_extractors": ["inputs.image.extractor.type: no extractor is called 'roi'"],
+    "mmgen_inputs": [
+        "inputs.image.type: no embedder is called 'regions'; did you mean 'vlbert_regions'?",
+        "inputs.caption.type: no embedder is called 'text'",
+    ],
 }
 
 

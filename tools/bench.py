@@ -100,9 +100,8 @@ import torch.nn.functional as F
 import transformers
 from accelerate.utils import InitProcessGroupKwargs
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_regions import Regions
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
 from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -18,8 +18,8 @@ import transformers
 from mmgen_encoders import AnyEncoder
 from mmgen_encoders.attention import transformers_attention
 from mmgen_encoders.encoder import EncoderBackbone
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from transformers.models.auto import MODEL_FOR_MASKED_LM_MAPPING
 
 from mmgen import Decoding

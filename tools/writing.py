@@ -33,8 +33,8 @@ from statistics import fmean, median
 from typing import Any
 
 import torch
-from mmgen_any_order import AnyOrder
-from mmgen_any_order.generator import BlocksOfOneGenerator
+from mmgen_generators import AnyOrder
+from mmgen_generators.any_order import BlocksOfOneGenerator
 from mmgen_scenes.grammar import discovers, is_relevant, mentions
 
 import mmgen

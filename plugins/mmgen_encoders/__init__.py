@@ -318,7 +318,7 @@ FAMILIES = [
     DistilBert,
     SqueezeBert,
 ]
-SEEING = ("modernvbert", "ultravbert")  # backbones of mmgen_pictures
+SEEING = ("modernvbert", "ultravbert")  # backbones of mmgen_inputs.pictures
 NAMES = frozenset(family.model_fields["type"].default for family in FAMILIES)
 
 

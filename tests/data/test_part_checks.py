@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from mmgen_masked import Masked
-from mmgen_masked.generator import MaskedGenerator, MaskedTargets
+from mmgen_generators import Masked
+from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator
 from mmgen.data.part_checks import check_scores

@@ -2,7 +2,7 @@
 
 import pytest
 from kit import toys
-from mmgen_text import Text
+from mmgen_inputs import Text
 
 from mmgen.data.unread_text import remarks
 from mmgen.examples import ResolvedExample

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 from kit import toys
-from mmgen_captioneval import CaptionScores
+from mmgen_metrics import CaptionScores
 
 from mmgen import report
 from mmgen.configs import MetricConfig

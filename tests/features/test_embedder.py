@@ -8,7 +8,7 @@ import pytest
 import torch
 from kit.refusals import refusal
 from kit.stored import MADE_BY, D, E, Words, embedder, example, features, fill, record, states
-from mmgen_regions import Regions
+from mmgen_inputs import Regions
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example

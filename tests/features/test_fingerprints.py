@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
-from mmgen_grid import Grid, TimmGrid
-from mmgen_regions import Detector, FasterRcnn, Regions, Roi
+from mmgen_extractors import Detector, FasterRcnn, Roi, TimmGrid
+from mmgen_inputs import Grid, Regions
 from mmgen_vl import cnn
 
 from mmgen.features.fingerprints import difference, in_words, is_random

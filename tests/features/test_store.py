@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from kit import toys
 from kit.refusals import refusal
 from kit.stores import FINGERPRINT, NAMES, SLOW_WRITER, assert_same_record, classes, classified, fill, names, record
-from mmgen_regions import Regions
+from mmgen_inputs import Regions
 
 from mmgen.errors import DataError, RunError
 from mmgen.examples import Example

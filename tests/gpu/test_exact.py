@@ -6,7 +6,7 @@ import pytest
 import torch
 from kit import families, naive, seeing, toys
 from mmgen_encoders import FAMILIES, Bert
-from mmgen_masked.writing import MaskedStepper
+from mmgen_generators.masked_writing import MaskedStepper
 
 from mmgen import Decoding
 from mmgen.data.collate import Collator

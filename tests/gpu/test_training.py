@@ -11,11 +11,10 @@ from accelerate.state import PartialState
 from click.testing import CliRunner
 from kit import toys
 from mmgen_encoders import Bert
-from mmgen_grid import TimmGrid
-from mmgen_masked import Masked
-from mmgen_pictures import Pictures
-from mmgen_regions import Regions, Roi
-from mmgen_text import Text
+from mmgen_extractors import Roi, TimmGrid
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
+from mmgen_inputs.pictures import Pictures
 from PIL import Image
 
 import mmgen

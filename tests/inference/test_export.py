@@ -13,7 +13,7 @@ import pytest
 import torch
 from kit import small_runs, toys
 from kit.refusals import refusal
-from mmgen_regions import Roi
+from mmgen_extractors import Roi
 from PIL import Image
 from safetensors import SafetensorError
 from transformers import AutoModelForMaskedLM

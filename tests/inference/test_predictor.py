@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
-from mmgen_regions import Regions
+from mmgen_inputs import Regions
 
 from mmgen.data import part_checks
 from mmgen.data.different_texts import choose_different

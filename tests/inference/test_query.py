@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from kit import toys
-from mmgen_regions import Regions
+from mmgen_inputs import Regions
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

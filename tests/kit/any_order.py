@@ -1,9 +1,9 @@
 """Small models with the any-order generator."""
 
 import torch
-from mmgen_any_order import AnyOrder
 from mmgen_encoders import Bert
-from mmgen_text import Text
+from mmgen_generators import AnyOrder
+from mmgen_inputs import Text
 
 from kit import toys
 from mmgen.model import compose

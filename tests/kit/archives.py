@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner
-from mmgen_pictures import ModernVBert
+from mmgen_inputs.pictures import ModernVBert
 from PIL import Image
 from tokenizers.implementations import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from transformers import (

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from mmgen_masked import Masked
-from mmgen_masked.generator import MaskedGenerator, MaskedTargets
+from mmgen_generators import Masked
+from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 from torch import nn
 
 import mmgen

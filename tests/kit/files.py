@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
+from mmgen_generators import Masked
 from mmgen_scenes import Scenes
 
 import mmgen

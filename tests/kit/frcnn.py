@@ -1,7 +1,7 @@
 """A tiny random Faster R-CNN in the form in which that of Visual Genome is published."""
 
 import torch
-from mmgen_frcnn.network import Settings
+from mmgen_extractors.visual_genome_network import Settings
 
 SETTINGS = Settings(
     min_size=96, max_size=160, proposals_before=60, proposals=40, overlaps=(0.5, 0.6), pooled=4, min_regions=4

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_regions import Regions
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
 
 import mmgen.testing
 from mmgen.data.collate import Collator

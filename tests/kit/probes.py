@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 from mmgen_encoders import Bert
-from mmgen_regions import Regions
-from mmgen_text import Text
+from mmgen_inputs import Regions, Text
 
 from mmgen.evaluation.answers import generate
 from mmgen.examples import ResolvedExample

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from mmgen_masked import Masked
-from mmgen_pictures import ModernVBert, PictureTokens, UltraVBert
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
+from mmgen_inputs.pictures import ModernVBert, PictureTokens, UltraVBert
 from PIL import Image
 from safetensors.torch import save_file
 from transformers import AutoImageProcessor, AutoModelForMaskedLM, AutoTokenizer, Idefics3Processor

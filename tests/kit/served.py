@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from io import BytesIO
 
 import torch
-from mmgen_regions import Regions
+from mmgen_inputs import Regions
 from PIL import Image
 
 from kit import asked, toys

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from mmgen_regions import Regions
+from mmgen_inputs import Regions
 from torch import nn
 
 from mmgen.examples import Example

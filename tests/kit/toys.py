@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 from mmgen_encoders import FAMILIES, Albert, Bert, DistilBert, Electra, Roberta, SqueezeBert
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from safetensors.torch import load_file
 
 from mmgen.examples import Example

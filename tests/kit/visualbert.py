@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_visualbert import VisualBert, VisualBertRegions, published_weights
 from mmgen_visualbert.backbone import VisualBertBackbone
 from transformers import (

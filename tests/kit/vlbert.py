@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
 from mmgen.data.collate import Collator

@@ -2,7 +2,7 @@
 
 import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
-from mmgen_masked import Masked
+from mmgen_generators import Masked
 
 from mmgen.recipe.load import load
 

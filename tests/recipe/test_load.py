@@ -8,8 +8,7 @@ import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY
 from kit.refusals import refusal
 from kit.toys import mmgen_here
-from mmgen_answerable import Answerable
-from mmgen_captioneval import CaptionScores
+from mmgen_metrics import Answerable, CaptionScores
 
 from mmgen.configs import Config, MetricConfig
 from mmgen.errors import RecipeError

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from kit.asked import recipe_text, registry
-from mmgen_text import Text
+from mmgen_inputs import Text
 
 from mmgen.cards import Bar, Card
 from mmgen.errors import PluginError

@@ -1,6 +1,6 @@
 """Samples of a step's answers in the terminal."""
 
-from mmgen_text import Text
+from mmgen_inputs import Text
 
 from mmgen.examples import Example, Generation, Prediction
 from mmgen.registry import installed

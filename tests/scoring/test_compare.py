@@ -59,7 +59,7 @@ def test_files_of_real_captions_score_as_in_pycocoevalcap(real_data, tmp_path):
     """Golden: every COCO image's first caption scored against its other captions, through files, command and JSON."""
     from collections import defaultdict
 
-    from mmgen_captioneval.ptb import tokenise
+    from mmgen_metrics.ptb import tokenise
     from pycocoevalcap.bleu.bleu import Bleu
     from pycocoevalcap.cider.cider import Cider
     from pycocoevalcap.rouge.rouge import Rouge

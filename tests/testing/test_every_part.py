@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from mmgen_captioneval import CaptionScores, Diversity
 from mmgen_encoders import FAMILIES, AnyEncoder
-from mmgen_grid import Grid, TimmGrid
-from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Regions, Roi
+from mmgen_extractors import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi, TimmGrid
+from mmgen_inputs import Grid, Regions
+from mmgen_metrics import CaptionScores, Diversity
 from torchvision.models import get_model
 
 import mmgen.testing
@@ -105,7 +105,7 @@ class TestFasterRcnn(ExtractorSuite):
             return get_model(*arguments, box_head=head, **more)
 
         head = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 1024))
-        monkeypatch.setattr("mmgen_regions.faster_rcnn.get_model", built)
+        monkeypatch.setattr("mmgen_extractors.faster_rcnn.get_model", built)
 
     def config(self):
         return FasterRcnn(model="fasterrcnn_mobilenet_v3_large_320_fpn", weights="random", max_regions=3)

@@ -2,7 +2,7 @@
 
 import torch
 from kit.broken import CAPTIONS
-from mmgen_masked import Masked
+from mmgen_generators import Masked
 
 import mmgen.testing
 from mmgen.evaluation.answers import generate

@@ -1,8 +1,7 @@
 """Broken generators are caught in words."""
 
 import pytest
-from mmgen_causal import Causal
-from mmgen_masked import Masked
+from mmgen_generators import Causal, Masked
 
 from mmgen.testing import GeneratorSuite
 

@@ -26,10 +26,10 @@ from kit.broken import (
     tiny,
 )
 from mmgen_encoders import Bert, Roberta
-from mmgen_masked import Masked
-from mmgen_regions import FasterRcnn, Regions, Roi
+from mmgen_extractors import FasterRcnn, Roi
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
 from mmgen_scenes import Discovery, Scenes
-from mmgen_text import Text
 from pydantic import Field, SerializeAsAny, field_serializer
 
 import mmgen.testing

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from kit import toys
 from kit.training import micro_batches, single_pairs, validation_of
-from mmgen_masked.generator import MaskedGenerator, MaskedTargets
+from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator
 from mmgen.data.sources import Source

@@ -7,9 +7,9 @@ import torch
 from kit import toys
 from kit.training import micro_batches, single_pairs, validation_of
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
-from mmgen_text import Text
 
 from mmgen.data.loader import updates
 from mmgen.data.sources import Source

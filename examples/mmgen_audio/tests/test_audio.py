@@ -14,10 +14,9 @@ from mmgen.parts import File, Record
 from mmgen.recipe.tables import Recipe, Step
 from mmgen.testing import EmbedderSuite, Tiny
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_regions import Regions
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
 from mmgen_scenes import Scenes
-from mmgen_text import Text
 from transformers.audio_utils import mel_filter_bank, spectrogram
 
 from mmgen_audio import Audio

@@ -8,7 +8,7 @@ al., 2020).
 from typing import ClassVar, Literal
 
 import mmgen
-from mmgen_causal import Causal
+from mmgen_generators import Causal
 from pydantic import Field
 
 MMGEN_API = 4

@@ -13,8 +13,8 @@ from mmgen.prompts import Prompts
 from mmgen.search import Limits, Stepper, as_generations, search
 from mmgen.sequence import Prefix
 from mmgen.tensors import Batch
-from mmgen_causal.generator import CausalGenerator
-from mmgen_causal.writing import CausalStepper
+from mmgen_generators.causal import CausalGenerator
+from mmgen_generators.causal_writing import CausalStepper
 from torch import Tensor
 
 from . import MonteCarloDecoding

@@ -11,8 +11,7 @@ from mmgen.data.seeds import RngKey, resolve
 from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen_grid import Grid
-from mmgen_text import Text
+from mmgen_inputs import Grid, Text
 
 from mmgen_rivals import Lstm, MonteCarlo, Tags
 

@@ -7,11 +7,9 @@ import torch
 import torch.nn.functional as F
 from kit import families, toys
 from kit.any_order import SIZES
-from mmgen_any_order import AnyOrder, AnyOrderDecoding
-from mmgen_causal import Causal
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import AnyOrder, AnyOrderDecoding, Causal, Masked
+from mmgen_inputs import Text
 
 from mmgen import Decoding
 from mmgen.attention import MULTIPLES

@@ -1,8 +1,7 @@
 """Configs of auxiliary losses."""
 
-from mmgen_grid import Grid
+from mmgen_inputs import Grid, Text
 from mmgen_objectives.auxiliary import RegionClasses
-from mmgen_text import Text
 
 
 def test_it_needs_regions():

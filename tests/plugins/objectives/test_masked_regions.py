@@ -10,10 +10,9 @@ import torch
 from kit import toys
 from kit.oracles import ORACLES
 from kit.stores import fill
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Regions, Text
 from mmgen_objectives import MaskedRegions, MaskedWords
-from mmgen_regions import Regions
-from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 from safetensors.torch import load_file
 

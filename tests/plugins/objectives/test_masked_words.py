@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from kit import toys
 from kit.training import micro_batches
 from mmgen_encoders import Bert, Roberta
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
-from mmgen_text import Text
 
 import mmgen.testing
 from mmgen.data.collate import Collator

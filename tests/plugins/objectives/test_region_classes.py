@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions, RegionClasses
 from mmgen_tasks import MultipleChoice
-from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 from kit import toys
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 from mmgen_objectives.sentence_image import TwoCaptions
-from mmgen_text import Text
 
 import mmgen.testing
 from mmgen.data.collate import Collator

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from kit.probes import EXAMPLES, FACTS, Pictured, model, subject
+from mmgen_inputs import Text
 from mmgen_probes import Attention, Grounding
 from mmgen_probes.grounding import attention
-from mmgen_text import Text
 
 from mmgen import DataError, UnavailableError
 from mmgen.model import compose

@@ -8,10 +8,10 @@ import pytest
 import torch
 from kit.probes import EXAMPLES, FACTS, Pictured, model, subject
 from mmgen_encoders import Bert
+from mmgen_inputs import Text
 from mmgen_probes import Similarity
 from mmgen_probes.run_steps import picture_and_text
 from mmgen_probes.similarity import SimilarityProbe, start_states
-from mmgen_text import Text
 
 from mmgen import DataError, UnavailableError
 from mmgen.attention_maps import collate

@@ -10,8 +10,8 @@ from kit.objectives import (
     model,
     regions,
 )
+from mmgen_inputs import Text
 from mmgen_tasks import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
-from mmgen_text import Text
 
 from mmgen.errors import DataError
 

@@ -8,7 +8,7 @@ import torch
 from kit import reencoded
 from kit.visualbert import WORDS, D, backbone_of, build_model, examples, regions
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
+from mmgen_generators import Masked
 from mmgen_objectives import SentenceImage
 from mmgen_tasks import AnswerClasses
 from mmgen_visualbert import VisualBert, published_weights

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from kit.visualbert import D, build_model, examples, record
-from mmgen_text import Text
+from mmgen_inputs import Text
 from mmgen_visualbert import VisualBert, VisualBertRegions
 
 import mmgen.testing

@@ -7,7 +7,7 @@ import pytest
 import timm
 import torch
 from kit.writing import out_of_memory_error
-from mmgen_grid import TimmGrid
+from mmgen_extractors import TimmGrid
 from mmgen_vl import cnn
 from mmgen_vl.cnn_config import CnnConfig
 from PIL import Image

@@ -6,10 +6,9 @@ from typing import Literal
 
 import pytest
 from kit import published
+from mmgen_inputs import Regions, Text
 from mmgen_probes import phrases
-from mmgen_regions import Regions
 from mmgen_tasks import Flickr30kEntities
-from mmgen_text import Text
 from mmgen_vl.coco import read_captions
 from mmgen_vl.configs import FileEach, without_regions
 from mmgen_vl.find_files import Finder

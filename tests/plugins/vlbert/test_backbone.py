@@ -10,8 +10,8 @@ from kit import reencoded
 from kit.oracles import ORACLES
 from kit.vlbert import WORDS, build_model, examples, record, regions, slots_of
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
-from mmgen_text import Text
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 from mmgen_vlbert.backbone import VlBertBackbone
 from safetensors.torch import load_file

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from kit.vlbert import D, build_model, examples, record, regions, slots_of
-from mmgen_text import Text
+from mmgen_inputs import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from kit.vlbert import WORDS, D, build_model
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions, MaskedWords
-from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
 from mmgen.errors import DataError

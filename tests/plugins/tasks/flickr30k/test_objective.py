@@ -17,10 +17,10 @@ from kit.objectives import (
     regions,
     two_pictures,
 )
+from mmgen_inputs import Text
 from mmgen_tasks import PhraseRecall, PhraseRegions
 from mmgen_tasks.flickr30k.card import PhraseCard
 from mmgen_tasks.flickr30k.config import PhraseBoxes
-from mmgen_text import Text
 
 from mmgen.cards import Card, Piece
 from mmgen.errors import DataError

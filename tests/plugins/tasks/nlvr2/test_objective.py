@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from kit.judged import STATEMENTS, Judges, predictions_of
 from kit.objectives import TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, record, regions
+from mmgen_inputs import Text
 from mmgen_tasks import PairAccuracy, TextAssignment, TrueOrFalse
 from mmgen_tasks.nlvr2.card import TruthCard
 from mmgen_tasks.nlvr2.config import TruthBars
 from mmgen_tasks.nlvr2.two_rows import joined, pair_head, row_per_picture
-from mmgen_text import Text
 
 from mmgen.cards import Bar, Card
 from mmgen.errors import DataError, MissingInput

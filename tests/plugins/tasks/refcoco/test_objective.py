@@ -21,12 +21,12 @@ from kit.objectives import (
     two_pictures,
 )
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions
 from mmgen_tasks import BoxAccuracy, PhraseRegions, RegionChoice
 from mmgen_tasks.refcoco.card import RegionCard
 from mmgen_tasks.refcoco.config import ChosenRegion
-from mmgen_text import Text
 from mmgen_vl.regions import plain
 from mmgen_vlbert import VlBert, VlBertRegions
 

@@ -7,11 +7,11 @@ import re
 import pytest
 from kit import published
 from kit.results import ITEMS, VCR, assert_read_again, assert_references_are_those_of, assert_refused, cells, score
+from mmgen_inputs import Text
 from mmgen_tasks import ChoiceAccuracy, Vcr, VcrTexts
 from mmgen_tasks.vcr.config import MultipleChoice
 from mmgen_tasks.vcr.files import CLASSES, name_objects
 from mmgen_tasks.vcr.items import NAMES
-from mmgen_text import Text
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

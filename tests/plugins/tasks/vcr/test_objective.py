@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from kit.judged import ITEMS, Judges, predictions_of
 from kit.objectives import WORDS, TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, regions
 from mmgen_encoders import Bert
-from mmgen_masked import Masked
+from mmgen_generators import Masked
+from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords
 from mmgen_tasks import ChoiceAccuracy, MultipleChoice, TrueOrFalse
 from mmgen_tasks.vcr.card import ChoiceCard, NamedTextsCard
 from mmgen_tasks.vcr.config import Choices, NamedTexts
-from mmgen_text import Text
 
 from mmgen.cards import Bar, Card, Choice, Piece
 from mmgen.data.collate import Collator

@@ -14,11 +14,11 @@ from kit.results import (
     cells,
     score,
 )
+from mmgen_inputs import Text
 from mmgen_tasks import VqaAccuracy, VqaAnswers
 from mmgen_tasks.vqa.config import AnswerClasses
 from mmgen_tasks.vqa.results import number_or_text
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
-from mmgen_text import Text
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction

@@ -1,0 +1,92 @@
+"""The any-order generator: trains on texts with some tokens masked, and writes texts from [MASK]s.
+
+`mmgen_generators.any_order_targets` derives the loss. X never looks at a text, so all questions of an input share one
+copy of X, in training and in writing, and the keys and values of X stay exact while a text is written in any order.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from mmgen.examples import Generation
+from mmgen.objectives import Generator, Sequencer
+from mmgen.parts import Backbone
+from mmgen.tensors import Batch, Loss, Targets
+
+from . import AnyOrder, AnyOrderDecoding
+from .any_order_targets import AnyOrderTargets
+from .any_order_writing import write
+
+HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
+
+
+class AnyOrderGenerator(Generator):
+    """Trains on targets and generates texts.
+
+    length_head  with length = "head": the state (B, H) of the first slot -> logits (B, max_tokens) of 1 to max_tokens
+                 tokens. Its cross-entropy takes the place of the end token's in the loss, which so remains an upper
+                 bound of -log p(text | X)
+    """
+
+    reads_as_laid_out = False
+
+    def __init__(self, config: AnyOrder, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader: AnyOrderTargets = AnyOrderTargets(config, backbone)
+        if not self.reader.ends:
+            width = backbone.hidden_size
+            pooler = nn.Linear(width, width)
+            self.length_head = nn.Sequential(pooler, nn.Tanh(), nn.Linear(width, config.max_tokens))
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert targets.tail is not None  # laid out by the reader
+        rows, target_ids = model.rows(batch, targets.tail)
+        predicted = target_ids != -100
+        first = torch.zeros_like(predicted)
+        first[:, 0] = not self.reader.ends
+        read = predicted | first
+        states = model.backbone.states_at(rows, read)
+        # packing keeps the order of a row's slots, so that weights in the order of the tail fit the packed rows
+        weights = targets.labels["weights"][targets.tail.labels != -100] if "weights" in targets.labels else None
+        total = self._loss(model.backbone, states[~first[read]], target_ids[predicted], weights)
+        if not self.reader.ends:
+            total = total + self._length_loss(states[first[read]], targets.labels["lengths"])
+        return Loss({"loss": total})
+
+    def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor, weights: Tensor | None) -> Tensor:
+        """Summed cross-entropy () over predicted slots: states (n, H), target_ids and weights (n,)."""
+
+        def chunk(states: Tensor, target_ids: Tensor, weights: Tensor | None = None) -> Tensor:
+            logits = backbone.logits(states).float()
+            if weights is None:
+                return F.cross_entropy(logits, target_ids, reduction="sum")
+            return (F.cross_entropy(logits, target_ids, reduction="none") * weights).sum()
+
+        columns = (states, target_ids) if weights is None else (states, target_ids, weights)
+        chunks = list(zip(*(column.split(HEAD_SLOTS) for column in columns), strict=True))
+        if len(chunks) == 1:
+            return chunk(*chunks[0])
+        # checkpointing: the backward pass computes the logits again instead of storing them
+        return torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
+
+    def _length_loss(self, first: Tensor, lengths: Tensor) -> Tensor:
+        """Summed cross-entropy () of the lengths (B, K) of texts, -100 where there is none; first (B, H)."""
+        logits = self.length_head(first).float().unsqueeze(1).expand(-1, lengths.shape[1], -1)
+        classes = torch.where(lengths > 0, lengths - 1, -100)
+        return F.cross_entropy(logits.flatten(0, 1), classes.flatten(), reduction="sum")
+
+    def length_log_probs(self, first: Tensor) -> Tensor:
+        """(B, max_tokens) log-probabilities of lengths, given the states (B, H) of the first slots."""
+        return self.length_head(first).float().log_softmax(-1)
+
+    def generate(self, model: Sequencer, batch: Batch, options: AnyOrderDecoding) -> list[list[Generation]]:
+        return write(self, model, batch, options)
+
+
+class BlocksOfOneGenerator(AnyOrderGenerator):
+    """Blocks of one token: rows are read as laid out, so attention maps and probes can show them."""
+
+    reads_as_laid_out = True

@@ -1,0 +1,310 @@
+"""Writes texts from [MASK]s, block by block: passes over open places, lengths, gaps, rows and caches shared by texts.
+
+The texts of an input, G of them, share one copy of the input and its cached keys and values, as in training; finished
+blocks are cached too. Within a block every pass reads all its places again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from mmgen.attention import rows_to_keep
+from mmgen.examples import Generation
+from mmgen.objectives import Sequencer
+from mmgen.parts import Backbone
+from mmgen.sequence import Prefix
+from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Layout, Slots
+
+from . import AnyOrderDecoding
+from .any_order_targets import MASK_NAME
+from .open_places import masked_again, places_to_keep, predict
+
+if TYPE_CHECKING:
+    from .any_order import AnyOrderGenerator
+
+MOST_ROUNDS = 8  # of sampling, until an input has enough different texts
+
+
+@dataclass(frozen=True)
+class Text:
+    """One written text: its tokens, the mean log-probability of those that were written, and the tokens after each
+    pass, [MASK] where a place was open."""
+
+    tokens: tuple[int, ...]
+    score: float
+    passes: tuple[tuple[int, ...], ...]
+
+
+def write(
+    generator: AnyOrderGenerator, model: Sequencer, batch: Batch, options: AnyOrderDecoding
+) -> list[list[Generation]]:
+    """`options.num_return_sequences` different texts for each example, best first. If sampling finds fewer, they are
+    repeated."""
+    count, prefix = options.num_return_sequences, model.prefix(batch)
+    partial = next((t.labels["partial"] for t in batch.targets.values() if "partial" in t.labels), None)
+    distinct: list[dict[tuple[int, ...], Text]] = [{} for _ in batch.ids]
+    lacking = torch.arange(len(batch.ids), device=prefix.free.device)
+    for _ in range(MOST_ROUNDS if count > 1 else 1):
+        partial_rows = None if partial is None else partial[lacking]
+        rows = prefix if len(lacking) == len(prefix) else prefix.select(lacking)
+        for row, texts in zip(
+            lacking.tolist(), Writer(generator, model, rows, partial_rows, options).texts(), strict=True
+        ):
+            for text in texts:
+                distinct[row].setdefault(text.tokens, text)
+        lacking = lacking[[len(distinct[row]) < count for row in lacking.tolist()]]
+        if not len(lacking):
+            break
+    return [
+        [_generation(model, id_, text) for text in _best(list(texts.values()), count)]
+        for id_, texts in zip(batch.ids, distinct, strict=True)
+    ]
+
+
+def _best(texts: list[Text], count: int) -> list[Text]:
+    best = sorted(texts[:count], key=lambda text: -text.score)
+    return (best * count)[:count]
+
+
+def _generation(model: Sequencer, id_: str, text: Text) -> Generation:
+    backbone = model.backbone
+    passes = tuple(_with_gaps(backbone, tokens) for tokens in text.passes)
+    return Generation(id_, backbone.decode_text(text.tokens), text.tokens, text.score, passes=passes)
+
+
+def _with_gaps(backbone: Backbone, tokens: Sequence[int]) -> str:
+    """A partly written text, `MASK_NAME` for each open place."""
+    runs = itertools.groupby(tokens, lambda token: token == backbone.mask_id)
+    texts = [" ".join(MASK_NAME for _ in run) if is_gap else backbone.decode_text(run) for is_gap, run in runs]
+    return " ".join(filter(None, texts))
+
+
+class Passes:
+    """Encodes the blocks of texts behind B inputs. With guidance, each input has a second row without the inputs' slots
+    (their positions stay taken).
+
+    cached  whether keys and values of inputs and finished blocks are kept, if the backbone has a cache; otherwise every
+            pass encodes them again
+    """
+
+    def __init__(self, model: Sequencer, prefix: Prefix, block: int, guidance: float, cached: bool = True) -> None:
+        self.model, self.block, self.guidance = model, block, guidance
+        self.prefix = prefix if guidance == 1 else _with_rows_without_inputs(prefix)
+        self.cache = model.backbone.new_cache() if cached and model.backbone.caches else None
+        self.finished = 0  # places of finished blocks in the cache
+        words = len(model.backbone.tokenizer)
+        self._words = slice(words)  # checkpoints may pad the embeddings beyond the vocabulary
+
+    def first_states(self) -> Tensor:
+        """(B, H) the state of each input's first slot."""
+        slots = self.prefix.slots
+        first = torch.zeros_like(slots.layout.real)
+        first[:, 0] = True
+        states = self.model.backbone.states_at(slots, first, self.cache)
+        return states if self.guidance == 1 else states.chunk(2)[0]
+
+    def logits(self, ids: Tensor, real: Tensor, open_places: Tensor, first: int) -> Tensor:
+        """(n, V) logits at the open places of the blocks that begin at place `first`. ids, real (B, G, C);
+        open_places (B, G, W) bool."""
+        if self.guidance != 1:
+            ids, real, open_places = (table.repeat(2, 1, 1) for table in (ids, real, open_places))
+        clean = slice(self.finished if self.cache is not None else 0, first)
+        now = slice(first, first + open_places.shape[2])
+        before = self._slots(ids, real, clean, WRITTEN)
+        slots = self._slots(ids, real, now, NOISY)
+        slots = before.followed_by(slots) if first > clean.start else slots
+        if self.cache is None or not len(self.cache):
+            slots = self.prefix.slots.followed_by(slots)
+        size = open_places[0].numel()
+        mask = torch.zeros_like(slots.layout.real)
+        mask[:, -size:] = open_places.flatten(1)
+        states = self.model.backbone.states_at(slots, mask, self.cache)
+        if self.cache is not None:
+            self.cache.forget(size)
+            self.finished = first
+        logits = self.model.backbone.logits(states).float()[..., self._words]
+        if self.guidance == 1:
+            return logits
+        with_inputs, without = logits.log_softmax(-1).chunk(2)
+        return without + self.guidance * (with_inputs - without)
+
+    def select(self, rows: Tensor) -> None:
+        """Continue with these inputs only."""
+        if self.guidance != 1:
+            rows = torch.cat([rows, rows + len(self.prefix) // 2])
+        self.prefix = self.prefix.select(rows)
+        if self.cache is not None:
+            self.cache.select(rows)
+
+    def _slots(self, ids: Tensor, real: Tensor, places: slice, role: int) -> Slots:
+        """The slots of these places of all texts, text by text."""
+        ids, real = ids[:, :, places], real[:, :, places]
+        rows, texts, size = ids.shape
+        place = torch.arange(places.start, places.start + size, device=ids.device).expand(texts, -1)
+        group = torch.arange(1, texts + 1, device=ids.device).unsqueeze(1).expand(-1, size)
+        offsets = place.flatten().expand(rows, -1)
+        roles = torch.where(real, role, PAD).flatten(1)
+        layout = Layout(roles, group.flatten().expand(rows, -1), offsets // self.block + 1)
+        return self.model.written(self.prefix, ids.flatten(1), offsets, layout)
+
+
+class Writer:
+    """Writes G texts for each of B inputs: samples, or, with predicted lengths and without sampling, one text for each
+    of the most probable lengths, of which the best is kept. C places each:
+
+    ids       (B, G, C) tokens, [MASK] at places that are still open
+    real      (B, G, C) bool: places of a text
+    open      (B, G, C) bool: places to be written; the others were given
+    log_prob  (B, G, C) of each token, in the pass that wrote it; 0 if it was given
+    may_end   (B,) bool: whether an end token may be written
+    """
+
+    def __init__(
+        self,
+        generator: AnyOrderGenerator,
+        model: Sequencer,
+        prefix: Prefix,
+        partial: Tensor | None,
+        options: AnyOrderDecoding,
+        cached: bool = True,
+    ) -> None:
+        reader, backbone = generator.reader, model.backbone
+        self.options, self.block = options, reader.block
+        self.end_id, self.mask_id = backbone.end_id, backbone.mask_id
+        self.passes = Passes(model, prefix, reader.block, options.guidance, cached)
+        words, device = len(backbone.tokenizer), prefix.free.device
+        self.refused = torch.zeros(words, dtype=torch.bool, device=device)
+        self.refused[[*backbone.forbidden_ids]] = True
+        partial = torch.full((len(prefix), 1), -1, device=device) if partial is None else partial
+        partial_length = (partial >= 0).sum(1, keepdim=True)  # (B, 1) tokens of the partly written text
+        lengths, self.length_log_prob = self._lengths(generator, len(partial_length), reader.max_tokens)
+        canvases = torch.tensor([[reader.canvas(count + 1)] for (count,) in partial_length.tolist()], device=device)
+        places = torch.where(partial_length > 0, canvases, lengths)  # (B, G)
+        self.free = partial_length == 0  # (B, 1) whether nothing was given
+        self.may_end = self.free.squeeze(1) & reader.ends  # (B,)
+        place = torch.arange(int(places.max()), device=device).expand(*places.shape, -1)
+        self.real = place < places.unsqueeze(2)
+        if not options.temperature:  # the texts of an input with a given text would be equal
+            self.real &= self.free.unsqueeze(2) | (torch.arange(places.shape[1], device=device) == 0).view(1, -1, 1)
+        self.ids = torch.full_like(place, self.mask_id).contiguous()
+        behind = torch.where(
+            partial_length > 0, partial_length, places - 1 if not reader.ends else places
+        )  # (B, G) first given end
+        self.ids[place >= behind.unsqueeze(2)] = self.end_id
+        shown = partial[:, : place.shape[2]].unsqueeze(1).expand(-1, places.shape[1], -1)
+        self.ids[:, :, : shown.shape[2]] = torch.where(shown >= 0, shown, self.ids[:, :, : shown.shape[2]])
+        self.open = self.real & (self.ids == self.mask_id)
+        self.log_prob = torch.zeros(place.shape, device=device)
+        self.written = self.open.clone()
+        self.active = torch.arange(len(prefix), device=device)
+        self.trace: list[Tensor] = []
+
+    def _lengths(self, generator: AnyOrderGenerator, rows: int, most: int) -> tuple[Tensor, Tensor | None]:
+        """The lengths (B, G) of texts, and their log-probabilities; None if lengths are not predicted."""
+        count = self.options.num_return_sequences
+        if generator.reader.ends:
+            return torch.full((rows, count), most, device=self.passes.prefix.free.device), None
+        log_probs = generator.length_log_probs(self.passes.first_states())  # (B, max_tokens)
+        if self.options.temperature:
+            shares = (log_probs.double() / self.options.temperature).softmax(-1)
+            classes = torch.multinomial(shares, count, replacement=True)
+        else:
+            classes = log_probs.topk(min(self.options.lengths, most), -1).indices
+        return classes + 1, log_probs.gather(1, classes)
+
+    def texts(self) -> list[list[Text]]:
+        """The texts of each input: samples, or the best."""
+        for first in range(0, self.open.shape[2], self.block):
+            self._write_block(slice(first, first + self.block))
+        return self._results()
+
+    def _write_block(self, block: slice) -> None:
+        """Passes over a block until no place is open."""
+        places = self.open[:, :, block].clone()
+        number, total = 0, places.sum(-1)
+        while self.open[:, :, block].any():
+            self._drop_finished()
+            open_places = self.open[:, :, block]
+            real = self.real[self.active]
+            logits = self.passes.logits(self.ids[self.active], real, open_places[self.active], block.start)
+            row, _, place = open_places.nonzero().unbind(1)
+            refused = self.refused.repeat(len(logits), 1)
+            refused[:, self.end_id] = ~self.may_end[row]
+            predictions = predict(logits, refused, place, self.options).at(open_places)
+            keep = places_to_keep(predictions, open_places, number, total, self.options)
+            self.ids[:, :, block] = torch.where(keep, predictions.tokens, self.ids[:, :, block])
+            self.log_prob[:, :, block] = torch.where(keep, predictions.log_prob, self.log_prob[:, :, block])
+            self.open[:, :, block] = open_places & ~keep
+            if self.options.remask:
+                again = masked_again(self.log_prob[:, :, block], places, number, self.options)
+                self.ids[:, :, block] = torch.where(again, self.mask_id, self.ids[:, :, block])
+                self.open[:, :, block] = again
+            else:
+                self._close_ended()
+            if self.options.trace:
+                self.trace.append(self.ids.clone())
+            number += 1
+        self._close_ended()
+
+    def _close_ended(self) -> None:
+        """Nothing more is written behind an end token without open places before it."""
+        settled = ~self.open.cumsum(-1).bool()
+        ended = (settled & self.real & (self.ids == self.end_id)).any(-1, keepdim=True)
+        self.open &= ~ended
+
+    def _drop_finished(self) -> None:
+        stay = rows_to_keep(~self.open[self.active].flatten(1).any(1))
+        if len(stay) < len(self.active):
+            self.active = self.active[stay]
+            self.passes.select(stay)
+
+    def _results(self) -> list[list[Text]]:
+        place = torch.arange(self.ids.shape[2], device=self.ids.device)
+        last = torch.where((self.ids == self.end_id) & self.real, place, self.real.sum(-1, keepdim=True) - 1)
+        length = last.masked_fill(~self.real, self.ids.shape[2]).amin(-1) + 1  # (B, G)
+        counted = self.written & (place < length.unsqueeze(2))
+        total, number = (self.log_prob * counted).sum(-1), counted.sum(-1)
+        if self.length_log_prob is not None:
+            total = total + self.length_log_prob * self.free
+            number = number + self.free.long()
+        scores = total / number.clamp(min=1)
+        best = scores.masked_fill(~self.real.any(-1), -torch.inf)
+        trace = torch.stack(self.trace, 2).tolist() if self.trace else []  # (B, G, passes, C)
+        rows = []
+        for row, (ids, lengths) in enumerate(zip(self.ids.tolist(), length.tolist(), strict=True)):
+            groups = range(len(ids)) if self.options.temperature else [int(best[row].argmax())]
+            rows.append(
+                [
+                    _text(ids[g][: lengths[g]], float(scores[row, g]), trace[row][g] if trace else [], self.mask_id)
+                    for g in groups
+                ]
+            )
+        return rows
+
+
+def _text(tokens: list[int], score: float, passes: list[list[int]], mask_id: int) -> Text:
+    """A text, with the passes until it was complete."""
+    stands = [tuple(ids[: len(tokens)]) for ids in passes]
+    needed = next((number for number, ids in enumerate(stands, 1) if ids == tuple(tokens)), 0)
+    return Text(tuple(tokens), score, tuple(stands[:needed]))
+
+
+def _with_rows_without_inputs(prefix: Prefix) -> Prefix:
+    """(2B) the rows, then the same rows whose inputs no slot sees."""
+    count = len(prefix)
+    both = prefix.select(torch.arange(count, device=prefix.free.device).repeat(2))
+    layout, source = both.slots.layout, both.slots.source
+    assert source is not None  # a model's prefix says where its slots come from
+    hidden = (source >= 0) & (torch.arange(2 * count, device=source.device) >= count).unsqueeze(1)
+    slots = replace(both.slots, layout=replace(layout, role=layout.role.masked_fill(hidden, PAD)))
+    if both.term is None:
+        return replace(both, slots=slots)
+    return replace(
+        both, slots=slots, term=both.term * (torch.arange(2 * count, device=source.device) < count).unsqueeze(1)
+    )

@@ -1,0 +1,256 @@
+"""Configs of pictures as an input: a network in the model computes their features, or the encoder itself sees them.
+
+The network computes features of regions or cells, and can train along. Encoders that see are ModernVBERT and
+UltraVBERT.
+"""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from mmgen_encoders import ATTENTION, SEEING, Encoder
+from mmgen_vl.cnn_config import CnnConfig
+from packaging.version import Version
+from pydantic import Field, SerializeAsAny, model_validator
+
+import mmgen
+from mmgen.errors import DataError
+
+AROUND, IMAGE, WHOLE = "<fake_token_around_image>", "<image>", "<global-img>"
+TILE = "<row_{row}_col_{column}>"
+TILES = 6  # rows and columns of tiles that have tokens
+
+
+class PictureInput(mmgen.EmbedderConfig):
+    """Base of inputs that read pictures."""
+
+    takes = "picture"
+
+    images: Path | None = Field(None, description="folder of images, instead of the pictures of the data set")
+    mirror: bool = Field(
+        False, description="in training, mirror half of the pictures and their boxes, drawn for every visit"
+    )
+    mirror_texts: tuple[str, ...] = Field(
+        (),
+        description='fields of examples in which "left" and "right" are exchanged where the picture is mirrored; '
+        '"targets" are the texts to write',
+    )
+
+    @model_validator(mode="after")
+    def _check_mirror(self) -> Self:
+        if self.mirror_texts and not self.mirror:
+            raise ValueError("mirror_texts: has no effect without mirror = true")
+        return self
+
+
+class Pictures(PictureInput):
+    """Pictures through a network that trains with the model, and then through an input of stored features. With the
+    whole network frozen, it equals this input with features that the extractor stored.
+
+    Mirrored pictures, and which layers train, follow VL-BERT (section 3.2) and its original code, which freezes the
+    first stages and all normalisation layers of the network."""
+
+    type: Literal["picture_network"] = "picture_network"
+
+    embedder: SerializeAsAny[mmgen.EmbedderConfig] = Field(
+        description='the input of features that gets the features of the network: "regions", "grid" or another'
+    )
+    extractor: SerializeAsAny[mmgen.ExtractorConfig] = Field(
+        description='the network, and what its maps are pooled over: "roi" or "timm_grid"'
+    )
+    boxes: Path | None = Field(
+        None,
+        description="feature store whose boxes, region names and classes the pictures get, instead of those of the "
+        "data set",
+    )
+    frozen_level: int | Literal["all"] | None = Field(
+        None,
+        description="freeze the network up to this level of its feature maps, counted as `level` of the extractor; "
+        '"all": train nothing of it; by default train all',
+    )
+    train_norms: bool = Field(
+        False,
+        description="train the weights and biases of normalisation layers too; the statistics of batch norms stay",
+    )
+    gradient_checkpointing: bool = Field(
+        False, description="recompute the network's activations in the backward pass: less memory, more time"
+    )
+    width: int | None = Field(None, ge=1, le=1 << 20, description="width of the features; a run saves it")
+    classes: tuple[str, ...] | None = Field(None, description="class names of regions; a run saves them")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        inner = self.embedder
+        if not isinstance(inner, mmgen.FeaturesConfig):
+            raise ValueError(f'embedder: \'{inner.type}\' is not an input of features; use "regions" or "grid"')
+        for key, value in (("features", inner.features), ("extractor", inner.extractor)):
+            if value is not None:
+                raise ValueError(f"embedder: '{key}' must not be set, because the network computes the features")
+        if not isinstance(self.extractor, CnnConfig):
+            raise ValueError(
+                f"extractor: the network of '{self.extractor.type}' cannot train with a model; use \"roi\" or "
+                '"timm_grid"'
+            )
+        if getattr(self.extractor, "detector", None) is not None:
+            raise ValueError(
+                "extractor: 'detector' must not be set; extract its boxes once with `mmgen features extract`, and set "
+                "boxes to the store"
+            )
+        if text := next((text for text in self.mirror_texts if f"{text}_mentions" in inner.optional_fields()), None):
+            raise ValueError(f"mirror_texts: '{text}' has mentions, whose places would change; leave it out")
+        return self
+
+    @property
+    def hides(self) -> Literal["words", "regions"] | None:  # type: ignore[override]
+        return self.embedder.hides
+
+    def build(self, backbone):
+        from .picture_network import PictureEmbedder
+
+        return PictureEmbedder(self, backbone)
+
+    def inner(self) -> mmgen.FeaturesConfig:
+        """The config of the input of features, which reads the same field."""
+        changes = {"fields": self.fields, "width": self.width, "classes": self.classes}
+        inner = self.embedder.model_copy(update=changes)
+        assert isinstance(inner, mmgen.FeaturesConfig)  # checked above
+        return inner
+
+    def network(self) -> CnnConfig:
+        """The config of the extractor. A network whose weights a run has saved is built without any."""
+        config = self.extractor
+        assert isinstance(config, CnnConfig)  # checked above
+        if self.width is None:
+            return config
+        return config.model_copy(update={**config.feature_settings()._asdict(), "weights": "empty"})
+
+    def optional_fields(self) -> tuple[str, ...]:
+        return self.embedder.optional_fields()
+
+
+class PictureTokens(PictureInput):
+    """Pictures as an encoder that sees was pretrained with them: cut into tiles by its own processor, through its
+    vision tower and connector, between the tokens that it expects around them. Has no parameters of its own; the
+    tower's and the connector's are the backbone's."""
+
+    type: Literal["picture_tokens"] = "picture_tokens"
+
+    split: bool | None = Field(
+        None, description="cut large pictures into tiles; by default as the encoder's processor says"
+    )
+    longest_edge: int | None = Field(
+        None,
+        ge=8,
+        le=1 << 14,
+        description="resize pictures to this longest side in pixels before they are cut; by default as the encoder's "
+        "processor says",
+    )
+
+    def build(self, backbone):
+        from .picture_tokens import TokenEmbedder
+
+        return TokenEmbedder(self, backbone)
+
+    def backbone_problem(self, backbone: mmgen.BackboneConfig) -> str:
+        if isinstance(backbone, SeeingEncoder):
+            return ""
+        return (
+            f"'{self.type}' needs an encoder that sees, but the backbone '{backbone.type}' sees no pictures; set "
+            'backbone.type = "modernvbert", or use an input of features'
+        )
+
+
+class SeeingEncoder(Encoder):
+    """Base of encoders that see. Without `weights`, the vision tower is built with the sizes below too."""
+
+    attention: ClassVar[str | None] = ATTENTION
+    special_tokens: ClassVar[tuple[str, ...]] = (
+        *(AROUND, WHOLE, IMAGE),
+        *(TILE.format(row=row, column=column) for row in range(1, TILES + 1) for column in range(1, TILES + 1)),
+    )
+    dropouts: ClassVar[tuple[str, ...]] = (*Encoder.dropouts, "embedding_dropout", "mlp_dropout")
+    only_without_weights: ClassVar[tuple[str, ...]] = (
+        *(*Encoder.only_without_weights, "image_size", "patch_size", "pixel_shuffle_factor"),
+        *("vision_layers", "vision_size", "vision_heads"),
+    )
+    since: ClassVar[str]  # the version of transformers that has it
+    image_processor: ClassVar[str]  # transformers' class, for an encoder without weights
+
+    image_size: int = Field(
+        64, ge=8, le=4096, description="side in pixels of the square tiles that the vision tower sees, without weights"
+    )
+    patch_size: int = Field(8, ge=2, le=256, description="side in pixels of its patches, without weights")
+    pixel_shuffle_factor: int = Field(
+        2, ge=1, le=32, description="side of the square of patches that become one token, without weights"
+    )
+    vision_layers: int = Field(2, ge=1, le=1000, description="layers of the vision tower, without weights")
+    vision_size: int = Field(128, ge=8, le=100_000, description="width of its states, without weights")
+    vision_heads: int = Field(4, ge=1, description="its attention heads, without weights")
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        side = self.patch_size * self.pixel_shuffle_factor
+        if self.image_size % side:
+            raise ValueError(
+                f"image_size: {self.image_size} must be a multiple of patch_size x pixel_shuffle_factor ({side})"
+            )
+        if self.vision_size % self.vision_heads:
+            raise ValueError(
+                f"vision_heads: vision_size ({self.vision_size}) must be a multiple of vision_heads "
+                f"({self.vision_heads})"
+            )
+
+    def build(self, texts=None, folder: Path | None = None):
+        self._check_version()
+        from .seeing import load_processor
+
+        backbone = super().build(texts, folder)
+        backbone.take_processor(load_processor(self, folder), self.weights if folder is None else str(folder))
+        return backbone
+
+    def check_weights(self) -> None:
+        self._check_version()
+        super().check_weights()
+
+    def _check_version(self) -> None:
+        installed = version("transformers")
+        if Version(installed) < Version(self.since):
+            raise DataError(
+                f"backbone '{self.type}' needs transformers {self.since} or newer, but {installed} is installed; run: "
+                f"pip install 'transformers>={self.since}'"
+            )
+
+    def where_to_give(self, family: str) -> str:
+        return f'set backbone.type = "{family}"' if family in SEEING else super().where_to_give(family)
+
+    def check_backbone(self, backbone) -> None:
+        from mmgen_encoders.any_encoder import difference_from_source
+
+        if reason := difference_from_source(backbone):
+            raise DataError(f"mmgen cannot use the encoder '{self.type}': {reason}; choose another encoder")
+
+    def backbone_class(self):
+        from .seeing import SeeingBackbone
+
+        return SeeingBackbone
+
+    def sizes(self) -> dict[str, Any]:
+        from .seeing import sizes
+
+        return sizes(self)
+
+
+class ModernVBert(SeeingEncoder):
+    """ModernVBERT (Teiletche et al., 2025): SigLIP's vision tower in front of ModernBERT."""
+
+    type: Literal["modernvbert"] = "modernvbert"
+    since: ClassVar[str] = "5.9"
+    image_processor: ClassVar[str] = "Idefics3ImageProcessor"
+
+
+class UltraVBert(SeeingEncoder):
+    """UltraVBERT: SigLIP's vision tower in front of UltraBERT. Needs transformers 5.21."""
+
+    type: Literal["ultravbert"] = "ultravbert"
+    since: ClassVar[str] = "5.21"
+    image_processor: ClassVar[str] = "UltraVBertImageProcessor"

@@ -1,0 +1,142 @@
+"""The Faster R-CNN of Visual Genome: a tiny random one, compared step by step."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from kit import frcnn
+from mmgen_extractors import VisualGenome
+from mmgen_extractors.visual_genome import resized
+from mmgen_extractors.visual_genome_network import STRIDE, Settings
+from PIL import Image
+from torchvision.ops import nms, roi_pool
+
+from mmgen.errors import DataError
+from mmgen.parts import Picture
+from mmgen.testing import ExtractorSuite
+
+
+def picture(key="p", size=(120, 90), seed=0):
+    pixels = np.random.default_rng(seed).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
+    return Picture(key, lambda: Image.fromarray(pixels))
+
+
+@pytest.fixture(scope="module")
+def extractor(published, small_settings):
+    return VisualGenome(weights=published, max_regions=6).build()
+
+
+class TestVisualGenome(ExtractorSuite):
+    @pytest.fixture(autouse=True)
+    def _weights(self, published):
+        self.folder = published
+
+    def config(self):
+        return VisualGenome(weights=self.folder, max_regions=4)
+
+
+def test_regions_of_a_picture(extractor):
+    (record,) = extractor.records([picture()])
+    assert record.features.shape == (6, 64) and record.boxes.shape == (6, 4)
+    assert (np.diff(record.scores) <= 0).all() and record.boxes.min() >= 0 and record.boxes.max() <= 1
+    words = [name.split(" ") for name in record.region_names]
+    assert all(a in ("red", "green", "old") and b in ("cat", "dog", "tree", "ball", "car") for a, b in words)
+    assert record.classes.names == ("cat", "dog", "tree", "ball", "car") and record.classes.error(6) == ""
+    (again, second) = extractor.records([picture(), picture("q", (60, 200), 1)])
+    assert np.array_equal(again.features, record.features) and second.key == "q"
+
+
+@pytest.mark.parametrize("size", [(400, 1), (1, 400)])
+def test_regions_of_a_picture_that_is_a_line(extractor, size):
+    """Its shorter side would have no pixel."""
+    (record,) = extractor.records([picture(size=size)])
+    assert len(record.features) and np.isfinite(record.features).all() and record.boxes.max() <= 1
+
+
+def test_features_are_the_last_stage_over_each_box_before_it_moves(extractor):
+    """The original code pools over the proposals, and reports the moved boxes."""
+    network, image = extractor.network, picture().load()
+    pixels = resized(image, network.settings)
+    assert pixels.shape == (3, 96, 128)
+    red = np.asarray(image).astype(np.float32)[..., 0]
+    assert abs(pixels[2].mean().item() + 122.77 - red.mean()) < 1  # red is last
+    with torch.no_grad():
+        maps = network._maps(pixels.unsqueeze(0))
+        assert maps.shape == (1, 32, 6, 8)
+        proposals = network._proposals(maps, (96, 128))
+        assert len(proposals) <= 40 and (
+            nms(proposals, torch.arange(len(proposals), 0, -1.0), 0.7).sort().values
+        ).equal(torch.arange(len(proposals)))
+        pooled = roi_pool(maps, [proposals], 4, 1 / STRIDE)
+        features = network.roi_heads["res5"](pooled)
+        assert features.shape[2:] == (4, 4)  # dilated, not halved
+        features = features.mean((2, 3))
+        logits = network.roi_heads["box_predictor"]["cls_score"](features)
+        deltas = network.roi_heads["box_predictor"]["bbox_pred"](features)
+    scores, classes = logits.softmax(-1)[:, :5].max(1)
+    boxes = []
+    for delta, label, box in zip(deltas.tolist(), classes.tolist(), proposals.tolist(), strict=True):
+        dx, dy, dw, dh = delta[4 * label : 4 * label + 4]
+        width, height = box[2] - box[0], box[3] - box[1]
+        x, y = box[0] + width / 2 + dx / 10 * width, box[1] + height / 2 + dy / 10 * height
+        width, height = width * np.exp(dw / 5), height * np.exp(dh / 5)
+        corners = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+        boxes.append([min(max(side, 0), most) for side, most in zip(corners, (128, 96, 128, 96), strict=True)])
+    boxes = torch.tensor(boxes, dtype=torch.float32)
+    keep = nms(boxes, scores, 0.5)[:6]
+    (record,) = extractor.records([picture()])
+    if len(keep) >= 4:
+        assert np.allclose(record.features[: len(keep)], features[keep].numpy(), atol=1e-5)
+        assert np.allclose(record.boxes * [128, 96, 128, 96], boxes[keep].numpy(), atol=1e-3)
+
+
+def test_an_anchor_is_at_every_place_of_the_maps(extractor):
+    anchors = extractor.network._anchors(torch.zeros(1, 32, 2, 3))
+    assert anchors.shape == (2 * 3 * 4, 4)
+    assert anchors[4 * (3 + 2)].tolist() == [2 * 16 - 8, 16 - 16, 2 * 16 + 8, 16 + 16]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda folder: folder.rename(folder.with_name("x")),
+            "pytorch_model.bin: no such file; give the folder of the published weights",
+        ),
+        (
+            lambda folder: (folder / "objects_vocab.txt").write_text("cat\n"),
+            "objects_vocab.txt: has 1 names, but the network has 5 classes",
+        ),
+        (
+            lambda folder: (folder / "attributes_vocab.txt").write_text("red\ngreen\n"),
+            "attributes_vocab.txt: has 2 names, but the network has 3 classes",
+        ),
+        (
+            lambda folder: (folder / "attributes_vocab.txt").write_bytes(b"red\n\xff\n"),
+            "attributes_vocab.txt:2: the encoding is not UTF-8; save the file as UTF-8",
+        ),
+        (lambda folder: torch.save({"a": torch.zeros(1)}, folder / "pytorch_model.bin"), "not the Faster R-CNN of"),
+        (lambda folder: torch.save({"a": Settings()}, folder / "pytorch_model.bin"), "could execute arbitrary code"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, change, message):
+    folder = frcnn.published(tmp_path / "published")
+    change(folder)
+    with pytest.raises(DataError) as error:
+        VisualGenome(weights=folder).build()
+    assert str(folder) in str(error.value) and message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_without_vocabularies_regions_have_no_names(published, tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes((published / "pytorch_model.bin").read_bytes())
+    (record,) = VisualGenome(weights=tmp_path, max_regions=6).build().records([picture()])
+    assert record.region_names is None and record.classes.names == tuple(f"class {number}" for number in range(5))
+
+
+def test_an_export_has_the_network(extractor, tmp_path):
+    extractor.save(tmp_path)
+    loaded = VisualGenome(weights="elsewhere", max_regions=6).load(tmp_path)
+    assert json.dumps(loaded.fingerprint) == json.dumps(extractor.fingerprint)
+    (before,), (after,) = extractor.records([picture()]), loaded.records([picture()])
+    assert np.array_equal(before.features, after.features) and before.region_names == after.region_names

@@ -1,0 +1,262 @@
+"""Texts of the masked generator: cached writing equals naive writing, with every search."""
+
+import pytest
+import torch
+from kit import naive, toys
+from mmgen_encoders import Albert, Bert, Roberta
+from mmgen_generators.masked_writing import MaskedStepper
+
+from mmgen import Decoding, UnavailableError
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import resolve
+from mmgen.evaluation.answers import generate
+
+CLOSE = 1e-5
+
+
+def caption(example):
+    return resolve(example).inputs["caption"]
+
+
+@pytest.fixture(scope="module", params=[Bert, pytest.param(Roberta, marks=pytest.mark.slow)], ids=["bert", "roberta"])
+def model(request):
+    return toys.model(request.param)
+
+
+def batch_of(model, examples, **more):
+    return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(Bert, id="bert"),
+        pytest.param(Roberta, id="roberta", marks=pytest.mark.slow),
+        pytest.param(Albert, id="albert, without a cache"),
+    ],
+)
+def test_cached_greedy_is_naive_greedy(family):
+    """Fact 3; an encoder without a cache encodes everything again, with the same result."""
+    model, examples = toys.model(family), toys.examples(8)
+    for example, (text,) in zip(examples, generate(model, examples), strict=True):
+        tokens, score = naive.greedy(model.backbone, naive.text_prefix(model.backbone, caption(example)), 9)
+        assert list(text.tokens) == tokens
+        assert text.score == pytest.approx(score, abs=1e-4)
+
+
+@torch.no_grad()
+def test_every_step_of_cached_writing_is_exact(model):
+    examples = toys.examples(5)
+    batch = batch_of(model, examples, objectives=())
+    writing = MaskedStepper(model, model.prefix(batch))
+    written = torch.empty(len(examples), 0, dtype=torch.long)
+    for step in range(6):
+        logp = writing.next_logits(written).log_softmax(-1)
+        for b, example in enumerate(examples):
+            x = naive.text_prefix(model.backbone, caption(example))
+            torch.testing.assert_close(
+                logp[b], naive.distribution(model.backbone, x, written[b].tolist()), atol=CLOSE, rtol=0
+            )
+        written = torch.cat(
+            [
+                written,
+                torch.randint(
+                    5, len(model.backbone.tokenizer), (len(examples), 1), generator=torch.Generator().manual_seed(step)
+                ),
+            ],
+            1,
+        )
+
+
+ENDING = {
+    "greedy": Decoding(),
+    "samples": Decoding(do_sample=True, num_return_sequences=3),
+    "beams": Decoding(num_beams=3, num_return_sequences=2),
+    "beams that stop early": Decoding(num_beams=3, early_stopping=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "caches"),
+    [
+        pytest.param(options, caches, id=f"{name}-{way}", marks=() if caches or name == "greedy" else pytest.mark.slow)
+        for name, options in ENDING.items()
+        for way, caches in (("cache", True), ("no cache", False))
+    ],
+)
+def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches, monkeypatch):
+    """Texts of all lengths: results do not change when finished inputs leave, and fewer rows are computed."""
+    model, examples = toys.model(max_tokens=25, seed=2), toys.examples(12)
+    model.backbone.caches = caches
+    with torch.no_grad():  # texts that depend on positions and may end anywhere
+        model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
+        model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 0.5
+    states_at, rows = model.backbone.states_at, []
+    monkeypatch.setattr(
+        model.backbone,
+        "states_at",
+        lambda slots, mask, cache: rows.append(len(slots.positions)) or states_at(slots, mask, cache),
+    )
+    results = []
+    for leave in (MaskedStepper.leave, lambda self, done: None):
+        monkeypatch.setattr(MaskedStepper, "leave", leave)
+        torch.manual_seed(0)
+        results.append(
+            (
+                [
+                    [(t.tokens, pytest.approx(t.score, abs=1e-5)) for t in texts]
+                    for texts in generate(model, examples, options)
+                ],
+                sum(rows),
+            )
+        )
+        rows.clear()
+    (texts, fewer), (same, all_of_them) = results
+    assert texts == same
+    assert len({len(tokens) for row in texts for tokens, _ in row}) > 3, "texts of many lengths"
+    assert fewer < 0.9 * all_of_them
+
+
+OPTIONS = {
+    "greedy": Decoding(),
+    "beams": Decoding(num_beams=4, num_return_sequences=3),
+    "length penalty": Decoding(num_beams=3, length_penalty=0.2),
+    "no repeated bigram": Decoding(num_beams=3, no_repeat_ngram_size=2),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_a_batch_gives_what_single_examples_give(model, options):
+    examples = toys.examples(6)
+    together = generate(model, examples, options)
+    alone = [generate(model, [example], options)[0] for example in examples]
+    assert [[t.tokens for t in texts] for texts in together] == [[t.tokens for t in texts] for texts in alone]
+    for texts in together:
+        assert len(texts) == options.num_return_sequences
+
+
+def test_beams_are_searched_as_by_a_naive_search(model):
+    """Beam search over the naive distributions, two beams, small enough to write out."""
+    examples, end, limit = toys.examples(8), model.backbone.end_id, 4
+    model.generator.reader.max_tokens, before = limit, model.generator.max_tokens
+    try:
+        found = generate(model, examples, Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
+    finally:
+        model.generator.reader.max_tokens = before
+    for example, texts in zip(examples, found, strict=True):
+        ended = naive_beams(model.backbone, naive.text_prefix(model.backbone, caption(example)), end, limit)
+        assert [list(text.tokens) for text in texts] == [tokens for _, tokens in ended]
+        assert [text.score for text in texts] == pytest.approx([score for score, _ in ended], abs=1e-4)
+
+
+def naive_beams(backbone, x, end, limit):
+    """(mean log-probability, tokens) of the two best texts. As in transformers, the search is over when two texts have
+    ended and the best live one, at its present length, is no better: a longer one might be, but is not looked for."""
+    live, ended = [(0.0, [])], []
+    for length in range(1, limit + 1):
+        grown = sorted(
+            (
+                (total + float(logp), [*tokens, token])
+                for total, tokens in live
+                for token, logp in enumerate(
+                    naive.without_special(backbone, naive.distribution(backbone, x, tokens)).tolist()
+                )
+            ),
+            reverse=True,
+        )
+        over = [(total / length, tokens) for total, tokens in grown[:2] if tokens[-1] == end or length == limit]
+        live = [(total, tokens) for total, tokens in grown[:4] if tokens[-1] != end][:2]
+        ended = sorted(ended + over, reverse=True)[:2]
+        if len(ended) == 2 and live[0][0] / length <= ended[-1][0]:
+            break
+    return ended
+
+
+def test_sampling_follows_the_distribution(model):
+    """First tokens of many samples against the naive distribution, with temperature and top-k applied to it."""
+    example = toys.examples(1)[0]
+    torch.manual_seed(0)
+    samples = [
+        generate(model, [example], Decoding(do_sample=True, top_k=3, temperature=2.0, num_return_sequences=100))[0]
+        for _ in range(4)
+    ]
+    firsts = torch.tensor([text.tokens[0] for texts in samples for text in texts])
+    logp = naive.distribution(model.backbone, naive.text_prefix(model.backbone, caption(example)), [])
+    best = logp.topk(3).indices
+    expected = (logp[best] / 2.0).softmax(-1)
+    assert set(firsts.tolist()) <= set(best.tolist())
+    for token, probability in zip(best.tolist(), expected.tolist(), strict=True):
+        assert (firsts == token).float().mean().item() == pytest.approx(probability, abs=0.1)
+
+
+def test_sampling_repeats_from_a_seed(model):
+    options = Decoding(do_sample=True, top_p=0.9)
+    texts = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        texts.append(generate(model, toys.examples(3), options))
+    assert texts[0] == texts[1]
+
+
+def test_no_ngram_comes_twice(model):
+    for (text,) in generate(model, toys.examples(6), Decoding(no_repeat_ngram_size=2)):
+        pairs = list(zip(text.tokens, text.tokens[1:], strict=False))
+        assert len(pairs) == len(set(pairs))
+
+
+def test_no_text_ends_before_min_new_tokens(model):
+    """Texts that would end sooner continue, and their scores ignore that the end was forbidden."""
+    (example,) = toys.examples(1)
+    drawn = {"do_sample": True, "temperature": 5.0, "num_return_sequences": 200}
+    torch.manual_seed(0)
+    (free,), (texts,) = (generate(model, [example], Decoding(min_new_tokens=n, **drawn)) for n in (0, 5))
+    end, x = model.backbone.end_id, naive.text_prefix(model.backbone, caption(example))
+    assert any(end in text.tokens[:5] for text in free) and not any(end in text.tokens[:5] for text in texts)
+    for text in texts[:2]:
+        tokens = list(text.tokens)
+        logp = [float(naive.distribution(model.backbone, x, tokens[:t]).detach()[y]) for t, y in enumerate(tokens)]
+        assert text.score == pytest.approx(sum(logp) / len(logp), abs=1e-4)
+    with pytest.raises(UnavailableError, match="min_new_tokens = 9: a text has at most 9 tokens, including its end"):
+        generate(model, [example], Decoding(min_new_tokens=9))
+
+
+def test_the_end_token_ends_a_question_and_is_not_in_its_text(model):
+    texts = [
+        text
+        for texts in generate(model, toys.examples(20), Decoding(do_sample=True, num_return_sequences=5))
+        for text in texts
+    ]
+    ended = [text for text in texts if model.backbone.end_id in text.tokens]
+    assert ended, "with random weights some samples end early"
+    for text in texts:
+        assert model.backbone.end_id not in text.tokens[:-1]
+        assert len(text.tokens) <= 9
+        assert not any(special in text.text for special in ("[SEP]", "[PAD]", "</s>"))
+
+
+def test_embeddings_padded_beyond_the_words_are_never_written():
+    model = toys.model()
+    words = len(model.backbone.tokenizer)
+    model.backbone.model.resize_token_embeddings(words + 7)
+    for options in OPTIONS.values():
+        for texts in generate(model, toys.examples(3), options):
+            assert all(max(text.tokens) < words for text in texts)
+
+
+@torch.no_grad()
+def test_long_writing_with_rows_repeated_and_reordered_is_exact():
+    """Thirty steps of three rows that are exchanged at every step; equal to re-encoding."""
+    model, example = toys.model(max_tokens=40), toys.examples(1)[0]
+    writing = MaskedStepper(model, model.prefix(batch_of(model, [example], objectives=())))
+    x, written = naive.text_prefix(model.backbone, caption(example)), torch.empty(3, 0, dtype=torch.long)
+    draw = torch.Generator().manual_seed(0)
+    for step in range(30):
+        logp = writing.next_logits(written).log_softmax(-1)
+        if step % 5 == 0:
+            for row in range(3):
+                torch.testing.assert_close(
+                    logp[row], naive.distribution(model.backbone, x, written[row].tolist()), atol=CLOSE, rtol=0
+                )
+        rows = torch.randint(0, 3, (3,), generator=draw)
+        written = torch.cat([written[rows], torch.randint(5, 30, (3, 1), generator=draw)], 1)
+        writing.reorder_cache(rows)

@@ -1,0 +1,175 @@
+"""Configs of encoders that see: their errors, which say what to do."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from kit import seeing, toys
+from kit.recipes import mistakes
+from mmgen_encoders import AnyEncoder
+from mmgen_inputs.pictures import ModernVBert, UltraVBert
+from PIL import Image
+from pydantic import ValidationError
+from transformers.models.auto import CONFIG_MAPPING
+
+import mmgen
+from mmgen.cli import main
+from mmgen.data.datasets import Datasets
+from mmgen.errors import DataError, RunError
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.run import run
+from mmgen.storage.model_files import build_model
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"image_size": 60}, "image_size: 60 must be a multiple of patch_size x pixel_shuffle_factor (16)"),
+        ({"vision_heads": 3}, "vision_heads: vision_size (128) must be a multiple of vision_heads (3)"),
+    ],
+)
+def test_sizes_that_do_not_fit(settings, message):
+    with pytest.raises(ValidationError) as error:
+        ModernVBert(**settings)
+    assert message in str(error.value)
+
+
+def test_an_older_transformers(monkeypatch):
+    monkeypatch.setattr("mmgen_inputs.pictures.version", lambda package: "5.9.0")
+    message = (
+        "backbone 'ultravbert' needs transformers 5.21 or newer, but 5.9.0 is installed; run: pip install "
+        "'transformers>=5.21'"
+    )
+    for call in (UltraVBert().check_weights, UltraVBert().build):
+        with pytest.raises(DataError) as error:
+            call()
+        assert str(error.value) == message
+
+
+@pytest.fixture
+def weights(tmp_path):
+    """Weights as published, without mmgen's names."""
+    return seeing.saved(seeing.model("modernvbert").backbone, tmp_path / "weights")
+
+
+def test_published_weights_without_a_processor(weights):
+    (weights / "preprocessor_config.json").unlink()
+    with pytest.raises(DataError) as error:
+        ModernVBert(weights=str(weights)).build()
+    assert str(error.value) == (
+        f"backbone.weights: '{weights}' has no usable preprocessor_config.json, which says how pictures are resized; "
+        "use complete weights"
+    )
+
+
+def test_a_processor_of_other_tiles(weights):
+    path = weights / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "max_image_size": {"longest_edge": 48}}))
+    with pytest.raises(DataError) as error:
+        ModernVBert(weights=str(weights)).build()
+    assert str(error.value) == (
+        f"backbone.weights: '{weights}': preprocessor_config.json cuts tiles of 48 pixels, but the vision tower sees "
+        "32; use a config and a processor that belong together"
+    )
+
+
+def test_a_saved_encoder_without_its_processor(tmp_path):
+    backbone = seeing.model("modernvbert").backbone
+    backbone.save(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text("{")
+    with pytest.raises(RunError) as error:
+        backbone.config.build(folder=tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path / 'preprocessor_config.json'}: missing or damaged; copy the file from the original run"
+    )
+
+
+def test_weights_of_another_encoder(weights):
+    message = f"backbone.weights: '{weights}' is a modernvbert checkpoint; set backbone.type = \"modernvbert\""
+    if "ultravbert" in CONFIG_MAPPING:
+        with pytest.raises(DataError) as error:
+            UltraVBert(weights=str(weights)).check_weights()
+        assert str(error.value) == message
+    with pytest.raises(DataError) as error:
+        AnyEncoder(weights=str(weights)).check_weights()
+    assert str(error.value) == (
+        f"backbone.weights: '{weights}': mmgen cannot use the encoder 'modernvbert': it consists of several models "
+        '(text_config, vision_config); set backbone.type = "modernvbert"'
+    )
+
+
+def test_an_encoder_that_does_not_see_is_found_before_a_run(tmp_path):
+    inputs = {"image": {"type": "picture_tokens"}}
+    steps = {"seen": {"inputs": ["image"], "train": ["backbone"]}}
+    (tmp_path / "toy.toml").write_text(text := toys.recipe(inputs=inputs, steps=steps))
+    line = text.splitlines().index('type = "picture_tokens"') + 1
+    assert mistakes(tmp_path / "toy.toml") == [
+        f"{tmp_path}/toy.toml:{line}: inputs.image.type: 'picture_tokens' needs an encoder that sees, but the backbone "
+        "'bert' sees no pictures; set backbone.type = \"modernvbert\", or use an input of features"
+    ]
+    load(tmp_path / "toy.toml", installed(), sets=("backbone.type=modernvbert",))
+
+
+FREEZE = ["*.text_model.*", "*.vision_model.*", "backbone.model.*_head.*"]
+RUN = {
+    "backbone": {"type": "modernvbert", "num_hidden_layers": 2, "vision_layers": 1, "vision_size": 16},
+    "inputs": {"image": {"type": "picture_tokens"}, "caption": {"type": "text"}},
+    "steps": {
+        "frozen": {"inputs": ["image"], "train": ["backbone"], "training": {"freeze": FREEZE}},
+        "both": {"inputs": ["image", "caption"], "train": ["backbone"], "start": "frozen"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run on drawn scenes: the connector alone, and then everything."""
+    folder = tmp_path_factory.mktemp("seeing")
+    (folder / "toy.toml").write_text(toys.recipe(**RUN))
+    return run(load(folder / "toy.toml", installed(), sets=(f"output={folder / 'runs'}",))[0]).path
+
+
+@pytest.fixture
+def photo(tmp_path):
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (50, 80, 3), dtype=np.uint8)).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+@pytest.mark.slow
+def test_the_connector_learns_alone(finished):
+    frozen = mmgen.load(finished, step="frozen").model.backbone.state_dict()
+    recipe = mmgen.load(finished).recipe
+    fresh = build_model(recipe, Datasets(recipe)).backbone.state_dict()
+    changed = [name for name in fresh if not torch.equal(fresh[name], frozen[name])]
+    assert changed == ["model.model.connector.modality_projection.weight"]
+    both = mmgen.load(finished, step="both").model.backbone.state_dict()
+    assert any("vision_model" in name and not torch.equal(frozen[name], both[name]) for name in both)
+
+
+@pytest.mark.slow
+def test_a_photo_is_asked_about(finished, photo, tmp_path):
+    arguments = ["generate", str(finished), str(photo), "--out", str(tmp_path / "a.jsonl")]
+    done = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    (line,) = (tmp_path / "a.jsonl").read_text().splitlines()
+    predictor = mmgen.load(finished, step="frozen")
+    assert json.loads(line)["texts"][0]["score"] == pytest.approx(predictor.ask(photo).texts[0].score, abs=1e-4)
+    picture = next(iter(predictor.recipe.data.build().pictures()))
+    by_picture, by_key, of_photo = (predictor.ask(value).texts[0].score for value in (picture, picture.key, photo))
+    assert by_picture == by_key != of_photo
+
+
+@pytest.mark.slow
+def test_an_export_is_transformers_own_model(finished, photo, tmp_path):
+    predictor = mmgen.load(finished, step="both")
+    before = predictor.ask({"picture": photo, "caption": "a red ball"}).texts
+    folder = predictor.save(tmp_path / "export", transformers=True)
+    assert mmgen.load(folder).ask({"picture": photo, "caption": "a red ball"}).texts == before
+    source, processor = seeing.source(folder / "backbone")
+    image = [[Image.open(photo)]]
+    done = processor(images=image, text="[CLS]<image>[SEP]", add_special_tokens=False, return_tensors="pt")
+    with torch.no_grad():
+        assert source(**done).logits.isfinite().all()

@@ -1,0 +1,78 @@
+"""Where an input gets its pictures from."""
+
+import random
+
+import numpy as np
+import pytest
+from mmgen_extractors import Roi
+from mmgen_inputs import Regions
+from mmgen_inputs.mirror import Mirrored
+from mmgen_inputs.picture_source import PictureSource
+from mmgen_inputs.pictures import Pictures
+from PIL import Image
+
+from mmgen.errors import DataError, MissingInput
+from mmgen.examples import ResolvedExample
+from mmgen.parts import Picture
+
+
+def image():
+    pixels = np.zeros((4, 6, 3), np.uint8)
+    pixels[:, :3] = 250
+    return Image.fromarray(pixels)
+
+
+class Source(PictureSource):
+    def read(self, example):
+        return [self.picture(value, example.id) for value in self.shown(example)]
+
+    def collate(self, items):
+        return {}
+
+
+def source(**settings):
+    built = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), **settings))
+    built.take({"p": Picture("p", image)}, required=True)
+    return built
+
+
+def example(value):
+    return ResolvedExample("e", {"image": value, "caption": "a dog on the left"})
+
+
+def test_a_picture_is_that_of_its_key_or_itself():
+    (from_key,) = source().read(example("p"))
+    picture = Picture("q", image)
+    assert from_key.key == "p" and source().read(example(picture)) == [picture]
+    assert source().identity("p") == "p" and source().identity(picture) == id(picture)
+
+
+def test_what_is_no_picture_is_named():
+    for value, message in (
+        ("q", "image of 'e': no picture has the key 'q'; give a picture of the data, or a file"),
+        (5, "image of 'e' is 5; expected a picture or its key"),
+    ):
+        with pytest.raises(DataError) as error:
+            source().read(example(value))
+        assert str(error.value) == message
+    with pytest.raises(MissingInput, match="example 'e' has no image; its inputs are: caption"):
+        source().shown(ResolvedExample("e", {"caption": "a dog"}))
+
+
+def test_images_of_a_folder_in_place_of_those_of_the_data(tmp_path):
+    image().save(tmp_path / "COCO_val2014_000000000042.png")
+    assert list(source(images=tmp_path).pictures) == ["42"]
+    unused = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), images=tmp_path / "gone"))
+    unused.take({}, required=False)
+    assert unused.pictures == {}
+
+
+def test_half_of_the_examples_are_mirrored():
+    mirrors, draw = source(mirror=True), random.Random(0)
+    seen = [mirrors.augment(example("p"), "image", draw) for _ in range(40)]
+    values = [next(iter(entry.seen_by("image").shown("image"))) for entry in seen]
+    mirrored = [value for value in values if isinstance(value, Mirrored)]
+    assert 10 < len(mirrored) < 30 and values.count("p") == 40 - len(mirrored)
+    left = np.asarray(mirrors.picture(mirrored[0], "e").load())[0, 0, 0]
+    assert left == 0  # the bright half is on the right
+    assert source().augment(example("p"), "image", draw) == example("p")
