@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import logging
 import os
-from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,15 +10,16 @@ from mmgen.commands import model_argument, quiet
 from mmgen.errors import MmgenError, install_extra
 from mmgen.progress import tell
 
-NEEDED = ("starlette", "uvicorn", "python_multipart")
 TOKEN = "MMGEN_SERVE_TOKEN"
+
+
+def _number(name: str, kind: click.ParamType, default: float, text: str):
+    return click.option(name, type=kind, default=default, show_default=True, help=text)
 
 
 @click.command()
 @model_argument
-@click.option(
-    "--step", help="Of a run: the step to serve; by default the best one by the table's first metric, or default_step."
-)
+@click.option("--step", help="Of a run: the step to serve; by default default_step, or the best one.")
 @click.option("--device", help="cpu, cuda or cuda:N; by default a GPU if there is one.")
 @click.option(
     "--dtype",
@@ -32,67 +29,31 @@ TOKEN = "MMGEN_SERVE_TOKEN"
     help="Number format of weights and computations.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
-@click.option(
-    "--threads", type=click.IntRange(1, 1024), help="CPU threads of the model; by default one for a small model."
-)
-@click.option(
-    "--window",
-    type=click.FloatRange(0, 1000),
-    default=5.0,
-    show_default=True,
-    help="Milliseconds that a batch waits for further requests.",
-)
-@click.option(
-    "--batch", type=click.IntRange(1, 1024), default=32, show_default=True, help="The most requests in a batch."
-)
+@_number("--port", click.IntRange(0, 65535), 8000, "0: any free port.")
+@click.option("--threads", type=click.IntRange(1), help="CPU threads of the model; by default one for a small model.")
+@_number("--window", click.FloatRange(0, 1000), 5.0, "Milliseconds that a batch waits for further requests.")
+@_number("--batch", click.IntRange(1, 1024), 32, "The most requests in a batch.")
 @click.option(
     "--token-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.File(encoding="utf-8"),
     help=f"Clients must send the token in this file. The environment variable {TOKEN} may hold it too.",
 )
-@click.option(
-    "--grace",
-    type=click.FloatRange(0, 3600),
-    default=30.0,
-    show_default=True,
-    help="Seconds for the requests that were accepted, after SIGTERM or Ctrl-C.",
-)
-def serve(where: str, token_file: Path | None, window: float, **options: Any) -> None:
+@_number("--grace", click.IntRange(1, 3600), 30, "Seconds for accepted requests, after SIGTERM or Ctrl-C.")
+def serve(where, step, device, dtype, host, port, threads, window, batch, token_file, grace):
     """Serve the model WHERE (a run, an export or hf:user/name) over HTTP, with a page to try it.
 
     Requests that come together are answered together. The service listens on this machine only, unless --host says
     otherwise; put a proxy with TLS in front of it then. It ends on SIGTERM or Ctrl-C.
     """
-    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        raise MmgenError(f"mmgen serve needs {', '.join(missing)}; {install_extra('serve')}")
-    token = read_token(token_file)
+    try:
+        from . import server
+    except ImportError as error:
+        raise MmgenError(f"mmgen serve needs {error.name}; {install_extra('serve')}") from None
+    token = (token_file.read() if token_file else os.environ.get(TOKEN, "")).strip()
+    if token_file and not token:
+        raise MmgenError(f"--token-file {token_file.name}: is empty; write the token into it")
     quiet()
-    from mmgen.inference.hub import check_folder
-
-    check_folder(where)
-    from .server import Options, run
-
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("mmgen.serve").setLevel(logging.INFO)
+    listening = server.listen(host, port)
     tell(f"loading {where}", err=True)
-    code = run(where, Options(**options, window=window / 1000, token=token))
-    click.get_current_context().exit(code)
-
-
-def read_token(path: Path | None) -> str:
-    """The token of clients, from the file or the environment; empty if there is none. Raises MmgenError."""
-    if path is None:
-        token = os.environ.get(TOKEN, "")
-        place = TOKEN
-    else:
-        place = f"--token-file {path}"
-        try:
-            token = path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeError) as error:
-            raise MmgenError(f"{place}: cannot be read: {getattr(error, 'strerror', 'not UTF-8')}") from None
-        if not token:
-            raise MmgenError(f"{place}: is empty; write the token into it")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise MmgenError(f"{place}: the token must be printable ASCII without spaces")
-    return token
+    predictor = server.load_model(where, step, device, dtype, threads)
+    server.serve(predictor, listening, token, window / 1000, batch, grace)

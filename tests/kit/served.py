@@ -80,18 +80,11 @@ def predicts(folder, task: str) -> Predictor:
 
 
 @contextmanager
-def client(served: Predictor, limits=None, headers=None, window: float = 0.0, **guard):
-    """A client of the service of a predictor, without a socket; also the service's engine as `client.engine`."""
-    from mmgen_serve.app import Service, application
-    from mmgen_serve.limits import Limits
+def client(served: Predictor, headers=None, window: float = 0.0, **options):
+    """A client of the service of a predictor, without a socket. `options`: see `create_app`."""
+    from mmgen_serve.app import Service, create_app
     from starlette.testclient import TestClient
 
-    service = Service(served, "served/both", limits or Limits(), window)
-    app = application(service, **guard)
-    service.engine.start()
-    try:
-        with TestClient(app, ADDRESS, headers=headers, raise_server_exceptions=False) as opened:
-            opened.engine = service.engine
-            yield opened
-    finally:
-        service.engine.stop(300)
+    app = create_app(Service(served, window), "served/both", **options)
+    with TestClient(app, ADDRESS, headers=headers, raise_server_exceptions=False) as opened:
+        yield opened
