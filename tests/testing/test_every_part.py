@@ -14,10 +14,9 @@ import pytest
 import torch
 import transformers
 from mmgen_encoders import FAMILIES, AnyEncoder
-from mmgen_extractors import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi, TimmGrid
+from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, TimmGrid
 from mmgen_inputs import Grid, Regions
 from mmgen_metrics import CaptionScores, Diversity
-from torchvision.models import get_model
 
 import mmgen.testing
 from mmgen.examples import Example
@@ -94,21 +93,6 @@ class TestDetector(ExtractorSuite):
 
     def config(self):
         return Detector(model=str(self.weights), max_regions=3)
-
-
-class TestFasterRcnn(ExtractorSuite):
-    """With a small box head; plugins/regions/test_detector.py has torchvision's own."""
-
-    @pytest.fixture(autouse=True)
-    def small(self, monkeypatch):
-        def built(*arguments, **more):
-            return get_model(*arguments, box_head=head, **more)
-
-        head = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 1024))
-        monkeypatch.setattr("mmgen_extractors.faster_rcnn.get_model", built)
-
-    def config(self):
-        return FasterRcnn(model="fasterrcnn_mobilenet_v3_large_320_fpn", weights="random", max_regions=3)
 
 
 class Published(ExtractorSuite):

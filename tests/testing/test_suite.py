@@ -26,7 +26,7 @@ from kit.broken import (
     tiny,
 )
 from mmgen_encoders import Bert, Roberta
-from mmgen_extractors import FasterRcnn, Roi
+from mmgen_extractors import Detector, Roi
 from mmgen_generators import Masked
 from mmgen_inputs import Regions, Text
 from mmgen_scenes import Discovery, Scenes
@@ -206,6 +206,6 @@ def test_a_config_is_read_from_json_as_strictly_as_a_recipe():
 
 def test_parts_inside_a_config_survive_json():
     assert_survives_json(Holder())
-    assert_survives_json(Regions(extractor=Roi(detector=FasterRcnn(weights="random"))))
+    assert_survives_json(Regions(extractor=Roi(detector=Detector())))
     with pytest.raises(AssertionError, match=r"LossyHolder changes when read from the JSON of a run folder \(inner\)"):
         assert_survives_json(LossyHolder())
