@@ -38,7 +38,7 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
-    help="A file of COCO captions or VQA questions, JSONL, JSON, CSV or TSV; or a recipe (.toml) or run folder, whose "
+    help="A file of COCO captions or VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, whose "
     "data set has the references.",
 )
 @click.option(
@@ -53,11 +53,6 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
 @click.option("--profile", help="The profile of the recipe in --references.")
 @click.option("--split", help="The split of that recipe's data set; by default its evaluation split.")
 @click.option("--step", help="Use the data set of this step of that recipe, if the step has its own.")
-@click.option(
-    "--train",
-    type=click.Path(path_type=Path),
-    help="The training texts, to compute the share of unseen texts; a recipe's training texts are known.",
-)
 @click.option(
     "--metric",
     "names",
@@ -94,10 +89,10 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
 )
 @click.pass_context
 def score(context: click.Context, references: Path | None, predictions: Path, **options: Any) -> None:
-    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, CSV, TSV, or a file that mmgen wrote;
+    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or a file that mmgen wrote;
     or results in the published format of a task, with --metric for the task's metric.
 
-    An id may have several texts: the first one counts, and oracle@n is the score of the best one.
+    An id may have several texts: the first one counts.
 
     Or score the run folder RUN, without --references: the texts and predictions of its steps, with the metrics of its
     recipe or with --metric. The folder is not changed; --json saves the scores.
@@ -119,7 +114,6 @@ def _score_files(
     profile: str | None,
     split: str | None,
     step: str | None,
-    train: Path | None,
     names: tuple[str, ...],
     sets: tuple[str, ...],
     against: Path | None,
@@ -133,7 +127,7 @@ def _score_files(
     from ..progress import Bars
     from ..registry import installed
 
-    refuse_overwriting("--json", out, (predictions, references, train, against))
+    refuse_overwriting("--json", out, (predictions, references, against))
     if (profile or split or step) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(
             f"--references {references}: is a file; --profile, --split and --step need a recipe or a run folder"
@@ -142,14 +136,11 @@ def _score_files(
     configs = scoring.metrics(names, sets, registry)
     kinds, form = _common_kinds(configs), _result_format(configs, per)
     expected = scoring.read_references(references, registry, per, profile, split, step, form)
-    trained_on = scoring.read_references(train, registry, per, profile).examples if train else ()
-    training_texts = frozenset(text for example in trained_on for text in example.targets) if train else expected.seen
-    seen = training_texts if kinds == {"text"} and not form else None
     files = [predictions, *([against] if against else [])]
-    read = [scoring.read_predictions(file, per, kinds, form, expected.examples) for file in files]
+    read = [scoring.read_predictions(file, per, kinds, form, expected) for file in files]
     pairs = [scoring.pair(of_file, expected, file, partial) for of_file, file in zip(read, files, strict=True)]
     systems, examples = _read_systems(files, pairs)
-    comparison = scoring.compare(systems, examples, configs, seen=seen, resamples=resamples, seed=seed, progress=Bars())
+    comparison = scoring.compare(systems, examples, configs, resamples=resamples, seed=seed, progress=Bars())
     if out:  # before anything is printed: standard output may be closed
         write_json(out, _as_json(comparison, [example.id for example in examples]))
     lines = comparison.table.by_score()
@@ -157,7 +148,7 @@ def _score_files(
         lines[0][1] = "value"
     tell(table(lines))
     tell()
-    left = f" of {len(expected.examples)}" if len(expected.examples) != len(examples) else ""
+    left = f" of {len(expected)}" if len(expected) != len(examples) else ""
     tell(f"{len(examples)}{left} examples" + ("" if form else PER[per]))
     for note in (*comparison.table.notes, *_methods(comparison.table, resamples)):
         tell(note)
@@ -166,7 +157,7 @@ def _score_files(
 
 
 def _methods(scores: ScoreTable, resamples: int) -> Iterator[str]:
-    """Notes on intervals, p and the best of several texts."""
+    """Notes on intervals and p."""
     (first, *_), differences = scores.of("step").items(), scores.of("difference")
     spanned = {column for column, cell in first[1].items() if cell.interval}
     if resamples and not spanned:
@@ -179,13 +170,11 @@ def _methods(scores: ScoreTable, resamples: int) -> Iterator[str]:
         names = [*scores.of("step")]
         test = "bootstrap for means, approximate randomisation for corpus scores" if resamples else ""
         yield f"difference: {names[0]} minus {names[1]}" + f"; p: two-sided, paired; {test}" * bool(test)
-    if scores.of("reference"):
-        yield "oracle: the best text of each example, chosen by the metric"
 
 
 def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
     """All results: system (and "difference") -> score -> value, interval; score -> p; the scores of every example."""
-    rows = {row.labels[0]: row.cells for row in comparison.table.rows if row.kind != "reference"}
+    rows = {row.labels[0]: row.cells for row in comparison.table.rows}
     difference = rows.get("difference", {})
     return {
         "values": {label: {name: cell.value for name, cell in cells.items()} for label, cells in rows.items()},
@@ -193,7 +182,6 @@ def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
             label: {name: cell.interval for name, cell in cells.items() if cell.interval}
             for label, cells in rows.items()
         },
-        "oracle": comparison.oracle,
         "probabilities": {name: cell.p for name, cell in difference.items() if cell.p is not None},
         "per_example": {name: _by_example(ids, scores) for name, scores in comparison.scores.items()},
         "notes": comparison.table.notes,
@@ -288,7 +276,8 @@ def _read_systems(files: list[Path], pairs) -> tuple[list[System], list[Example]
     pairs = [[(example, texts) for example, texts in file_pairs if example.id in shared] for file_pairs in pairs]
     system_names = _system_names(files)
     systems = [
-        System(name, [texts for _, texts in file_pairs]) for name, file_pairs in zip(system_names, pairs, strict=True)
+        System(name, [texts[0] for _, texts in file_pairs])
+        for name, file_pairs in zip(system_names, pairs, strict=True)
     ]
     return systems, [example for example, _ in pairs[0]]
 

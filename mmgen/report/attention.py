@@ -3,67 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 from ..attention_maps import WordAttention, all_layers, last_layer, word_attention
 from ..data.seeds import resolve
-from ..examples import Example, Generation, ResolvedExample
+from ..examples import Example, Generation
 from ..model import Model
-from ..oom import ADVICE_SMALLER, OomRetry
 
 BATCH = 16
 LAYER_CHOICES = {"last": last_layer, "all": all_layers}
 
-
-@dataclass
-class AttentionPanel:
-    """The attention of all steps for one example.
-
-    units     input -> names of its regions, or its words
-    boxes     input -> its regions' boxes, if the input has boxes
-    pictures  input -> index of each region's picture, from 0; empty for a single picture
-    words     step -> the generated words
-    weights   "last" or "all" layers -> step -> one row per word: its inputs' units, special tokens, generated words;
-              in ten-thousandths of the word's attention
-    """
-
-    units: dict[str, list[str]] = field(default_factory=dict)
-    boxes: dict[str, list[list[float]]] = field(default_factory=dict)
-    pictures: dict[str, list[int]] = field(default_factory=dict)
-    words: dict[str, list[str]] = field(default_factory=dict)
-    weights: dict[str, dict[str, list[list[int]]]] = field(default_factory=dict)
+# The attention of all steps for one example, as the page's script reads it:
+#   units     input -> names of its regions, or its words
+#   boxes     input -> its regions' boxes, if the input has boxes
+#   pictures  input -> index of each region's picture, from 0; empty for a single picture
+#   words     step -> the generated words
+#   weights   "last" or "all" layers -> step -> one row per word: its inputs' units, special tokens, generated words;
+#             in ten-thousandths of the word's attention
+Looks = dict[str, dict[str, Any]]
 
 
-def attention_panel(
+def add_attention(
     model: Model,
     step: str,
     inputs: Sequence[str],
     examples: Sequence[Example],
     texts: Mapping[str, Generation],
-    panels: Mapping[str, AttentionPanel],
+    looks: Mapping[str, Looks],
     advance: Callable[..., None],
 ) -> None:
-    """Add the attention of one step's model to `panels`, which has one panel per example id."""
-
-    def read(part: Sequence[ResolvedExample]) -> list[WordAttention]:
-        written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
-        return word_attention(model, part, inputs, written, LAYER_CHOICES)
-
+    """Add the attention of one step's model to `looks`, by example id."""
     model.eval()
-    halving = OomRetry(f"attention: {step}", ADVICE_SMALLER)
     for first in range(0, len(examples), BATCH):
-        for part, attentions in halving.over([resolve(example) for example in examples[first : first + BATCH]], read):
-            for example, attention in zip(part, attentions, strict=True):
-                _add_attention(panels[example.id], step, attention)
-            advance(len(part))
+        part = [resolve(example) for example in examples[first : first + BATCH]]
+        written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
+        for example, attention in zip(part, word_attention(model, part, inputs, written, LAYER_CHOICES), strict=True):
+            _add(looks[example.id], step, attention)
+        advance(len(part))
 
 
-def _add_attention(panel: AttentionPanel, step: str, attention: WordAttention) -> None:
-    panel.words[step] = list(attention.words)
+def _add(looks: Looks, step: str, attention: WordAttention) -> None:
+    looks["words"][step] = attention.words
     for name, units in attention.units.items():
-        panel.units[name] = list(units.names)
+        looks["units"][name] = units.names
         if units.boxes:
-            panel.pictures[name] = list(units.pictures)
-            panel.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]
+            looks["pictures"][name] = units.pictures
+            looks["boxes"][name] = [[round(number, 3) for number in box] for box in units.boxes]
     for layers, weights in attention.weights.items():
-        panel.weights.setdefault(layers, {})[step] = (10_000 * weights).round().int().tolist()
+        looks["weights"].setdefault(layers, {})[step] = (10_000 * weights).round().int().tolist()

@@ -61,5 +61,7 @@ def rescore(
         rows[name] = report.with_remarks(scores, name, place)
         ids[name] = tuple(example.id for example in examples)
     references = reference_scores(recipe, judged, datasets, None, metrics)
-    tables = report.tables_of_scores(recipe, rows, datasets, references)
+    tables = report.tables_of_scores(
+        recipe, {name: {recipe.seed: of} for name, of in rows.items()}, datasets, references
+    )
     return Rescored(rows, ids, "\n\n".join(map(str, tables)))

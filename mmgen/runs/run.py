@@ -231,5 +231,5 @@ def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTab
     """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
-    tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
+    tables = [average or table for table, average in report.tables_with_seeds(recipe, folder, datasets)]
     return recipe, folder, datasets, tables, partial(_load, folder)

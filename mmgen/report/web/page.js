@@ -18,7 +18,7 @@ layers?.addEventListener("change", () => { const word = on; clear(); if (word) s
 
 function clear() {
   if (!on) return;
-  around(on).querySelector(".frame .looks")?.remove();
+  for (const drawing of around(on).querySelectorAll(".looks")) drawing.remove();
   around(on).querySelector(".attention").textContent = "";
   for (const element of on.closest(".say").querySelectorAll(".unit, .word")) { element.style.background = ""; element.classList.remove("on"); }
   on = null;
@@ -38,8 +38,8 @@ function selectWord(word) {
     const units = looks.units[input] || [];
     const inputWeights = weights.slice(place, place + units.length);
     place += units.length;
-    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], inputWeights);
-    else shadeWords(card, input, inputWeights);
+    if (looks.boxes[input]) drawBoxes(card, looks, input, inputWeights);
+    else unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(inputWeights[i]); });
     shares.push([input, inputWeights.reduce((a, b) => a + b, 0), top(units, inputWeights)]);
   }
   shares.push(["special tokens ([CLS], [SEP])", weights[place], ""], ["itself and the words before it", weights[place + 1], ""]);
@@ -60,48 +60,22 @@ function describeWord(card, word, shares) {
   around(card).querySelector(".attention").replaceChildren(bold, " attends to " + parts.join(", "));
 }
 
-function drawBoxes(card, boxes, weights) {
-  const frame = around(card).querySelector(".frame");
-  if (!frame) return;
-  const drawing = svg("svg", { class: "looks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
-  boxes.forEach(([x0, y0, x1, y1], i) => {
+function drawBoxes(card, looks, input, weights) {
+  const shots = [...around(card).querySelectorAll(".shot")];
+  const drawings = shots.map(() => svg("svg", { class: "looks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" }));
+  looks.boxes[input].forEach(([x0, y0, x1, y1], i) => {
     const strong = strength(weights[i]);
     if (!strong) return;
-    drawing.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: boxes.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strong.toFixed(2), "fill-opacity": (0.28 * strong * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
+    drawings[looks.pictures[input][i] ?? 0]?.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: weights.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strong.toFixed(2), "fill-opacity": (0.28 * strong * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
   });
-  frame.append(drawing);
+  shots.forEach((shot, i) => shot.append(drawings[i]));
 }
 
-function shadeWords(card, input, weights) {
-  unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(weights[i]); });
-}
-
-// One Tab stop per card; the arrow keys move from word to word and from text to text.
-for (const card of cards) {
-  const words = [...card.querySelectorAll(".word")];
-  words.forEach((word, i) => { word.tabIndex = i ? -1 : 0; word.setAttribute("role", "button"); });
-}
+for (const word of document.querySelectorAll(".word")) { word.tabIndex = 0; word.setAttribute("role", "button"); }
 const gallery = document.getElementById("cards");
 const wordOf = (event) => (event.target instanceof Element ? event.target.closest(".word") : null);
 for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, (event) => { const word = wordOf(event); if (word) selectWord(word); });
-gallery.addEventListener("keydown", (event) => {
-  const word = wordOf(event);
-  if (event.key === "Escape") return clear();
-  if (!word) return;
-  const card = word.closest(".card"), words = [...card.querySelectorAll(".word")];
-  const lines = [...card.querySelectorAll(".wrote > li")].filter((line) => line.querySelector(".word"));
-  const line = lines.indexOf(word.closest("li")), place = [...word.parentNode.children].indexOf(word);
-  const beside = (step) => { const next = lines[line + step]?.querySelectorAll(".word"); return next && next[Math.min(place, next.length - 1)]; };
-  const to = { ArrowRight: () => words[words.indexOf(word) + 1], ArrowLeft: () => words[words.indexOf(word) - 1], ArrowDown: () => beside(1), ArrowUp: () => beside(-1),
-    Home: () => word.parentNode.firstElementChild, End: () => word.parentNode.lastElementChild }[event.key];
-  if (!to) return;
-  event.preventDefault();
-  const next = to();
-  if (!next) return;
-  word.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
-});
+gallery.addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
 
 // --- searching, sorting, and the number of visible cards
 const at = (id) => document.getElementById(id);
@@ -151,7 +125,7 @@ function reveal() { // a link may point to a hidden card
 function score() {
   const name = metricName(), { binary, lower } = metric.selectedOptions[0].dataset;
   for (const line of gallery.querySelectorAll(".wrote > li")) {
-    const value = data.scores[line.closest(".say").dataset.id][line.dataset.step][name], shown = line.querySelector(".score");
+    const value = data.scores[line.dataset.step][name]?.[line.closest(".say").dataset.id], shown = line.querySelector(".score");
     const wrong = binary !== undefined && (value === 0) === (lower === undefined);
     shown.textContent = value === undefined ? "" : binary === undefined ? value.toFixed(1) : `${name} ${wrong ? "\u2717" : "\u2713"}`;
     shown.classList.toggle("no", value !== undefined && wrong);
@@ -170,8 +144,7 @@ function updateOptions() { // the metrics of the selected data set, and the choi
 function sort() {
   const sign = { low: 1, high: -1 }[order.value];
   const rank = (card) => { // cards without a score come last
-    const scores = [...card.querySelectorAll(".say")].flatMap((part) => Object.values(data.scores[part.dataset.id]));
-    const values = scores.map((columns) => columns[metricName()]).filter((value) => value !== undefined);
+    const values = [...card.querySelectorAll(".say")].flatMap((part) => Object.values(data.scores).map((of) => of[metricName()]?.[part.dataset.id])).filter((value) => value !== undefined);
     return values.length ? sign * values.reduce((a, b) => a + b, 0) / values.length : Number.MAX_VALUE;
   };
   ordered = sign ? cards.map((card) => [rank(card), card]).sort((a, b) => a[0] - b[0]).map(([, card]) => card) : cards;
