@@ -43,10 +43,8 @@ def compare(runs: tuple[Path, ...], rows: str | None, columns: str | None, digit
     The output has the scores, their differences from the first run with 95 % intervals, and the differences between
     the recipes. A single run is shown alone; with --rows, two of its steps are compared, with p."""
     from .. import report
-    from ..scoring.table import as_markdown, check_file, chosen, write
+    from ..scoring.table import as_markdown, chosen, write
 
-    if out is not None:
-        check_file(out)
     names = tuple(rows.split(",")) if rows else ()
     if names and (len(names) != 2 or len(runs) != 1):
         raise click.UsageError("--rows: give one run and two of its steps, such as --rows image,image_frozen")

@@ -168,15 +168,10 @@ WRITERS: Mapping[str, Callable[[Sequence[ScoreTable], int], str]] = {
 }
 
 
-def check_file(path: Path) -> None:
-    """Raises MmgenError for a file that `write` could not write."""
-    if path.suffix not in WRITERS:
-        raise MmgenError(f"--out {path}: the name must end in {', '.join(WRITERS)}")
-
-
 def write(tables: Sequence[ScoreTable], path: Path, digits: int = 2) -> None:
     """Write tables in the format that the name's ending says. Raises MmgenError."""
-    check_file(path)
+    if path.suffix not in WRITERS:
+        raise MmgenError(f"--out {path}: the name must end in {', '.join(WRITERS)}")
     write_text(path, WRITERS[path.suffix](tables, digits))
 
 

@@ -17,8 +17,8 @@ from mmgen.data.datasets import Datasets
 from mmgen.examples import Scores
 from mmgen.registry import installed
 from mmgen.report.short_paths import tell_apart
-from mmgen.report.table import over_seeds
-from mmgen.scoring.intervals import means_over_examples
+from mmgen.scoring.compare import cells_of
+from mmgen.scoring.intervals import summed
 from mmgen.scoring.table import Cell
 from mmgen.storage.run_folder import RunFolder
 
@@ -96,12 +96,10 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
     folder = RunFolder(tmp_path / "default/seed-4")
     recipe = folder.recipe(installed())
-    averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
+    ((_, averages),) = report.tables_with_seeds(recipe, folder, Datasets(recipe))
     assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
     values = reached(runs, "second", "distinct")[:2]
-    assert (
-        averages.of("step")["second"]["distinct"] == over_seeds([{"distinct": value} for value in values])["distinct"]
-    )
+    assert averages.of("step")["second"]["distinct"] == cells_of([{"distinct": value} for value in values])["distinct"]
 
 
 def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs, tmp_path):
@@ -115,12 +113,11 @@ def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs
     for seed in (4, 6):
         folder = RunFolder(tmp_path / f"default/seed-{seed}")
         recipe = folder.recipe(installed())
-        (run_table,) = report.gather_tables(recipe, folder, Datasets(recipe))
-        notes = report.average_seeds(run_table, folder).notes
+        ((_, averages),) = report.tables_with_seeds(recipe, folder, Datasets(recipe))
+        notes = averages.notes
         assert {"of all", "seeds 4, 5: of two", "seed 6: of one"} <= set(notes)
         assert not {"of one", "of two"} & set(notes)
-        below = [note for note in notes if "-1.00 is below chance" in note]
-        assert below and all(note.startswith("seed 5: second: ") for note in below)
+        assert any(note.startswith("seed 5: second: worse than chance in ") for note in notes)
 
 
 def test_what_several_seeds_print_says_whose_it_is(runs):
@@ -166,14 +163,14 @@ def shifted(run: Path, step: str, column: str, more: float) -> None:
 def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_runs, tmp_path, monkeypatch):
     shutil.copytree(own_runs, tmp_path / "more")
     scores = json.loads((own_runs / "seed-4/steps/first/scores.json").read_text())
-    known = means_over_examples(Scores(scores["values"], scores["per_example"]))
-    column = next(iter(known))
+    count = len(next(iter(scores["per_example"].values())))
+    column = next(iter(summed(Scores(scores["values"], scores["per_example"]), {}, [*map(str, range(count))])))
     for seed in (4, 5, 6):
         shifted(tmp_path / f"more/seed-{seed}", "first", column, 10.0)
     both = [own_runs, tmp_path / "more"]
 
     def difference(*paths: Path) -> Cell:
-        return report.compare(paths).tables[-1].of("difference")["first"][column]
+        return report.compare(paths)[-1].of("difference")["first"][column]
 
     single = difference(*(path / "seed-4" for path in both))
     assert single.value == pytest.approx(10) and single.interval == pytest.approx((10, 10))  # example by example
@@ -181,9 +178,10 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     low, high = several.interval
     assert several.value == pytest.approx(10) and (low < 10 < high if len(set(values)) > 1 else low == high)
     assert f"minus {tell_apart(both)[0]}" in mmgen("compare", *both)
-    different_ids = iter("abcdefghi")
-    monkeypatch.setattr(sys.modules["mmgen.report.compare"], "_targets_by_id", lambda examples: next(different_ids))
-    assert "no difference for first of more" in str(report.compare(both))  # other examples
+    monkeypatch.setattr(
+        sys.modules["mmgen.report.compare"]._Run, "examples", lambda run, step: [run.label]
+    )  # other examples
+    assert "no difference for first of more" in str(report.compare(both)[-1])
 
 
 def test_two_rows_are_compared_over_images_and_seeds(runs):
@@ -205,7 +203,6 @@ def test_what_cannot_be_compared_is_reported(runs, tmp_path):
         f"error: {tmp_path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that "
         "contains its seeds\n"
     )
-    assert mmgen("compare", runs, runs) == "error: compare: duplicate run; name each run once\n"
 
 
 @pytest.fixture
@@ -234,24 +231,6 @@ def test_a_copy_of_a_run_is_no_seed(own_runs):
 def test_seeds_of_other_examples_are_not_averaged(own_runs):
     (own_runs / "seed-5/data.json").write_text('{"fingerprint": "other"}')
     assert list(RunFolder(own_runs / "seed-4").seeds()) == [4, 6]
-    assert (
-        mmgen("compare", own_runs)
-        == f"error: {own_runs}: the seeds were trained on different examples, because the data changed between the "
-        "runs; compare these runs by their own folders\n"
-    )
-    assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith(
-        "from seed-4 to seed-5:\n  the data sets' examples\n"
-    )
-
-
-def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
-    (own_runs / "seed-5/recipe.json").write_text("{")
-    (own_runs / "seed-6/steps/second/scores.json").write_text("{")
-    folder = RunFolder(own_runs / "seed-4")
-    recipe = folder.recipe(installed())
-    with caplog.at_level("WARNING", "mmgen"):
-        averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
-    assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
-    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
-        "this run is left out of the results over seeds"
-    ] * 2
+    assert "default: mean ± standard deviation over seeds 4, 6\n" in mmgen("compare", own_runs)
+    said = mmgen("compare", own_runs / "seed-4", own_runs / "seed-5")
+    assert said.endswith("from seed-4 to seed-5:\n  the data sets' examples\n")

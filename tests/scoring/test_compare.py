@@ -1,4 +1,4 @@
-"""Scores of one or two systems: columns, differences, and the best of several texts."""
+"""Scores of one or two systems: columns and differences."""
 
 import gzip
 import json
@@ -93,19 +93,9 @@ def test_files_of_real_captions_score_as_in_pycocoevalcap(real_data, tmp_path):
     assert np.mean([row["CIDEr"] for row in image_rows]) == pytest.approx(100 * cider)
 
 
-def test_the_share_of_unseen_texts(tmp_path):
-    references = write(tmp_path / "r.json", {"1": "a", "2": "b", "3": "c", "4": "d"})
-    train = write(tmp_path / "t.jsonl", [{"id": 1, "questions": ["What is it ?", "who sits here"]}], True)
-    predictions = write(
-        tmp_path / "p.json", {"1": "what is it?", "2": "Who sits here?", "3": "who sits there?", "4": "what, is it"}
-    )
-    result = score(predictions, "--references", references, "--train", train, "--metric", "diversity")
-    assert cells(result.output)["unseen"][0] == "25.00"
-
-
 def many(count: int, right: float, seed: int) -> System:
     draw = random.Random(seed)
-    return System(f"s{right}", [[f"t{n}" if draw.random() < right else "wrong"] for n in range(count)])
+    return System(f"s{right}", [f"t{n}" if draw.random() < right else "wrong" for n in range(count)])
 
 
 def test_two_systems_are_compared_in_pairs():
@@ -116,13 +106,8 @@ def test_two_systems_are_compared_in_pairs():
     assert 0 < right.interval[0] < right.value < right.interval[1] and right.p == 0.001
     assert steps["s0.8"]["right"].interval and steps["s0.8"]["different"].interval is None  # no sum over examples
     assert difference["different"].value and difference["different"].p is None
-    same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()}).table
+    same = compare(
+        [many(300, 0.8, 1), System("again", many(300, 0.8, 1).predictions)], examples(300), {"w": Words()}
+    ).table
     right = same.of("difference")["difference"]["right"]
     assert right.interval == (0.0, 0.0) and right.p == 1.0
-
-
-def test_the_best_of_several_texts():
-    texts = [["wrong", "t0"], ["t1", "wrong"], ["wrong"], ["wrong", "no", "t3"]]
-    comparison = compare([System("s", texts)], examples(4), {"w": Words()})
-    assert comparison.table.of("step")["s"]["right"].value == 25 and comparison.oracle == {"s": {"right": 75.0}}
-    assert comparison.table.of("reference")["oracle@3"]["right"].value == 75
