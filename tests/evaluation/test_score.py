@@ -68,13 +68,6 @@ def test_questions_about_one_picture_have_no_chance(tmp_path):
     assert "chance" not in table.of("reference")
 
 
-def test_a_row_that_scores_below_chance_is_noted(tmp_path):
-    table, _ = table_of(tmp_path, ROWS)
-    chance = {column: cell.value for column, cell in table.of("reference")["chance"].items()}
-    notes = [*report.table._below_chance({"words": {"BLEU-1": 0.0}}, chance, frozenset())]
-    assert notes and notes[0].startswith("words: BLEU-1 0.00 is below chance, ")
-
-
 def test_examples_without_references_lend_none():
     examples = [
         Example("1", {"image": "a"}, ("x",)),
