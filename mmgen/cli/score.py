@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -20,16 +20,10 @@ if TYPE_CHECKING:
     from ..configs import MetricConfig
     from ..examples import Example, Scores
     from ..reading.results import ResultFiles
-    from ..scoring import Comparison, System
     from ..scoring.table import ScoreTable
 
 
 OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only
-PER = {
-    "image": ", references per image",
-    "question": ", references per question; do not compare these scores with scores per image: a text counts once for "
-    "every question of its image",
-}
 MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
@@ -40,15 +34,6 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     type=click.Path(path_type=Path),
     help="A file of COCO captions or VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, whose "
     "data set has the references.",
-)
-@click.option(
-    "--references-per",
-    "per",
-    type=click.Choice(["image", "question"]),
-    default="image",
-    show_default=True,
-    help="Score a text against all references of its image, as the papers do, or against each question separately; the "
-    "two kinds of scores are not comparable.",
 )
 @click.option("--profile", help="The profile of the recipe in --references.")
 @click.option("--split", help="The split of that recipe's data set; by default its evaluation split.")
@@ -110,7 +95,6 @@ def _score_files(
     predictions: Path,
     references: Path,
     *,
-    per: Literal["image", "question"],
     profile: str | None,
     split: str | None,
     step: str | None,
@@ -134,23 +118,25 @@ def _score_files(
         )
     registry = installed()
     configs = scoring.metrics(names, sets, registry)
-    kinds, form = _common_kinds(configs), _result_format(configs, per)
-    expected = scoring.read_references(references, registry, per, profile, split, step, form)
+    kinds, form = _common_kinds(configs), _result_format(configs)
+    expected = scoring.read_references(references, registry, profile, split, step, form)
     files = [predictions, *([against] if against else [])]
-    read = [scoring.read_predictions(file, per, kinds, form, expected) for file in files]
+    read = [scoring.read_predictions(file, kinds, form, expected) for file in files]
     pairs = [scoring.pair(of_file, expected, file, partial) for of_file, file in zip(read, files, strict=True)]
     systems, examples = _read_systems(files, pairs)
-    comparison = scoring.compare(systems, examples, configs, resamples=resamples, seed=seed, progress=Bars())
+    table_of_scores, scores = scoring.compare(
+        systems, examples, configs, resamples=resamples, seed=seed, progress=Bars()
+    )
     if out:  # before anything is printed: standard output may be closed
-        write_json(out, _as_json(comparison, [example.id for example in examples]))
-    lines = comparison.table.by_score()
+        write_json(out, _as_json(table_of_scores, scores, [example.id for example in examples]))
+    lines = table_of_scores.by_score()
     if not against:
         lines[0][1] = "value"
     tell(table(lines))
     tell()
     left = f" of {len(expected)}" if len(expected) != len(examples) else ""
-    tell(f"{len(examples)}{left} examples" + ("" if form else PER[per]))
-    for note in (*comparison.table.notes, *_methods(comparison.table, resamples)):
+    tell(f"{len(examples)}{left} examples")
+    for note in (*table_of_scores.notes, *_methods(table_of_scores, resamples)):
         tell(note)
     if out:
         tell(f"{out}: written")
@@ -172,9 +158,9 @@ def _methods(scores: ScoreTable, resamples: int) -> Iterator[str]:
         yield f"difference: {names[0]} minus {names[1]}" + f"; p: two-sided, paired; {test}" * bool(test)
 
 
-def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
+def _as_json(scored: ScoreTable, scores: Mapping[str, Scores], ids: Sequence[str]) -> dict[str, Any]:
     """All results: system (and "difference") -> score -> value, interval; score -> p; the scores of every example."""
-    rows = {row.labels[0]: row.cells for row in comparison.table.rows}
+    rows = {row.labels[0]: row.cells for row in scored.rows}
     difference = rows.get("difference", {})
     return {
         "values": {label: {name: cell.value for name, cell in cells.items()} for label, cells in rows.items()},
@@ -183,8 +169,8 @@ def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
             for label, cells in rows.items()
         },
         "probabilities": {name: cell.p for name, cell in difference.items() if cell.p is not None},
-        "per_example": {name: _by_example(ids, scores) for name, scores in comparison.scores.items()},
-        "notes": comparison.table.notes,
+        "per_example": {name: _by_example(ids, of) for name, of in scores.items()},
+        "notes": scored.notes,
     }
 
 
@@ -210,15 +196,13 @@ def _common_kinds(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
     return kinds
 
 
-def _result_format(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles | None:
+def _result_format(configs: Mapping[str, MetricConfig]) -> ResultFiles | None:
     """The result files of the task of these metrics, or None. Raises MmgenError for metrics of several tasks."""
     forms = {form.name: form for config in configs.values() if (form := config.result_files())}
     if len(forms) > 1:
         raise MmgenError(
             f"--metric: the metrics are for several tasks ({', '.join(forms)}); use the metrics of one task at a time"
         )
-    if forms and per == "question":
-        raise MmgenError("--references-per question: only for texts; leave it out for predictions of a task")
     return next(iter(forms.values()), None)
 
 
@@ -266,19 +250,16 @@ def _option_beside(known: Sequence[str], context: click.Context) -> str:
     )
 
 
-def _read_systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
+def _read_systems(files: list[Path], pairs) -> tuple[dict[str, list[Any]], list[Example]]:
     """The systems, one per file, with texts for the examples that all files have; and these examples."""
-    from ..scoring import System
-
     shared = set.intersection(*({example.id for example, _ in file_pairs} for file_pairs in pairs))
     if not shared:
         raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
     pairs = [[(example, texts) for example, texts in file_pairs if example.id in shared] for file_pairs in pairs]
     system_names = _system_names(files)
-    systems = [
-        System(name, [texts[0] for _, texts in file_pairs])
-        for name, file_pairs in zip(system_names, pairs, strict=True)
-    ]
+    systems = {
+        name: [texts[0] for _, texts in file_pairs] for name, file_pairs in zip(system_names, pairs, strict=True)
+    }
     return systems, [example for example, _ in pairs[0]]
 
 

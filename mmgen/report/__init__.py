@@ -2,8 +2,7 @@
 
 from .compare import compare, compare_rows
 from .page import SHOWN_EXAMPLES, try_page, write_page
-from .rendering import StepRenderer, step_renderer
-from .samples import samples
+from .rendering import StepRenderer, samples, step_renderer
 from .table import gather_tables, tables_of_scores, tables_with_seeds, with_remarks, write_tables
 
 __all__ = [

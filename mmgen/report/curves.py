@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from .. import plotting
 from ..errors import RunError
@@ -46,12 +46,8 @@ def read(log: Path) -> Curve:
 
 def thin(points: Points) -> Points:
     """Reduce points to at most POINTS means of neighbours, each over equally many points, give or take one."""
-    count = min(POINTS, len(points))
-    ends = [len(points) * place // count for place in range(count + 1)] if count else []
-    return [
-        (fmean(epoch for epoch, _ in part), fmean(loss for _, loss in part))
-        for part in (points[first:last] for first, last in pairwise(ends))
-    ]
+    parts = np.array_split(np.array(points), min(POINTS, len(points))) if points else []
+    return [(float(epoch), float(loss)) for epoch, loss in (part.mean(0) for part in parts)]
 
 
 def draw(curves: Mapping[str, Curve], kind: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cards import Card, Piece, letter
+from ..attention_maps import all_layers, last_layer, word_attention
+from ..cards import Card, Piece
 from ..data.datasets import ScoredOn
 from ..data.seeds import resolve
 from ..errors import MmgenError
@@ -20,10 +21,21 @@ from ..recipe.tables import Recipe
 from ..scoring.compare import columns_with
 from ..storage.run_folder import RunFolder
 from . import pictures, table
-from .attention import Looks, add_attention
 from .rendering import Answer, step_renderer
 
 Load = Callable[[str], Model]  # loads the model of a step
+
+BATCH = 16
+LAYERS = {"last": last_layer, "all": all_layers}
+
+# The attention of all steps for one example, as the page's script reads it:
+#   units     input -> names of its regions, or its words
+#   boxes     input -> its regions' boxes, if the input has boxes
+#   pictures  input -> index of each region's picture, from 0; empty for a single picture
+#   words     step -> the generated words
+#   weights   "last" or "all" layers -> step -> one row per word: its inputs' units, special tokens, generated words;
+#             in ten-thousandths of the word's attention
+Looks = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,7 @@ class GalleryMaker:
     steps    the names of the steps; `total`: the size of the split
     cards    those of one picture together, unless boxes are drawn on it
     looks    card -> attention
-    scores   step -> metric -> card -> value; `metrics`: those, right or wrong ones first
+    scores   step -> metric -> card -> value
     notes    on what is missing
     """
 
@@ -75,7 +87,6 @@ class GalleryMaker:
             card |= {"key": key, "gallery": number, "shots": shots.get(example.id, [])}
             alone = not group or card["outlines"] or card["objects"]
             cards.setdefault(key if alone else tuple(picture.key for picture in group), []).append(card)
-        scores = self._scores(steps, places)
         notes += [unreadable, silent, *(note for renderer in renderers.values() for note in renderer.notes)]
         return {
             "number": number,
@@ -84,8 +95,7 @@ class GalleryMaker:
             "total": len(split),
             "cards": [*cards.values()],
             "looks": {key: looks[example.id] for key, example in examples.items()},
-            "scores": scores,
-            "metrics": self._metrics(scores),
+            "scores": self._scores(steps, places),
             "notes": tuple(filter(None, notes)),
         }
 
@@ -131,7 +141,7 @@ class GalleryMaker:
             "outlines": [(step, box) for step, box in outlines if box and boxes is not None],
             "objects": [(n, boxes[i]) for n, i in enumerate(common["objects"], 1) if boxes and i < len(boxes)],
             "read": [*self._texts(resolve(example), [*answers], looks, common["texts"])],
-            "choices": [(letter(place), choice) for place, choice in enumerate(common["choices"])],
+            "choices": common["choices"],
             "cards": cards,
             "words": {step: words.get(step) or [answer.value] for step, answer in answers.items()},
             "seen": looks["weights"].get("last", {}),  # an empty text has no attention
@@ -163,15 +173,30 @@ class GalleryMaker:
             for step in steps
         }
 
-    def _metrics(self, scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[dict[str, Any]]:
-        """The metrics that the cards can be sorted by."""
-        seen: dict[str, set[float]] = {}
-        for columns in scores.values():
-            for name, values in columns.items():
-                seen.setdefault(name, set()).update(values.values())
-        lower = columns_with(self.recipe.metrics, "lower_is_better")
-        return [
-            {"name": name, "binary": seen[name] <= {0.0, 100.0}, "lower": name in lower}
-            for name in sorted(seen, key=lambda name: seen[name] != {0.0, 100.0})
-            if seen[name]
-        ]
+
+def add_attention(
+    model: Model,
+    step: str,
+    inputs: Sequence[str],
+    examples: Sequence[Example],
+    texts: Mapping[str, Generation],
+    looks: Mapping[str, Looks],
+    advance: Callable[..., None],
+) -> None:
+    """Add the attention of one step's model to `looks`, by example id."""
+    model.eval()
+    for first in range(0, len(examples), BATCH):
+        part = [resolve(example) for example in examples[first : first + BATCH]]
+        written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
+        for example, attention in zip(part, word_attention(model, part, inputs, written, LAYERS), strict=True):
+            of_example = looks[example.id]
+            of_example["words"][step] = attention.words
+            for name, units in attention.units.items():
+                of_example["units"][name] = units.names
+                if units.boxes:
+                    of_example["pictures"][name] = units.pictures
+                    of_example["boxes"][name] = [[round(number, 3) for number in box] for box in units.boxes]
+            for layers, weights in attention.weights.items():
+                shares = (10_000 * weights).round().int().tolist()
+                of_example["weights"].setdefault(layers, {})[step] = shares
+        advance(len(part))

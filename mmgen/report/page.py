@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import plotting
+from ..cards import letter
 from ..data.datasets import ScoredOn
 from ..errors import RunError
 from ..evaluation import probes as probe
@@ -67,7 +68,7 @@ def write_page(
     galleries = GalleryMaker(recipe, folder, datasets, load, progress).galleries(steps, shown)
     cards = [examples for gallery in galleries for examples in gallery["cards"]]
     with_pictures = [examples[0] for examples in cards if examples[0]["shots"]]
-    written = {recipe.makes_texts(step) for step in steps}
+    kinds = dict.fromkeys("text" if recipe.makes_texts(step) else "prediction" for step in steps)
     context = {
         "recipe": recipe,
         "tables": tables,
@@ -80,11 +81,14 @@ def write_page(
         "plots": _draw_curves(recipe, folder),
         "per_token": all(recipe.steps[step].objectives == (GENERATOR,) for step in recipe.steps),
         "at_once": AT_ONCE,
+        "letter": letter,
         "galleries": galleries,
         "cards": cards,
-        "results": " or ".join(["text"] * (True in written) + ["prediction"] * (False in written)),
+        "results": " or ".join(kinds),
         "data": {
+            "lower": sorted(column for run_table in tables for column in run_table.lower),
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
+            "steps": [gallery["steps"] for gallery in galleries],
             "looks": {key: looks for gallery in galleries for key, looks in gallery["looks"].items()},
             "scores": {step: scores for gallery in galleries for step, scores in gallery["scores"].items()},
         },

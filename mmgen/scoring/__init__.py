@@ -1,6 +1,6 @@
 """Scores for any file of predictions: references from files, intervals, two systems compared."""
 
-from .compare import Comparison, System, compare, metrics
+from .compare import compare, metrics
 from .files import pair, read_predictions, read_references
 
-__all__ = ["Comparison", "System", "compare", "metrics", "pair", "read_predictions", "read_references"]
+__all__ = ["compare", "metrics", "pair", "read_predictions", "read_references"]

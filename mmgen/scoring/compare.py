@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal
 
@@ -19,26 +18,6 @@ from ..recipe.load import part_from
 from ..registry import Registry
 from .intervals import RESAMPLES, Interval, differences, groups_of, intervals, summed
 from .table import Cell, Row, ScoreTable
-
-
-@dataclass(frozen=True)
-class System:
-    """The predictions of a named system: for every example a text, or the value of one prediction."""
-
-    name: str
-    predictions: Sequence[Any]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What `compare` found.
-
-    table   a row for every system; for two systems also their difference, first minus second
-    scores  system -> its scores, with the values of every example
-    """
-
-    table: ScoreTable
-    scores: Mapping[str, Scores]
 
 
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
@@ -59,25 +38,28 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
 
 
 def compare(
-    systems: Sequence[System],
+    systems: Mapping[str, Sequence[Any]],
     examples: Sequence[Example],
     configs: Mapping[str, MetricConfig],
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Comparison:
-    """Score one system, or two systems on the same examples. `resamples`: of the bootstrap, and shuffles of the
-    randomisation; 0: no intervals and p. Errors of metrics propagate."""
+) -> tuple[ScoreTable, dict[str, Scores]]:
+    """Score one system, or two systems on the same examples: a row for each, for two also their difference, first minus
+    second; and the scores of each. Errors of metrics propagate.
+
+    systems    name -> for every example a text, or the value of one prediction
+    resamples  of the bootstrap, and shuffles of the randomisation; 0: no intervals and p
+    """
     groups, scores_of, notes = groups_of(examples), dict[str, Scores](), dict[str, None]()
-    of_texts = all(config.judges == {"text"} for config in configs.values())
     with (progress or Progress()).task("scoring", None, "passes") as advance:
         built = {name: build_metric(name, config) for name, config in configs.items()}
-        for system in systems:
-            scores_of[system.name] = scores = _score(system, examples, built)
-            notes.update(dict.fromkeys(scores.notes))
-            if of_texts and (remark := collapsed(system.predictions)):
-                notes[f"{system.name}: {remark}"] = None
+        for name, predictions in systems.items():
+            scores_of[name] = _score(predictions, examples, built)
+            texts = [prediction for prediction in predictions if isinstance(prediction, str)]
+            remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
+            notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
             advance()
     rows = [
         Row((name,), cells_of([scores.values], intervals(scores, configs, groups, resamples, seed)))
@@ -87,7 +69,7 @@ def compare(
     if len(systems) == 2:
         first, second = ([scores] for scores in scores_of.values())
         rows.append(difference_row(("difference",), first, second, configs, groups, resamples, seed))
-    return Comparison(ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",)), scores_of)
+    return ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",)), scores_of
 
 
 def cells_of(
@@ -134,11 +116,11 @@ def difference_row(
     return Row(labels, cells, "difference")
 
 
-def _score(system: System, examples: Sequence[Example], metrics: Mapping[str, Metric]) -> Scores:
+def _score(predictions: Sequence[Any], examples: Sequence[Example], metrics: Mapping[str, Metric]) -> Scores:
     """The scores of all metrics that have any."""
     outputs: list[Any] = [
         Generation(example.id, value, (), 0.0) if isinstance(value, str) else Prediction(example.id, value, 0.0)
-        for example, value in zip(examples, system.predictions, strict=True)
+        for example, value in zip(examples, predictions, strict=True)
     ]
     scores = {name: check_scores(name, metric.score(outputs, examples), examples) for name, metric in metrics.items()}
     return merge_metrics({name: of for name, of in scores.items() if {*of.values.values()} - {None}} or scores)

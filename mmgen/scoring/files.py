@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..data.datasets import build_split
 from ..errors import DataError
@@ -22,8 +22,7 @@ from ..storage.run_folder import RunFolder
 from ..storage.scored_examples import ScoredExamples, dataset_of
 from .intervals import names_of
 
-Per = Literal["image", "question"]
-ID_KEYS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
+ID_KEYS = ("image_id", "id", "image", "question_id")
 TEXT_KEYS = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
 REFERENCE_KEYS = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
 
@@ -32,7 +31,6 @@ Predictions = Mapping[str, Sequence[Any]]  # id -> texts, best first; or the val
 
 def read_predictions(
     path: Path,
-    per: Per = "image",
     kinds: Collection[str] = ("text",),
     form: ResultFiles | None = None,
     examples: Sequence[Example] = (),
@@ -51,7 +49,7 @@ def read_predictions(
             if "error" not in row:  # `mmgen generate` lists unreadable pictures
                 has_value = "value" in row and {*kinds} != {"text"}
                 values = [row["value"]] if has_value else _texts_of_row(row, TEXT_KEYS, place)
-                predictions.setdefault(_example_id(row, per, place), []).extend(values)
+                predictions.setdefault(_example_id(row, place), []).extend(values)
     if not predictions:
         raise DataError(f"{path}: contains no predictions")
     return predictions
@@ -60,7 +58,6 @@ def read_predictions(
 def read_references(
     path: Path,
     registry: Registry,
-    per: Per = "image",
     profile: str | None = None,
     split: str | None = None,
     step: str | None = None,
@@ -68,7 +65,6 @@ def read_references(
 ) -> list[Example]:
     """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
 
-    per   "image": all references of an id together; "question": every reference is a separate example
     step  of the recipe: the data that this step is scored on, by default the recipe's own
     form  reader of files whose predictions are not texts
     """
@@ -80,37 +76,17 @@ def read_references(
             dataset = ScoredExamples(recipe, path).dataset_of(step) if step else dataset_of(recipe, path)
         else:
             dataset = build_split(config, split)
-        examples = [*dataset.split(split or config.test_split)]
-    else:
-        examples = form.read_references(path) if form else _from_file(path, per)
-    return _per_reference(examples) if per == "question" else examples
+        return [*dataset.split(split or config.test_split)]
+    return form.read_references(path) if form else _from_file(path)
 
 
-def _per_reference(examples: Sequence[Example]) -> list[Example]:
-    """One example per reference text; several texts of one example get its id with a number (#1, #2, ...)."""
-    return [
-        Example(
-            f"{example.id}#{number}" if len(example.targets) > 1 else example.id,
-            example.inputs,
-            (text,),
-            {**example.facts, "group": example.id},
-        )
-        for example in examples
-        for number, text in enumerate(example.targets, 1)
-    ]
-
-
-def _from_file(path: Path, per: Per) -> list[Example]:
-    examples: dict[str, Example] = {}
+def _from_file(path: Path) -> list[Example]:
+    texts: dict[str, list[str]] = {}
     for place, row in _read_rows(path):
-        example_id = _example_id(row, per, place)
-        facts = {"image": _example_id(row, "image", place)} if per == "question" else {}
-        before = examples[example_id].targets if example_id in examples else ()
-        texts = tuple(_texts_of_row(row, REFERENCE_KEYS, place))
-        examples[example_id] = Example(example_id, {}, (*before, *texts), facts)
-    if not examples:
+        texts.setdefault(_example_id(row, place), []).extend(_texts_of_row(row, REFERENCE_KEYS, place))
+    if not texts:
         raise DataError(f"{path}: contains no references")
-    return [*examples.values()]
+    return [Example(example_id, {}, tuple(of_example)) for example_id, of_example in texts.items()]
 
 
 def pair(
@@ -158,16 +134,16 @@ def _rows_of_json(content: Any) -> Sequence[Any]:
         rows = content.get(name)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict) and "text" not in rows[0]:
             return rows
-    if content.keys() & {*ID_KEYS["image"]}:
+    if content.keys() & {*ID_KEYS}:
         return [content]
     return [{"id": example_id, "texts": texts} for example_id, texts in content.items()]
 
 
-def _example_id(row: Mapping[str, Any], per: Per, place: str) -> str:
+def _example_id(row: Mapping[str, Any], place: str) -> str:
     """The id in a row: the image's key if it is the path of an image; any other id unchanged, even with a slash."""
-    name = next((name for name in ID_KEYS[per] if row.get(name) is not None), None)
+    name = next((name for name in ID_KEYS if row.get(name) is not None), None)
     if name is None:
-        raise DataError(f"{place}: no id; give one of {', '.join(ID_KEYS[per])}; the keys are {join_names(row)}")
+        raise DataError(f"{place}: no id; give one of {', '.join(ID_KEYS)}; the keys are {join_names(row)}")
     value = row[name]
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise DataError(f'{place}: "{name}" must be a string or an integer, not {json.dumps(value)[:40]}')

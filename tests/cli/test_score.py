@@ -104,22 +104,6 @@ def test_errors_of_the_score_command(tmp_path, monkeypatch, more, code, message)
     assert done.exit_code == code and message in done.stderr.splitlines(), done.stderr
 
 
-def test_the_signature_says_question_if_references_are_per_question(tmp_path):
-    references = write(
-        tmp_path / "r.jsonl",
-        [{"id": "a", "references": ["is it red?", "what is it?"]}, {"id": "b", "text": "who?"}],
-        True,
-    )
-    predictions = write(tmp_path / "p.jsonl", [{"id": "a", "text": "is it?"}, {"id": "b", "text": "who is it?"}], True)
-    per_image = score(predictions, "--references", references, *FAST).output
-    assert (
-        "references grouped per image (1.5 an image)" in per_image and "2 examples, references per image" in per_image
-    )
-    per_question = score(predictions, "--references", references, "--references-per", "question", *FAST).output
-    assert "references grouped per question (1.0 a question)" in per_question and "per image (" not in per_question
-    assert "3 examples, references per question; " in per_question
-
-
 def test_empty_or_equal_texts_are_reported(tmp_path):
     references = write(tmp_path / "r.jsonl", [{"id": n, "text": f"what is it {n}"} for n in range(12)], lines=True)
     empty = write(tmp_path / "empty.jsonl", [{"id": n, "text": "?" * (n % 3)} for n in range(12)], lines=True)

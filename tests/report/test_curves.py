@@ -14,7 +14,7 @@ def test_curves_are_thinned_and_a_truncated_line_is_ignored(tmp_path):
         "\n".join([*lines, '{"update": 1000, "epoch": 9.99, "loss": 1, "validation_loss": 3.5}', '{"upda'])
     )
     curve = curves.read(tmp_path / "log.jsonl")
-    assert len(curve.learning) == curves.POINTS and curve.learning[0] == pytest.approx((0.035, 3.5))
+    assert len(curve.learning) == curves.POINTS and curve.learning[0] == pytest.approx((0.04, 4.0))
     assert curve.validation == [(10, 3.5)]
     assert curves.read(tmp_path / "none.jsonl") == curves.Curve([], [])
 

@@ -5,7 +5,7 @@ from kit.scoring import FAST, cells, score, write
 
 from mmgen import DataError
 from mmgen.registry import installed
-from mmgen.scoring import pair, read_predictions, read_references
+from mmgen.scoring import read_predictions, read_references
 
 
 def registry():
@@ -96,23 +96,6 @@ def test_references_of_every_format_are_grouped_by_image(tmp_path, name, value):
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "ids"),
-    [
-        ("coco.json", COCO, ["1", "2", "3"]),
-        ("vqa.json", VQA, ["90", "91", "250"]),
-        ("own.jsonl", JSONL, ["9#1", "9#2", "25"]),
-    ],
-)
-def test_references_per_question_are_matched_with_the_text_of_their_image(tmp_path, name, value, ids):
-    path = write(tmp_path / name, value, name.endswith("l"))
-    references = read_references(path, registry(), "question")
-    assert [example.id for example in references] == ids
-    assert [example.targets for example in references] == [("a dog",), ("the dog",), ("cats",)]
-    texts = [texts for _, texts in pair({"9": ["x"], "25": ["y"]}, references, path)]
-    assert texts == [["x"], ["x"], ["y"]]
-
-
 def test_the_data_set_of_a_recipe_gives_references(tmp_path):
     recipe = tmp_path / "small.toml"
     recipe.write_text(
@@ -160,9 +143,7 @@ def test_mismatched_files_are_refused_and_partial_scores_the_matches(tmp_path):
     )
     result = score(predictions, "--references", references, *FAST, "--partial")
     assert (
-        result.exit_code == 0
-        and cells(result.output)["BLEU-4"][0] == "100.00"
-        and "2 of 4 examples, references per image" in result.output
+        result.exit_code == 0 and cells(result.output)["BLEU-4"][0] == "100.00" and "2 of 4 examples" in result.output
     )
     unmatched = write(tmp_path / "s.jsonl", [{"id": "x", "text": "a"}], True)
     result = score(unmatched, "--references", references, *FAST, "--partial")

@@ -8,7 +8,7 @@ import pytest
 from kit.scoring import Words, examples
 
 from mmgen.examples import Example, Scores
-from mmgen.scoring import System, compare
+from mmgen.scoring import compare
 from mmgen.scoring.intervals import (
     Summed,
     bootstrap,
@@ -109,8 +109,8 @@ def test_a_probability_is_two_sided_and_at_least_one_over_the_resamples():
 def test_few_pairs_are_never_significant():
     """Three pairs with equal differences: the exact sign test has p = 1/4, although all resamples agree."""
     assert [probability(np.ones(1000), groups) for groups in (1, 3, 6)] == [1.0, 0.25, 2**-5]
-    comparison = compare([System("a", ["t0"]), System("b", ["no"])], examples(1), {"w": Words()})
-    cell = comparison.table.of("difference")["difference"]["right"]
+    table, _ = compare({"a": ["t0"], "b": ["no"]}, examples(1), {"w": Words()})
+    cell = table.of("difference")["difference"]["right"]
     assert (cell.value, cell.interval, cell.p) == (100, None, None)
 
 
