@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MmgenError, RunError, did_you_mean
-from ..evaluation import score
 from ..examples import Scores
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import Recipe
@@ -20,7 +19,7 @@ from ..scoring.table import Row, ScoreTable
 from ..storage.run_folder import RunFolder, differences
 from ..storage.scored_examples import ScoredExamples
 from .short_paths import tell_apart
-from .table import describe_seeds, groups
+from .table import describe_seeds, groups, scores_by_seed
 
 METHOD = (
     "95 % intervals: bootstrap over the examples' images, and over several seeds; p: two-sided, by the same bootstrap, "
@@ -53,14 +52,10 @@ class _Run:
             )
         recipe = first.recipe(installed())
         seeds = {recipe.seed: first} if first.path == path else first.seeds()
-        scores = {
-            step: {seed: score.read(folder.step(step)) for seed, folder in seeds.items() if folder.finished(step)}
-            for step in recipe.steps
-        }
-        if not any(scores.values()):
+        scores = scores_by_seed(recipe, seeds)
+        if not scores:
             raise RunError(f"{first.path}: no step with scores is finished yet; continue with `mmgen run`")
-        known = {step: by_seed for step, by_seed in scores.items() if by_seed}
-        return cls(label, recipe, first.fingerprint(), ScoredExamples(recipe, first.path), known)
+        return cls(label, recipe, first.fingerprint(), ScoredExamples(recipe, first.path), scores)
 
     def row(self, step: str, *labels: str) -> Row:
         return Row((step, *labels), cells_of([scores.values for scores in self.scores[step].values()]))

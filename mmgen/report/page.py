@@ -61,9 +61,7 @@ def write_page(
     """Write `report.html` to the run's folder. `shown`: maximum number of examples on the page.
     Raises RunError if no step with scores is finished."""
     if not tables:
-        scored = any(step.evaluate for step in recipe.steps.values())
-        advice = "continue with `mmgen run`" if scored else "every step has evaluate = false"
-        raise RunError(f"{folder.path}: no step with scores is finished yet; {advice}")
+        raise RunError(f"{folder.path}: no step with scores is finished yet; continue with `mmgen run`")
     steps = [step for run_table in tables for step in run_table.of("step")]
     galleries = GalleryMaker(recipe, folder, datasets, load, progress).galleries(steps, shown)
     cards = [examples for gallery in galleries for examples in gallery["cards"]]

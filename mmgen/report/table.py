@@ -43,17 +43,22 @@ def gather_tables(
     recipe: Recipe, folder: RunFolder, datasets: ScoredOn, seeds: Mapping[int, RunFolder] | None = None
 ) -> list[ScoreTable]:
     """One table per group of steps, with the finished steps; over several seeds, if given."""
-    folders = seeds or {recipe.seed: folder}
+    rows = scores_by_seed(recipe, seeds or {recipe.seed: folder})
+    rows = {step: by_seed for step, by_seed in rows.items() if folder.finished(step)}
+    return tables_of_scores(recipe, rows, datasets, reference_scores(recipe, rows, datasets, folder.path))
+
+
+def scores_by_seed(recipe: Recipe, seeds: Mapping[int, RunFolder]) -> dict[str, dict[int, Scores]]:
+    """Step -> seed -> scores, of the steps that any of these runs has finished."""
     rows = {
         name: {
-            seed: with_remarks(score.read(of_seed.step(name)), name, of_seed.step(name))
-            for seed, of_seed in folders.items()
-            if of_seed.finished(name)
+            seed: with_remarks(score.read(folder.step(name)), name, folder.step(name))
+            for seed, folder in seeds.items()
+            if folder.finished(name)
         }
         for name in recipe.steps
-        if recipe.steps[name].evaluate and folder.finished(name)
     }
-    return tables_of_scores(recipe, rows, datasets, reference_scores(recipe, rows, datasets, folder.path))
+    return {name: by_seed for name, by_seed in rows.items() if by_seed}
 
 
 def tables_of_scores(

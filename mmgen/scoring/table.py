@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..errors import MmgenError, did_you_mean
 from ..files import write_text
-from ..progress import html_table, table
+from ..progress import table
 from .intervals import Interval
 
 Kind = Literal["step", "reference", "published", "difference"]
@@ -71,12 +71,8 @@ class ScoreTable:
     heads: tuple[str, ...] = ("step",)
     upright: bool = False
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.markdown()
-
-    def _repr_html_(self) -> str:
-        """The table for a notebook."""
-        return html_table(self.by_score() if self.upright else self.texts(), self.notes, self.title)
 
     def of(self, kind: Kind) -> dict[str, Mapping[str, Cell]]:
         """The rows of a kind, by their first label."""

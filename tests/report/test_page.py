@@ -10,13 +10,13 @@ import pytest
 from kit import toys
 from kit.browsers import CHROMIUM, browse
 
-from mmgen import DataError, RunError, plotting, report
+from mmgen import DataError, plotting, report
 from mmgen import __version__ as VERSION
 from mmgen.data.datasets import Datasets
 from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.registry import installed
-from mmgen.runs.run import report_on, run
+from mmgen.runs.run import run
 from mmgen.storage.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
@@ -183,42 +183,6 @@ def test_the_command_writes_the_page_with_the_requested_number_of_pictures(done,
     assert f'<p class="lede">{ABOUT}</p>' in page  # from the run's recipe
 
 
-def test_no_height_on_the_page_changes_after_loading(done, tmp_path):
-    """Otherwise links to sections miss them. Without scripts all cards are visible."""
-    shutil.copytree(done.path, tmp_path / "run")
-    write_result(tmp_path / "run/probes/heads")
-    page = report_on(tmp_path / "run", Progress(), 6).read_text(encoding="utf-8")
-    images = re.findall(r"<img [^>]*>", page)
-    assert len(images) == 10 and all(re.search(r' width="[1-9]\d*" height="[1-9]\d*"', image) for image in images)
-    assert "content-visibility" not in page and "contain-intrinsic" not in page
-    assert "<noscript><style>.card.later { display: grid; }</style></noscript>" in page
-
-
-def write_result(folder: Path) -> None:
-    """Write the files of a probe with one plot."""
-    with plotting.figure(3.0, 1.5, salt="x") as figure:
-        figure.add_subplot().plot([0, 1], [0, 1])
-        folder.mkdir(parents=True)
-        plotting.save(figure, folder / "drawn")
-    result = {"tables": {}, "plots": {"Drawn": "drawn.svg"}, "notes": [], "settings": {}}
-    (folder / "findings.json").write_text(json.dumps(result))
-
-
-def test_folders_that_are_not_a_run_or_not_finished_are_refused(done, tmp_path):
-    with pytest.raises(RunError) as caught:
-        report_on(tmp_path, Progress())
-    assert (
-        str(caught.value)
-        == f"{tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
-    )
-    shutil.copytree(done.path, tmp_path / "run")
-    for scores in (tmp_path / "run").glob("steps/*/scores.json"):
-        scores.unlink()
-    with pytest.raises(RunError) as caught:
-        report_on(tmp_path / "run", Progress())
-    assert str(caught.value) == f"{tmp_path}/run: no step with scores is finished yet; continue with `mmgen run`"
-
-
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
 def test_in_a_browser_keys_highlight_words_and_the_gallery_is_searched(page, tmp_path):
     script = """
@@ -266,49 +230,6 @@ def test_in_a_browser_keys_highlight_words_and_the_gallery_is_searched(page, tmp
         assert float(shade) == pytest.approx(0.6 * (weight / 10_000) ** 0.5 if weight >= 50 else 0, abs=0.006)
     assert seen["found"] == ["test-00004"] and seen["count"] == "1 of 6"
     assert re.fullmatch(r"relevance [✓✗]|\d+\.\d", seen["scores"]) and seen["wide"]
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
-def test_in_a_browser_more_cards_are_shown_on_demand_and_links_work(done, tmp_path, monkeypatch):
-    monkeypatch.setattr(report.page, "AT_ONCE", 2)
-    shutil.copytree(done.path, tmp_path / "run")
-    page = report_on(tmp_path / "run", Progress(), 6).read_text(encoding="utf-8")
-    script = """
-    const seen = {}, at = (id) => document.getElementById(id);
-    window.addEventListener("error", (event) => { seen.error = event.message; });
-    const cards = [...document.querySelectorAll(".card")];
-    const ids = () => cards.filter((card) => card.checkVisibility()).map((card) => card.dataset.id);
-    const search = (text) => { at("find").value = text; at("find").dispatchEvent(new Event("input")); };
-    setTimeout(() => {
-      document.documentElement.style.scrollBehavior = "auto";
-      seen.first = ids(); seen.count = at("count").textContent; seen.more = at("more").textContent;
-      at("more").click();
-      seen.second = ids().length; seen.focus = document.activeElement.dataset.id;
-      search("test-00005"); seen.found = ids(); seen.button = at("more").checkVisibility();
-      search("no such thing"); seen.none = at("none").textContent; seen.visible = ids().length;
-      search(""); seen.again = ids().length;
-      location.hash = "#x-test-00004";
-      setTimeout(() => {
-        seen.linked = ids().at(-1);
-        location.hash = "#reproduce";
-        setTimeout(() => {
-          const end = document.documentElement.scrollHeight - innerHeight - scrollY;
-          seen.away = Math.min(Math.abs(at("reproduce").getBoundingClientRect().top), Math.abs(end));
-          const out = document.createElement("pre");
-          out.id = "seen"; out.textContent = JSON.stringify(seen);
-          document.body.append(out);
-        }, 100);
-      }, 100);
-    }, 200);
-    """
-    seen = browse(page, script, tmp_path)
-    assert "error" not in seen and seen["first"] == ["test-00000", "test-00001"]
-    assert seen["count"] == "2 of 6 shown" and seen["more"] == "Show 2 more of 4"
-    assert seen["second"] == 4 and seen["focus"] == "test-00002"
-    assert seen["found"] == ["test-00005"] and not seen["button"]
-    assert seen["none"] == "No example contains “no such thing” in its id or texts."
-    assert seen["visible"] == 0 and seen["again"] == 2
-    assert seen["linked"] == "test-00004" and seen["away"] <= 1
 
 
 ANSWERS_AS_TEXTS = toys.recipe(

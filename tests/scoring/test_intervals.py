@@ -77,7 +77,7 @@ def test_a_score_of_some_examples_is_resampled_over_these():
 
 
 def test_only_scores_that_follow_from_sums_have_parts():
-    """A mean that is not the score, such as METEOR's of examples, and sums of a wrong width are no explanation of it."""
+    """A mean that is not the score, such as METEOR's of examples, and sums of a wrong width do not give it."""
     scores = Scores({"a": 2.0, "b": 5.0, "none": None, "m.ratio": 3.0}, {"a": [1.0, 3.0], "b": [1.0, 3.0]})
     assert summed(scores, {}, ["1", "2"]).keys() == {"a"}
     wide = Scores(scores.values, sums={"m/r": [[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]]})

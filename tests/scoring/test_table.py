@@ -85,14 +85,6 @@ def test_scores_are_chosen_by_name():
         chosen([SCORES], ["BLEU4"])
 
 
-def test_a_notebook_gets_escaped_html():
-    shown = ScoreTable(("<b>", "x"), (Row(("both",), {"<b>": Cell(1.0)}),), ("a & b",), title="texts")
-    assert shown._repr_html_() == (
-        "<table>\n<caption>texts</caption>\n<tr><th>step</th><th>&lt;b&gt;</th><th>x</th></tr>\n"
-        "<tr><td>both</td><td>1.00</td><td>-</td></tr>\n</table>\n<p>a &amp; b</p>"
-    )
-
-
 def test_the_best_value_is_the_highest_or_the_lowest_unless_all_are_shown_alike():
     assert SCORES.best() == {"BLEU-4": "39.46 ± 1.50", "loss": "1.00"}
     alike = ScoreTable(("x",), (Row(("a",), {"x": Cell(1.0)}), Row(("b",), {"x": Cell(1.001)})))
