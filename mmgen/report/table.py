@@ -84,18 +84,18 @@ def _build_table(
     first, seeds = next(iter(scores)), {seed for by_seed in scores.values() for seed in by_seed}
     metrics, dataset, images = recipe.judging(first), datasets.dataset_of(first), groups_of(datasets.scored_by(first))
     columns = dict.fromkeys(column for by_seed in scores.values() for of in by_seed.values() for column in of.values)
-    people, chance = _reference_rows(references[first], columns)
+    of_references = _reference_rows(references[first], columns)
     described, lower = dataset.describe(), columns_with(metrics, "lower_is_better")
     seeds_by_note, rows = dict[str, list[int]](), list[Row]()
     for step, by_seed in scores.items():
         for seed, of_seed in by_seed.items():
-            for note in (*of_seed.notes, *_below_chance(step, of_seed.values, chance, lower)):
+            for note in (*of_seed.notes, *_below_chance(step, of_seed.values, of_references["chance"], lower)):
                 seeds_by_note.setdefault(note, []).append(seed)
         spans = intervals(of_seed, metrics, images) if len(seeds) == 1 else {}
         rows.append(Row((step,), cells_of([of_seed.values for of_seed in by_seed.values()], spans)))
     notes = [describe_seeds(scores)] * (len(seeds) > 1)
     notes += [
-        note if {*of} == seeds else f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {note}"
+        note if {*of} == seeds else f"seed{'s' * (len({*of}) > 1)} {', '.join(map(str, dict.fromkeys(of)))}: {note}"
         for note, of in seeds_by_note.items()
     ]
     untrained = {step: recipe.trained_by(step) for step in scores if recipe.trained_by(step) != step}
@@ -103,7 +103,7 @@ def _build_table(
     notes += ["no scores: the recipe has no [metrics.NAME] for these steps"] * (not metrics)
     notes += [note for of_metric in references[first].values() for note in of_metric.notes]
     notes += [f"published rows: {described['published_from']}"] if "published_from" in described else []
-    rows += [Row((label,), cells_of([of]), "reference") for label, of in (("people", people), ("chance", chance)) if of]
+    rows += [Row((label,), cells_of([of]), "reference") for label, of in of_references.items() if of]
     rows += [Row((label,), cells_of([of]), "published") for label, of in described.get("published", {}).items()]
     kind = (recipe.predicts(first) or ("", "text"))[1]
     kinds = kind if kind.endswith("s") else f"{kind}s"
@@ -111,19 +111,16 @@ def _build_table(
     return ScoreTable(tuple(columns), tuple(rows), tuple(dict.fromkeys(notes)), title, lower)
 
 
-def _reference_rows(
-    references: Mapping[str, Scores], columns: Collection[str]
-) -> tuple[dict[str, float], dict[str, float]]:
+def _reference_rows(references: Mapping[str, Scores], columns: Collection[str]) -> dict[str, dict[str, float]]:
     """The known values of people's texts and of chance, from every metric's scores of references."""
-    people: dict[str, float] = {}
-    chance: dict[str, float] = {}
+    rows: dict[str, dict[str, float]] = {"people": {}, "chance": {}}
     for metric, scores in references.items():
         for name, value in scores.values.items():
             plain = name.removeprefix("chance_")  # the column of the metric's own scores
             column = f"{metric}.{plain}" if f"{metric}.{plain}" in columns else plain
             if value is not None:
-                (chance if name.startswith("chance_") else people)[column] = value
-    return people, chance
+                rows["people" if plain == name else "chance"][column] = value
+    return rows
 
 
 def _below_chance(step: str, values: Values, chance: Mapping[str, float], lower: Collection[str]) -> Iterator[str]:
