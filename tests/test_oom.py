@@ -15,7 +15,6 @@ from mmgen_probes import similarity
 from mmgen.cli import main
 from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
-from mmgen.evaluation.answers import generate
 from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, out_of_memory
 
 pytestmark = pytest.mark.slow
