@@ -84,12 +84,10 @@ mistake(
     "a [MASK] does not see its input",
     seen=lambda self, slots, cache: torch.eye(slots.states.shape[1]).bool().expand(len(slots.states), -1, -1),
 )
-mistake("Backbone", WORDS, "earlier slots, though masks is", masks="causal", config={"mixes": "row"})
 mistake("Backbone", WORDS, 'says mixes = "nothing"', config={"mixes": "nothing"})
 mistake("Backbone", "attributes", 'or "causal" with mixes = "row"', masks="causal")
 mistake("Backbone", "attributes", "must be four ids of the tokenizer, but are [1, 3, 3, 0]", end_id=3)
 mistake("Backbone", "attributes", "published takes weights with unknown names", published=lambda self, weights: weights)
-mistake("Backbone", "attributes", "(KeyError: 'scale')", published=lambda self, weights: {"a": weights["scale"]})
 mistake("Backbone", PACKED, "those of one another", **sees(group=lambda group: group.clamp(max=1)))
 mistake(
     "Backbone",
@@ -99,7 +97,6 @@ mistake(
 )
 TYPES = "types_and_positions_change_states"
 mistake("Backbone", TYPES, "give the same states", **reads(types=lambda self, slots: slots.types * 0))
-mistake("Backbone", TYPES, "give the same states", **reads(positions=lambda self, slots: slots.positions * 0))
 mistake("Backbone", TYPES, "a token type or position fails", made=lambda self: setattr(self, "types", 3))
 CACHE = "cache_equals_no_cache"
 mistake(
@@ -173,26 +170,15 @@ mistake(
 mistake(
     "Embedder",
     NEIGHBOURS,
-    "different states in a batch",
-    add=lambda self, slots, collated, name: slots.states.mean((0, 1)).expand_as(slots.states),
-)
-mistake(
-    "Embedder",
-    NEIGHBOURS,
     "tail_term returns (2,); expected (2, 12)",
     tail_term=lambda self, slots, collated: torch.ones(len(slots.states)),
 )
-mistake("Embedder", "segments", "expected a mmgen.tensors.Segment", **embeds(lambda self, s, mask: (s.states, mask)))
 mistake(
     "Embedder",
     "segments",
     "and input_size of the backbone, 28",
     **embeds(lambda self, s, m: Segment(s.states[..., :12], m)),
 )
-mistake(
-    "Embedder", "segments", "torch.int64 of shape", **embeds(lambda self, s, mask: replace(s, types=mask.float() / 2))
-)
-mistake("Embedder", PARAMETERS, "no gradient reaches", made=lambda self: setattr(self, "idle", nn.Linear(3, 3)))
 mistake(
     "Embedder",
     PARAMETERS,
@@ -206,12 +192,6 @@ mistake(
     "store everything that changes states in parameters",
     made=lambda self: setattr(self, "scale", random.random()),
     **embeds(lambda self, s, mask: Segment(s.states * self.scale, mask)),
-)
-mistake(
-    "Embedder",
-    PARAMETERS,
-    "which are not fields of the config",
-    inferred_settings=lambda self: {"wdith": 3},
 )
 mistake(
     "Embedder",
@@ -238,13 +218,6 @@ mistake(
     "augment must draw only from `draw`",
     reader={"augment": lambda self, example, name, draw: replace(example, id=f"{next(COUNT)}")},
 )
-mistake("Embedder", "reader", "Reader.slots returns 99", reader={"slots": lambda self, value: 99})
-mistake(
-    "Embedder",
-    "segments",
-    "expected tensors by name",
-    reader={"collate": lambda self, items: {"ids": np.zeros(2), "mask": np.zeros(2)}},
-)
 
 
 def hide_in_place(self, item, draw, hiding):
@@ -253,7 +226,6 @@ def hide_in_place(self, item, draw, hiding):
 
 
 mistake("Embedder", "hiding", "hide changes its item", reader={"hide": hide_in_place})
-mistake("Embedder", "hiding", "the config hides words, but its reader hides None", reader={"hides": None})
 
 # Objectives and generators
 
@@ -318,7 +290,6 @@ mistake(
     published=lambda self, weights: {f"other.{name}": tensor for name, tensor in weights.items()},
 )
 mistake("Objective", AGREE, "gives of the config says True, but predict says False", predict=Objective.predict)
-mistake("Objective", AGREE, "gives of the config says False", config={"gives": None})
 mistake(
     "Objective",
     AGREE,
@@ -328,12 +299,6 @@ mistake(
 HIDES = {"hides": lambda self, readers: {"caption": Hiding()}}
 mistake("Objective", AGREE, "hidden of the config says []", reader=HIDES)
 mistake("Objective", "training_lowers_the_loss", "do not detach it", **loses(Judge, lambda loss, batch: loss.detach()))
-mistake(
-    "Objective",
-    "training_lowers_the_loss",
-    "lower the loss only",
-    **loses(Judge, lambda loss, batch: loss - loss.detach() + 9),
-)
 mistake(
     "Objective",
     "training_lowers_the_loss",
@@ -347,14 +312,6 @@ def predicts(change):
 
 
 mistake("Objective", "predictions", "to ['example 31']; expected ['example 0']", **predicts(lambda found: found[::-1]))
-mistake("Objective", "predictions", "answers to 7 examples, not to 32", **predicts(lambda found: found[:7]))
-mistake("Objective", "predictions", "has no attribute 'id'", **predicts(lambda found: [p.score for p in found]))
-mistake(
-    "Objective",
-    "predictions",
-    "the value of a prediction cannot be written as JSON",
-    **predicts(lambda found: [replace(p, value=torch.tensor(1)) for p in found]),
-)
 
 
 def writes(change, **members):
@@ -397,7 +354,6 @@ def hide_words(self, model, batch, targets):
 
 WAYS, LAYOUT = "every_way_of_writing", "layout_of_targets"
 BEAMS = {"config": {"refuses": lambda self, options: {"num_beams": "no"} if options.num_beams > 1 else {}}}
-mistake("Generator", WAYS, "has no attribute 'id'", **writes(lambda texts, _: [[t.text for t in row] for row in texts]))
 mistake(
     "Generator",
     WAYS,
@@ -415,17 +371,10 @@ mistake(
 )
 mistake("Generator", WAYS, "must name an option that is set", **refusing("not with me"))
 mistake("Generator", WAYS, "`refuses` returns num_beams, but generate writes with", **BEAMS)
-mistake("Generator", WAYS, "generate refuses {} (num_beams", **refusing("num_beams = 1 is beneath me", lambda _: False))
 mistake(
     "Generator",
     WAYS,
-    "is not the decoded text",
-    **writes(lambda texts, _: [[replace(t, text="") for t in r] for r in texts]),
-)
-mistake(
-    "Generator",
-    WAYS,
-    "obey the options, or refuse it with an UnavailableError",
+    "obey the options, or refuse them with an UnavailableError",
     generate=lambda self, model, batch, options: [
         texts * options.num_return_sequences for texts in MaskedGenerator.generate(self, model, batch, Decoding())
     ],
@@ -434,15 +383,6 @@ mistake(
     "Generator", LAYOUT, "slots(2) is 2, but lay_out returns 3 slots", reader={"slots": lambda self, tokens: tokens}
 )
 mistake("Generator", LAYOUT, "set reads_as_laid_out = False", forward=hide_words)
-mistake(
-    "Generator",
-    LOSSES,
-    "count predictions",
-    reader=collates(MaskedTargets, lambda t, rows: replace(t, counts={"loss": 1})),
-)
-mistake(
-    "Generator", LOSSES, "unless over_batch is set", **loses(MaskedGenerator, lambda loss, batch: loss / batch.size)
-)
 mistake(
     "Generator",
     "overfits_one_pair",
@@ -501,20 +441,11 @@ mistake(
     **splits(lambda e, name: [*e, *[replace(ToyDataset().split("test")[0], id="x")] * (name == "train")]),
 )
 mistake("Dataset", "splits", "write (text,), and leave empty ones out", **every(targets=lambda e: (" ",)))
-mistake("Dataset", "splits", "not a tuple of texts", **every(targets=lambda e: e.targets[0]))
 mistake("Dataset", "splits", "leave it out", **splits(lambda e, _: [replace(e[0], targets=()), *e[1:]]))
 mistake("Dataset", "splits", "{'truth'}, but the config's are none", **every(labels=lambda e: {"truth": True}))
-mistake(
-    "Dataset",
-    "splits",
-    "expected a tuple of different texts",
-    vocabularies=lambda self: {"truth": ["no", "yes"]},
-    config={"labels": ("truth",)},
-)
-for value in ((), ["a", "b"], torch.ones(2), 3):
+for value in ((), ["a", "b"]):
     mistake("Dataset", "splits", "inputs must be keys, texts", **every(inputs=lambda e, value=value: {"more": value}))
 mistake("Dataset", "an_unknown_split", "must raise a DataError that names it", split=lambda self, name: [])
-mistake("Dataset", "description", "has no 'licence'", describe=lambda self: {"source": "here"})
 mistake("Dataset", "pictures", "more than once", pictures=lambda self: [*ToyDataset.pictures(self)] * 2)
 
 
@@ -532,13 +463,8 @@ mistake("Metric", "scores", "expected a mmgen.examples.Scores", **scores(lambda 
 mistake(
     "Metric", "scores", "scores cannot be written as JSON", **scores(lambda s, _: Scores({"hits": np.float32(0.5)}))
 )
-mistake("Metric", "scores", "must be texts", **scores(lambda s, _: Scores({1: 0.5})))
 mistake("Metric", "scores", "expected a tuple of texts", **scores(lambda s, _: replace(s, notes=("of matches"))))
-mistake("Metric", "scores", "but no note says why", **scores(lambda s, _: Scores({"hits": None})))
 mistake("Metric", "scores", "values must be finite numbers", **scores(lambda s, _: Scores({"hits": float("nan")})))
-mistake(
-    "Metric", "scores", "different scores at the second call", **scores(lambda s, _: Scores({"hits": random.random()}))
-)
 mistake(
     "Metric", "scores", "in another; generation i is of", **scores(lambda s, texts: Scores({"x": len(texts[0].text)}))
 )
@@ -564,9 +490,6 @@ def in_pixels(self, picture):
 
 mistake("Extractor", "records", "are not (x0, y0, x1, y1) relative", record=in_pixels)
 mistake("Extractor", "pictures", "yield FailedImage(key, reason)", record=stop)
-mistake(
-    "Extractor", "records", "in `skip` is extracted again", records=lambda self, source, skip: map(self.record, source)
-)
 
 # Probes, renderers, callbacks
 
@@ -584,17 +507,12 @@ def after(change):
 PROBE = {
     "run leaves the model in training mode; restore eval mode": lambda model, out: model.train() and None,
     "run changes weights, gradients": lambda m, out: m.backbone.words.weight.data.add_(1) is None or None,
-    "requires_grad of backbone": lambda model, out: model.requires_grad_(False) and None,
     "run leaves hooks on backbone.layers.0": lambda m, out: (
         m.backbone.layers[0].register_forward_hook(lambda *_: None) and None
     ),
     "only into `out`": lambda model, out: Path("stray.txt").write_text("here") * 0 or None,
     "or an empty one; write": lambda model, out: (out / "table.json").write_text("") or None,
     "name files relative": lambda model, out: ProbeResult({"table": [["file"], [str(out)]]}),
-    "cannot be written as JSON": lambda model, out: ProbeResult({"w": [["w"], [model.backbone.words.weight]]}),
-    "expected a mmgen.parts.ProbeResult": lambda model, out: {"surest": 1.0},
-    "neither tables nor plots": lambda model, out: ProbeResult(notes=("nothing",)),
-    "a header and rows of the same length": lambda model, out: ProbeResult({"a": [["step", "surest"], ["one"]]}),
     "'other.svg' is not an SVG file": lambda model, out: ProbeResult(plots={"a": "other.svg"}),
     "a different result the second time": lambda model, out: ProbeResult({"runs": [["runs"], [next(COUNT)]]}),
 }
@@ -614,7 +532,6 @@ def cards(change):
 
 CARDS = "cards_and_lines"
 mistake("Renderer", "declarations", "renders must be a frozenset of kinds", config={"renders": frozenset()})
-mistake("Renderer", "declarations", "must be tuples of strings", config={"datasets": "scenes"})
 mistake("Renderer", CARDS, "are 'red'; the example has", **cards(lambda card: Card(texts={"caption": (Piece("red"),)})))
 mistake(
     "Renderer",
@@ -627,7 +544,6 @@ mistake(
     "Renderer", CARDS, "no labels, says what is right", **cards(lambda card: Card(bars=(Bar("red", 1.0, right=True),)))
 )
 mistake("Renderer", CARDS, "differs the second time", **cards(lambda card: Card(line=str(random.random()))))
-mistake("Renderer", CARDS, "expected a mmgen.cards.Card", **cards(lambda card: {"line": "a"}))
 mistake(
     "Callback",
     "it_watches_a_run",
