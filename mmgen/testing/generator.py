@@ -197,7 +197,7 @@ class GeneratorSuite(LearningSuite[GeneratorConfig]):
             self.seed += 1
             drawn = texts != self.write(model, examples, options)
             assert options.samples or not drawn, f"{options!r} draws, but its `samples` is False"
-            if not drawn:
+            if not options.samples:
                 self.assert_alone_as_together(model, options)
         changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
         assert not changed, f"writing changes {', '.join(changed[:3])}"
