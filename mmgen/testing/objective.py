@@ -176,7 +176,7 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         first, last = self.sixty_updates(model, self.examples()[:6], fresh=False)
         idle = [name for name, p in model.objectives.named_parameters() if p.grad is None and p.requires_grad]
         assert not idle, f"no gradient reaches {', '.join(idle)}"
-        assert last < 0.5 * first, f"sixty updates on one batch lower the loss only from {first:.2f} to {last:.2f}"
+        assert last < 0.6 * first, f"sixty updates on one batch lower the loss only from {first:.2f} to {last:.2f}"
 
     def test_predictions(self) -> None:
         """One prediction for each example, whose value is JSON."""
