@@ -1,13 +1,11 @@
 """Extraction: broken pictures are listed, stopped extractions resume, folders of any layout are read."""
 
-import io
 import threading
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
-from rich.console import Console
 
 from mmgen.cli import main
 from mmgen.errors import DataError
@@ -18,7 +16,7 @@ from mmgen.features.shards import Shard
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Extractor, FailedImage, Record
-from mmgen.progress import Bars, Progress
+from mmgen.progress import Progress
 
 
 class Means(Extractor):
@@ -187,11 +185,3 @@ def test_records_that_cannot_be_stored_are_broken(folder, tmp_path):
 
     summary = extract(Wild(), folder_pictures(folder), tmp_path / "s")
     assert summary.broken == (("1", "image '1': features are not finite, or too large for float16"),)
-
-
-def test_a_name_with_brackets_is_shown_as_it_is_written():
-    bars, shown = Bars(), io.StringIO()
-    bars.console = Console(file=shown, force_terminal=True, color_system=None, width=200)
-    with bars.task("features: x[bold].h5", 2, "images") as advance:
-        advance(2, "[red] broken")
-    assert "features: x[bold].h5" in shown.getvalue() and "[red] broken" in shown.getvalue()
