@@ -68,23 +68,19 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     """`write` fills a temporary folder beside `path`, which is then renamed to `path`. After a kill the folder may be
     missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
     not a folder."""
-    partial, spent = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.spent.partial")
-
-    def clear() -> None:
-        for folder in (partial, spent):
-            shutil.rmtree(folder, ignore_errors=True)
-
+    partial = path.with_name(f".{path.name}.partial")
     with _write_errors(path, path.is_dir()):
-        clear()  # of a writer that was killed
         try:
-            partial.mkdir(parents=True)
-            written = write(partial)
+            shutil.rmtree(partial, ignore_errors=True)  # of a writer that was killed
+            new = partial / "new"
+            new.mkdir(parents=True)
+            written = write(new)
             if path.exists():
-                path.replace(spent)
-            partial.replace(path)
+                path.replace(partial / "old")
+            new.replace(path)
             return written
         finally:
-            clear()
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -121,14 +117,11 @@ def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
     from filelock import FileLock, Timeout  # from 3.30 on, a fork leaves the lock to the parent
 
     lock = FileLock(path, thread_local=False)
-    while True:
-        with contextlib.suppress(Timeout):
+    while not lock.is_locked:
+        try:
             lock.acquire(blocking=False)
-            break
-        holder = ""
-        with contextlib.suppress(OSError):
-            holder = path.read_text(encoding="utf-8", errors="replace")[:200].strip()
-        busy(holder)
+        except Timeout:
+            busy(path.read_text(encoding="utf-8", errors="replace")[:200].strip())
     try:
         with contextlib.suppress(OSError):  # on a full disk, the lock works without the text
             path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
@@ -190,14 +183,9 @@ def open_tensors(path: Path, absent: str, damaged: str = "", error_class: type[M
 
 def json_problem(error: Exception) -> str:
     """Why a JSON text cannot be read."""
-    if isinstance(error, json.JSONDecodeError):
-        line = f"line {error.lineno}, " * (error.lineno > 1)
-        return f"not valid JSON: {error.msg} ({line}column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+    return error.strerror or str(error) if isinstance(error, OSError) else f"not valid JSON: {error}"
 
 
 def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any]:

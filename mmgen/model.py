@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,22 +22,10 @@ from .errors import DataError, PluginError
 from .objectives import EncodedInputs, Generator, Objective
 from .parts import Backbone, Embedder
 from .prompts import prompts_in
-from .sequence import Part, Prefix, lay_out, packed, types_of, unmet
+from .sequence import Part, Prefix, lay_out, packed
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 EMBEDDERS = "embedders."  # before the input's name, in the names of its parameters
-
-
-class Embedders(nn.ModuleDict):
-    """Embedders by the names of their inputs."""
-
-    if TYPE_CHECKING:  # torch declares the items as plain modules
-
-        def __getitem__(self, key: str) -> Embedder: ...
-
-        def items(self) -> ItemsView[str, Embedder]: ...
-
-        def values(self) -> ValuesView[Embedder]: ...
 
 
 class Model(nn.Module):
@@ -71,13 +59,10 @@ class Model(nn.Module):
             self.generator = generator
         if self.sequence.target_token_type >= (backbone.types or 1):
             raise DataError(
-                f"sequence.target_token_type = {self.sequence.target_token_type}, but the backbone "
-                f"{types_of(backbone)}; lower target_token_type, or give the backbone more token types"
+                f"sequence.target_token_type = {self.sequence.target_token_type}, but the backbone has "
+                f"{backbone.types} token types, counted from 0; lower target_token_type, or give the backbone more"
             )
-        try:
-            self.embedders = Embedders(embedders)
-        except KeyError as error:
-            raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
+        self.embedders: Any = nn.ModuleDict(embedders)  # torch declares the items as plain modules
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
         self.initialised: set[str] = set()  # objectives whose `init_from_model` `mmgen.fit` has called
@@ -121,18 +106,15 @@ class Model(nn.Module):
 
     def not_finite(self, batch: Batch) -> str:
         """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""
-        for name, weights in self.named_parameters():
-            if not weights.isfinite().all():
-                return f"the weights '{name}' are not finite"
-        for name, collated in batch.inputs.items():
-            if not self._embed_input(name, collated).states.isfinite().all():
-                return f"the states of input '{name}' are not finite"
-        if not self.prefix(batch).slots.states.isfinite().all():
-            return "the terms that inputs add are not finite"
-        for name, total in self(batch).sums.items():
-            if not total.isfinite():
-                return f"the objective '{name.rpartition('.')[0]}' gives {total.item()}, but its inputs are finite"
-        return ""
+
+        def tensors() -> Iterator[tuple[str, Tensor]]:
+            yield from ((f"the weights '{name}' are", weights) for name, weights in self.named_parameters())
+            for name, collated in batch.inputs.items():
+                yield f"the states of input '{name}' are", self._embed_input(name, collated).states
+            yield "the terms that inputs add are", self.prefix(batch).slots.states
+            yield from ((f"the loss '{name}' is", total) for name, total in self(batch).sums.items())
+
+        return next((f"{what} not finite" for what, tensor in tensors() if not tensor.isfinite().all()), "")
 
     def objective(self, name: str) -> Objective:
         """The objective with this name; "generator" is the generator."""
@@ -166,21 +148,28 @@ class Model(nn.Module):
     def _prefix_segments(self, batch: Batch) -> list[Part]:
         """The segments of the prefix in order: the start token, the inputs with an end token between them, and an end
         token, as `[sequence]` says. Their states have one dtype."""
-        segments = [(name, self._embed_input(name, collated)) for name, collated in batch.inputs.items()]
-        start = self._special_token(self.backbone.start_id, batch.size)
-        parts: list[Part] = [("", start)] if self.sequence.open else []
-        for number, segment in enumerate(segments):
-            parts += [("", self._special_token(self.backbone.end_id, batch.size))] if number else []
-            parts.append(segment)
-        parts += [("", self._special_token(self.backbone.end_id, batch.size))] if self.sequence.close else []
-        dtype = start.states.dtype  # the dtype of word embeddings; a projection may have half precision
+        start, end = (
+            ("", self._special_token(token, batch.size)) for token in (self.backbone.start_id, self.backbone.end_id)
+        )
+        parts: list[Part] = []
+        for name, collated in batch.inputs.items():
+            parts += [end, (name, self._embed_input(name, collated))]
+        parts = [start] * self.sequence.open + parts[1:] + [end] * self.sequence.close
+        dtype = start[1].states.dtype  # the dtype of word embeddings; a projection may have half precision
         return [(name, replace(part, states=part.states.to(dtype))) for name, part in parts]
 
     def _lay_out_prefix(self, parts: Sequence[Part], batch: Batch, room: int) -> Prefix:
-        """Lay out parts in rows, and add the terms of inputs to all slots. `room`: positions to reserve for the
-        text."""
+        """Lay out parts in rows, and add the terms of inputs to all slots. `room`: positions to reserve for the text.
+        Raises DataError for rows that need more positions than the encoder has."""
         slots, free = lay_out(parts)
-        self._check_positions(slots, free, any(part.positions is not None for _, part in parts), room)
+        limit = self.backbone.max_positions - room
+        custom = any(part.positions is not None for _, part in parts)  # reading positions waits for the device
+        if (custom or slots.positions.shape[1] > limit) and int(free.max()) > limit:
+            advice = f", {room} of them reserved for the text; lower max_tokens, or use" if room else "; use"
+            raise DataError(
+                f"an example needs {int(free.max())} positions, but the encoder has {self.backbone.max_positions}"
+                f"{advice} shorter inputs"
+            )
         states, behind = slots.states, None
         for name, embedder in self.embedders.items():
             collated = batch.inputs.get(name)
@@ -191,26 +180,10 @@ class Model(nn.Module):
         return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
 
     def _embed_input(self, name: str, collated: Mapping[str, Tensor]) -> Segment:
-        """The segment of one input. Raises DataError for types or positions that the backbone does not have."""
-        embedder = self.embedders[name]
-        in_dtype = {
-            key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
-        }
-        segment = embedder(**in_dtype)
-        if unsupported := unmet(segment, self.backbone):
-            raise DataError(f"input '{name}': {unsupported}; give the backbone more, or use another input")
+        segment: Segment = self.embedders[name](
+            **{key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()}
+        )
         return segment
-
-    def _check_positions(self, slots: Slots, free: Tensor, custom_positions: bool, room: int) -> None:
-        """Raises DataError for rows that need more positions than the encoder has. (Positions are read only if there
-        are so many slots, or if an input has `custom_positions`, since reading waits for the device.)"""
-        limit = self.backbone.max_positions - room
-        if (custom_positions or slots.positions.shape[1] > limit) and int(free.max()) > limit:
-            advice = f", {room} of them reserved for the text; lower max_tokens, or use" if room else "; use"
-            raise DataError(
-                f"an example needs {int(free.max())} positions, but the encoder has {self.backbone.max_positions}"
-                f"{advice} shorter inputs"
-            )
 
     def behind(self, prefix: Prefix, tail: Tail) -> Slots:
         """The slots of a tail (B, S), with positions that continue those of the prefix."""

@@ -125,17 +125,12 @@ def conflict(parts: list[Part]) -> str:
 
 def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Any]]) -> tuple[Part, Any]:
     """The format of this name, and a part that offers the format. `kind`: its kind in messages. Raises DataError for an
-    unknown name, and PluginError for a name of several formats; parts that inherit a format from one class agree."""
-    offers = list(offers)
-    matches = {type(form): (part, form) for part, form in offers if form.name == name}
-    if not matches:
-        names = sorted({form.name for _, form in offers})
-        available = ", ".join(names) or "none; install the package of a task"
-        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, names)}; available: {available}")
-    if len(matches) > 1:
-        owners = " and ".join(str(part.source) for part, _ in matches.values())
-        raise PluginError(f"--as {name}: provided by {owners}; rename or uninstall all but one")
-    return next(iter(matches.values()))
+    unknown name."""
+    formats = {form.name: (part, form) for part, form in offers}
+    if name not in formats:
+        available = ", ".join(sorted(formats)) or "none; install the package of a task"
+        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, formats)}; available: {available}")
+    return formats[name]
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_hooks())

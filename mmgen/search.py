@@ -16,7 +16,6 @@ from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, Pr
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .decoding import SAMPLING, Decoding
-from .errors import UnavailableError
 from .examples import Generation
 from .parts import Backbone
 from .prompts import Prompts
@@ -66,15 +65,8 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
 
     Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Forbidden ids
     are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's, which gives them a
-    share. Raises UnavailableError for min_new_tokens that `max_tokens` does not allow.
+    share.
     """
-    if options.candidates:
-        raise UnavailableError("candidates: a search writes them all; mmgen.data.different_texts chooses among them")
-    if options.min_new_tokens >= limits.max_tokens:
-        raise UnavailableError(
-            f"min_new_tokens = {options.min_new_tokens}: a text has at most {limits.max_tokens} tokens, including its "
-            "end"
-        )
     # untyped: the declared type of `self` in `generate` has more members than it uses
     model: Any = _StepperModel(stepper, start, limits.words)
     out = model.generate(start, generation_config=_generation_config(options, limits))
@@ -84,10 +76,8 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     scores = _token_scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(after, 0)
     lengths = (~after).sum(1)
     means = scores.sum(1) / lengths
-    return [
-        (row[:length], mean)
-        for row, length, mean in zip(tokens.tolist(), lengths.tolist(), means.tolist(), strict=True)
-    ]
+    columns = (tokens.tolist(), lengths.tolist(), means.tolist())
+    return [(row[:length], mean) for row, length, mean in zip(*columns, strict=True)]
 
 
 def as_generations(
@@ -95,16 +85,16 @@ def as_generations(
 ) -> list[list[Generation]]:
     """The results of `search` for the examples `ids` in the format of `Generator.generate`: a list of texts per
     example. With prompts, `search` has searched for each of an example's K prompts."""
-    per_example = len(results) // len(ids)
-    texts = [
-        Generation(ids[row // per_example], backbone.decode_text(tokens), tuple(tokens), score)
-        for row, (tokens, score) in enumerate(results)
+    most = 1 if prompts is None else prompts.most
+    counts = [1] * len(ids) if prompts is None else prompts.counts.tolist()
+    per_prompt = len(results) // len(ids) // most
+    return [
+        [
+            Generation(id_, backbone.decode_text(tokens), tuple(tokens), score)
+            for tokens, score in results[row * most * per_prompt :][: count * per_prompt]
+        ]
+        for row, (id_, count) in enumerate(zip(ids, counts, strict=True))
     ]
-    grouped = [texts[first : first + per_example] for first in range(0, len(texts), per_example)]
-    if prompts is None:
-        return grouped
-    per_prompt = per_example // prompts.most
-    return [row[: count * per_prompt] for row, count in zip(grouped, prompts.counts.tolist(), strict=True)]
 
 
 class _StepperModel(PreTrainedModel, GenerationMixin):
@@ -164,12 +154,7 @@ def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None
 
 
 def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
-    unused = {
-        "min_new_tokens",
-        "candidates",
-        "difference",
-        *(() if options.do_sample else SAMPLING),
-    }
+    unused = {"min_new_tokens", "candidates", "difference", *(() if options.do_sample else SAMPLING)}
     return GenerationConfig(
         **options.model_dump(exclude=unused),
         min_new_tokens=options.min_new_tokens or None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -13,10 +12,6 @@ from torch import Tensor
 
 from .attention import prefix_layout
 from .tensors import Segment, Slots, apply, taken
-
-if TYPE_CHECKING:
-    from .parts import Backbone
-
 
 Part = tuple[str, Segment]  # an input's name, "" for special slots
 
@@ -73,31 +68,6 @@ def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
 def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
     """The slots that overlap the characters `first` to `end` of a text, given the spans of all slots."""
     return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
-
-
-def unmet(segment: Segment, backbone: Backbone) -> str:
-    """The token type or extra position of a segment that the backbone does not have; empty if it has all. Segments with
-    default types and positions are not checked, since reading values waits for the device."""
-    if segment.types is not None and backbone.types:
-        lowest, highest = _range_of_real(segment.types, segment.mask)
-        if lowest < 0 or highest >= backbone.types:
-            kind = lowest if lowest < 0 else highest
-            return f"uses token type {kind}, but the backbone {types_of(backbone)}"
-    if segment.positions is not None:
-        lowest, _ = _range_of_real(segment.positions, segment.mask)
-        if -lowest > backbone.extra_positions:
-            return f"uses extra position {lowest}, but the backbone has {backbone.extra_positions or 'none'}"
-    return ""
-
-
-def types_of(backbone: Backbone) -> str:
-    return f"has token types 0 to {backbone.types - 1}" if backbone.types else "has no token types"
-
-
-def _range_of_real(column: Tensor, mask: Tensor) -> list[int]:
-    """The lowest and the highest number (B, N) of real slots."""
-    ends: list[int] = torch.stack(torch.aminmax(column.masked_fill(~mask, 0))).tolist() if mask.numel() else [0, 0]
-    return ends
 
 
 def _lay_out_positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,11 +3,9 @@
 import itertools
 from math import isclose, log
 
-import pytest
 import torch
 
 from mmgen.decoding import Decoding
-from mmgen.errors import UnavailableError
 from mmgen.search import Limits, as_generations, search
 
 END, WORDS, LONGEST = 0, 4, 3
@@ -91,8 +89,3 @@ def test_results_become_texts_of_their_examples():
     texts = as_generations(results, ["a", "b"], Backbone())
     assert [[text.id for text in group] for group in texts] == [["a", "a"], ["b", "b"]]
     assert texts[1][0].text == "1" and texts[1][0].tokens == (1,) and texts[1][0].score == -2.0
-
-
-def test_what_cannot_be_searched_is_refused():
-    with pytest.raises(UnavailableError, match="min_new_tokens = 3: a text has at most 3 tokens, including its end"):
-        search(Table(), START, Decoding(min_new_tokens=3), LIMITS)

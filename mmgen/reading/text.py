@@ -69,11 +69,8 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
     """The value of a JSON text. `line`: its line number, if the text is one line of a file."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"{path}:{line or error.lineno}"
-        raise DataError(f"{place}: not valid JSON: {error.msg} (column {error.colno})") from None
-    except (RecursionError, ValueError) as error:
-        raise DataError(f"{path}:{line or 1}: not usable JSON: {json_problem(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}:{line or getattr(error, 'lineno', 1)}: {json_problem(error)}") from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
