@@ -6,7 +6,7 @@ that predict its tokens. Reports and probes use this module; `word_attention` gi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +62,6 @@ class WordAttention:
 HeadReduction = Callable[[Sequence[Tensor]], Tensor]  # (B, heads, L, L) of every layer -> (B, L, L)
 
 
-def last_layer(layers: Sequence[Tensor]) -> Tensor:
-    """Mean over the last layer's heads, as in bertgen's figure 2."""
-    return layers[-1].float().mean(1)
-
-
 def all_layers(layers: Sequence[Tensor]) -> Tensor:
     """Mean over all heads of all layers, since the last layer of a small encoder often attends mostly to itself."""
     return torch.stack([layer.float().mean(1) for layer in layers]).mean(0)
@@ -74,11 +69,10 @@ def all_layers(layers: Sequence[Tensor]) -> Tensor:
 
 def one_layer(layer: int, head: int | None = None) -> HeadReduction:
     """One layer by index (0 is the first, -1 the last); one of its heads, or the mean over heads without `head`."""
+    return lambda layers: layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
 
-    def reduce_layer(layers: Sequence[Tensor]) -> Tensor:
-        return layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
 
-    return reduce_layer
+last_layer = one_layer(-1)  # as in bertgen's figure 2
 
 
 def collate(model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str]) -> Batch:
@@ -102,21 +96,16 @@ def word_attention(
     ways: Mapping[str, HeadReduction],
 ) -> list[WordAttention]:
     """The attention maps of B examples with one text of token ids each; see `collate` and `token_attention`."""
-    gazes = token_attention(model, collate(model, examples, inputs), texts, ways)
-    return [
-        _of_text(model, example, tokens, {way: attentions[row] for way, attentions in gazes.items()})
-        for row, (example, tokens) in enumerate(zip(examples, texts, strict=True))
-    ]
-
-
-def _of_text(
-    model: Any, example: ResolvedExample, tokens: Sequence[int], gazes: Mapping[str, TokenAttention]
-) -> WordAttention:
-    words = words_of(range(len(tokens)), lambda count: model.backbone.decode_text(tokens[:count]))
-    seen = next(iter(gazes.values())).inputs
-    shown = {name: units(model, name, example, weights.shape[1]) for name, weights in seen.items()}
-    by_word = {way: _by_word(gaze, shown, [pieces for _, pieces in words]) for way, gaze in gazes.items()}
-    return WordAttention(tuple(word for word, _ in words), shown, by_word)
+    attentions = token_attention(model, collate(model, examples, inputs), texts, ways)
+    results = []
+    for row, (example, tokens) in enumerate(zip(examples, texts, strict=True)):
+        words = words_of([model.backbone.decode_text(tokens[: end + 1]) for end in range(len(tokens))])
+        by_way = {way: rows[row] for way, rows in attentions.items()}
+        seen = next(iter(by_way.values())).inputs
+        shown = {name: units(model, name, example, weights.shape[1]) for name, weights in seen.items()}
+        weights = {way: _by_word(tokens, shown, [pieces for _, pieces in words]) for way, tokens in by_way.items()}
+        results.append(WordAttention(tuple(word for word, _ in words), shown, weights))
+    return results
 
 
 @torch.inference_mode()
@@ -165,45 +154,30 @@ def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
 def units(model: Any, name: str, example: ResolvedExample, count: int) -> DisplayUnits:
     """The display units of an input's `count` slots, from the description by its embedder."""
     described = model.embedders[name].describe(example.seen_by(name))
+    if spans := described.get("spans"):
+        words = words_of([described["text"][:end] for _, end in spans])
+        return DisplayUnits(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
     names = described.get("names") or [f"{name} {place + 1}" for place in range(count)]
-    if described.get("boxes") or not described.get("names"):
-        boxes = tuple(tuple(float(number) for number in box) for box in described.get("boxes", ()))
-        places = tuple((place,) for place in range(len(names)))
-        return DisplayUnits(tuple(names), places, boxes, tuple(described.get("pictures", ())))
-    if described.get("spans"):
-        text, spans = described["text"], described["spans"]
-        words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])
-    else:
-        string = getattr(model.backbone.tokenizer, "convert_tokens_to_string", " ".join)
-        words = words_of(range(len(names)), lambda count: string(names[:count]))
-    return DisplayUnits(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
+    boxes = tuple(tuple(map(float, box)) for box in described.get("boxes", ()))
+    places = tuple((place,) for place in range(len(names)))
+    return DisplayUnits(tuple(names), places, boxes, tuple(described.get("pictures", ())))
 
 
-def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[str, list[int]]]:
-    """Words, with the space before each, and the indices of their tokens. `text(n)` is the text of the first n tokens,
-    so this works for any tokenizer."""
+def words_of(texts: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """Words, with the space before each, and the indices of their tokens. `texts`: of the first token, of the first two
+    and so on, so that this works for any tokenizer."""
     words: list[tuple[str, list[int]]] = []
     letters = 0  # letters so far, without spaces, since a later token may remove a space ("it 's" to "it's")
-    for place in places:
-        now = text(place + 1)
-        piece = drop_first_letters(now, letters)
+    for place, text in enumerate(texts):
+        piece = re.sub(rf"^(\s*\S){{0,{letters}}}", "", text)
         letters += len("".join(piece.split()))
-        if not piece:
+        if not piece.strip():
             continue  # the end token, or part of a character
-        if words and re.match(r"\w", piece) and not piece[0].isspace():
+        if words and re.match(r"\w", piece):
             words[-1] = (words[-1][0] + piece, [*words[-1][1], place])
         else:
             words.append((piece, [place]))
     return words
-
-
-def drop_first_letters(text: str, letters: int) -> str:
-    """The text after its first `letters` letters."""
-    place = 0
-    while letters and place < len(text):
-        letters -= not text[place].isspace()
-        place += 1
-    return text[place:]
 
 
 def _by_word(gazed: TokenAttention, shown: Mapping[str, DisplayUnits], words: Sequence[Sequence[int]]) -> Tensor:

@@ -126,4 +126,4 @@ def test_one_head_is_part_of_the_mean():
     ],
 )
 def test_pieces_are_joined_to_words(says, words):
-    assert words_of(range(len(says)), lambda count: says[count - 1]) == words
+    assert words_of(says) == words
