@@ -12,7 +12,7 @@ from statistics import fmean
 
 from .. import plotting
 from ..errors import RunError
-from ..plotting import INK, PLAIN_INK, colours
+from ..plotting import PLAIN_INK, colours
 
 POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
 
@@ -72,15 +72,13 @@ def thin(points: Points) -> Points:
     ]
 
 
-def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
-    """An SVG of every step's `kind` of loss ("learning" or "validation"). `alone`: for a separate file, with a title
-    and a legend; else for the page, which has the legend and sets the colour of the ink."""
+def draw(curves: Mapping[str, Curve], kind: str) -> str:
+    """An SVG of every step's `kind` of loss ("learning" or "validation")."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    ink = PLAIN_INK if alone else INK
     # fixed margins: to compute them, matplotlib would draw everything twice
-    with plotting.figure(WIDTH, HEIGHT, salt=kind, ink=ink, paper="white" if alone else "none", layout=None) as figure:
-        top = HEIGHT - (0.3 if alone else 0.1)
+    with plotting.figure(WIDTH, HEIGHT, salt=kind, layout=None) as figure:
+        top = HEIGHT - 0.3
         axes = figure.add_axes(
             (LEFT / WIDTH, BELOW / HEIGHT, (WIDTH - LEFT - 0.1) / WIDTH, (top - BELOW) / HEIGHT), facecolor="none"
         )
@@ -96,8 +94,7 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
             axes.yaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
-        axes.grid(axis="y", color=ink, alpha=0.15, linewidth=0.6)
-        if alone:
-            axes.set_title(f"{kind} loss", loc="left")
-            axes.legend(frameon=False)
+        axes.grid(axis="y", color=PLAIN_INK, alpha=0.15, linewidth=0.6)
+        axes.set_title(f"{kind} loss", loc="left")
+        axes.legend(frameon=False)
         return plotting.svg(figure)

@@ -128,20 +128,20 @@ def write_page(
     return path
 
 
-def _draw_curves(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
+def _draw_curves(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, Any]]:
     """Kind -> plot for the page; each is also saved as a file."""
-    from markupsafe import Markup
-
     step_curves = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
-    plots: dict[str, str] = {}
+    plots = {}
     for kind in ("learning", "validation"):
         if any(getattr(curve, kind) for curve in step_curves.values()):
-            write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(step_curves, kind, alone=True))
-            drawing = plotting.inline(
-                curves.draw(step_curves, kind, alone=False), list(step_curves), f"{kind} loss of every step by epoch"
-            )
-            plots[kind] = Markup(drawing)
+            drawing = curves.draw(step_curves, kind)
+            write_text(folder.path / "curves" / f"{kind}.svg", drawing)
+            plots[kind] = _plot(f"{kind} loss of every step by epoch", drawing)
     return plots
+
+
+def _plot(title: str, drawing: str) -> dict[str, Any]:
+    return {"title": title, "address": plotting.embedded(drawing), "size": plotting.size(drawing)}
 
 
 def _probe_results(folder: Path) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ def _probe_results(folder: Path) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "plots": [
-                    {"title": title, "address": plotting.embedded(drawing), "size": plotting.size(drawing)}
+                    _plot(title, drawing)
                     for title, path in plots.items()
                     if path.is_file() and (drawing := path.read_text(encoding="utf-8"))
                 ],
