@@ -3,7 +3,6 @@
 import subprocess
 import textwrap
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from kit.thirdparty import AUDIO, plugin
@@ -11,7 +10,7 @@ from kit.toys import RECIPE, mmgen_here
 
 import mmgen
 from mmgen.errors import PluginError
-from mmgen.registry import Source, collect, find_format
+from mmgen.registry import collect
 
 
 def broken(code: str) -> str:
@@ -173,36 +172,17 @@ def test_a_plugin_without_any_hook_is_not_silent():
     )
 
 
-class Named(mmgen.EmbedderConfig):
-    type: Literal["named"] = "named"
-
-
-def test_an_entry_point_that_names_no_module_is_reported():
-    (broken_plugin,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
-    assert (
-        str(broken_plugin)
-        == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, but names {Named!r}; "
-        'write  audio = "PACKAGE"'
-    )
-
-
 def test_a_part_that_one_plugin_provides_twice_is_reported():
     (conflict,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
     assert conflict.startswith("the embedder 'audio' is provided by mmgen-audio 0.3 and mmgen-audio 0.3; ")
 
 
-@pytest.mark.parametrize("code", ["sys.exit(3)", "raise type('Odd', (BaseException,), {})('x')"])
+@pytest.mark.parametrize("code", ["sys.exit(3)", "1 / 0"])
 def test_a_hook_that_gives_up_stops_nobody(code):
     registry = collect(
         [plugin(f"import mmgen, sys\n@mmgen.hookimpl\ndef register_embedders(): {code}", "bad"), plugin(AUDIO)]
     )
     assert [part.name for part in registry.parts] == ["audio"] and len(registry.broken) == 1
-
-
-def test_one_raising_hook_loses_nobody_elses_parts():
-    registry = collect([plugin("import mmgen\n@mmgen.hookimpl\ndef register_embedders(): 1 / 0", "bad"), plugin(AUDIO)])
-    assert [part.name for part in registry.parts] == ["audio"]
-    assert "ZeroDivisionError" in str(registry.broken[0])
 
 
 def mmgen_plugins(*options: str) -> subprocess.CompletedProcess:
@@ -233,24 +213,6 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
         "error: --set inputs.image.type=\"regions\": inputs.image.type: the embedder 'regions' is provided by mmgen"
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
-
-
-class Csv:
-    name = "csv"
-
-
-class RivalCsv:
-    name = "csv"
-
-
-def test_a_format_of_two_plugins_is_refused_unless_one_inherits_it():
-    ours, theirs = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")]).parts
-    assert isinstance(find_format("format", "csv", [(ours, Csv()), (theirs, Csv())])[1], Csv)
-    with pytest.raises(PluginError) as error:
-        find_format("format", "csv", [(ours, Csv()), (theirs, RivalCsv())])
-    assert str(error.value) == (
-        "--as csv: provided by mmgen-audio 0.3 and mmgen-other 1.0; rename or uninstall all but one"
-    )
 
 
 def test_a_plugin_cannot_quietly_take_over_a_name(site):
