@@ -101,10 +101,8 @@ def _write_errors(path: Path, replaceable: bool) -> Iterator[None]:
 def clear_partials(folder: Path) -> None:
     """Delete the temporary files of killed writers in a folder; the caller must hold the lock of the folder."""
     for partial in list(folder.rglob(".*.partial")):
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
 
 
 @contextlib.contextmanager
@@ -185,7 +183,10 @@ def json_problem(error: Exception) -> str:
     """Why a JSON text cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
-    return error.strerror or str(error) if isinstance(error, OSError) else f"not valid JSON: {error}"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    is_syntax = isinstance(error, json.JSONDecodeError)
+    return f"not valid JSON: {error}" if is_syntax else "nested too deeply, or a number has too many digits"
 
 
 def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
@@ -195,6 +196,5 @@ def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any
         raise RunError(f"{path}: damaged: expected a JSON object")
     for name, kind in kinds.items():
         if not isinstance(table.get(name), kind):
-            found = json.dumps(table[name])[:40] if name in table else "missing"
-            raise RunError(f"{path}: damaged: {name!r:.60} is {found}")
+            raise RunError(f"{path}: damaged: {name!r:.60} is {json.dumps(table.get(name, 'missing'))[:40]}")
     return table

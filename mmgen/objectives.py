@@ -22,29 +22,12 @@ from torch import Tensor, nn
 from .configs import PROMPT
 from .errors import DataError
 from .examples import LOG_PROBABILITY, Example, Generation, Prediction, ResolvedExample, ScoreKind
-from .parts import Backbone, Embedder, Part, Reader
+from .parts import Backbone, Part, Reader
 from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
-from .sequence import Prefix
-from .tensors import Batch, Hiding, Layout, Loss, Slots, Tail, Targets
+from .sequence import Sequencer
+from .tensors import Batch, Hiding, Loss, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
-
-
-@dataclass(frozen=True)
-class EncodedInputs:
-    """The encoded prefixes of a batch.
-
-    states  (B, P, H) last states of all slots
-    inputs  input name -> (B, N, H) last states of its slots, padding included
-    """
-
-    states: Tensor
-    inputs: Mapping[str, Tensor]
-
-    @property
-    def first(self) -> Tensor:
-        """(B, H) the state of the first slot, [CLS]."""
-        return self.states[:, 0]
 
 
 class Draw(Protocol):
@@ -78,53 +61,6 @@ class Rows:
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     readers: Mapping[str, Reader] = field(default_factory=dict)
     candidates: Sequence[Example] = ()
-
-
-class Embedders(Protocol):
-    """Embedders by the names of their inputs."""
-
-    def __getitem__(self, key: str, /) -> Embedder: ...
-
-
-class Sequencer(Protocol):
-    """The methods of a model (`mmgen.model.Model`) for objectives, generators and probes."""
-
-    @property
-    def backbone(self) -> Backbone: ...
-
-    @property
-    def embedders(self) -> Embedders: ...
-
-    def objective(self, name: str) -> Objective:
-        """The objective of this name: "generator", or one of the recipe's objectives."""
-        ...
-
-    def prefix(self, batch: Batch) -> Prefix:
-        """The input X of every row as P slots: `[CLS]`, the inputs in the batch's order, `[SEP]` between them."""
-        ...
-
-    def behind(self, prefix: Prefix, tail: Tail) -> Slots:
-        """A tail (B, S) as slots whose positions continue after the prefix's."""
-        ...
-
-    def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
-        """Tokens (B, S) behind a prefix, as slots. `offsets` count from the first free position."""
-        ...
-
-    def encode(self, batch: Batch) -> EncodedInputs:
-        """The inputs of every row, encoded once for all objectives of a batch."""
-        ...
-
-    def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
-        """Whole rows, the prefix and then the tail, without padding between them; and the labels (B, L) of their slots,
-        -100 where nothing is predicted."""
-        ...
-
-    def frozen_copy(self) -> Sequencer:
-        """The whole model as it is now, without its objectives: in eval mode, with the same weights, none of which
-        trains. Keep it in a list (`self._teacher = [model.frozen_copy()]`): as an attribute it would be a submodule,
-        saved and trained with the objective. Encode its batches under `torch.no_grad()`."""
-        ...
 
 
 class TargetReader(abc.ABC):

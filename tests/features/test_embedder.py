@@ -179,7 +179,8 @@ def test_other_width_and_other_extractor(store, tmp_path):
         states(embedder(features=wide, **settings), "a")
     assert (
         str(error.value)
-        == f"{wide}: features have width 9, but the model was trained on width 6; or use those of the training"
+        == f"{wide}: features differ from those of the training (width: 9 here, 6 in training); use those, or set "
+        "allow_other_features = true to use features of another extractor"
     )
     with pytest.raises(DataError) as error:
         states(model, Record("a", features(2, width=9)))
