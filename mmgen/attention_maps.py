@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .configs import PROMPT
 from .errors import UnavailableError
 from .examples import ResolvedExample
 from .objectives import Rows
-from .prompts import behind_prompts, prompts_in
+from .prompts import behind_prompts
 from .tensors import Batch, Layout, Slots, Tail, apply
 
 
@@ -124,7 +125,7 @@ def token_attention(
     prefix = model.prefix(batch)
     laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
-    if (prompts := prompts_in(batch)) is not None:
+    if (prompts := batch.label(PROMPT)) is not None:
         tail = behind_prompts(tail, prompts[:, :1], model.backbone.pad_id)
     rows: Slots = prefix.slots.followed_by(model.behind(prefix, tail))
     encoded = model.backbone.encode(rows, output=("attentions",))

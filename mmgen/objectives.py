@@ -14,7 +14,7 @@ import abc
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -28,12 +28,6 @@ from .sequence import Sequencer
 from .tensors import Batch, Hiding, Loss, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
-
-
-class Draw(Protocol):
-    """A random generator for the row at a place; more texts give independent generators of that row."""
-
-    def __call__(self, place: int, /, *more: str) -> random.Random: ...
 
 
 def _random_at(place: int, /, *more: str) -> random.Random:
@@ -56,7 +50,7 @@ class Rows:
     """
 
     examples: Sequence[ResolvedExample]
-    draw: Draw = _random_at
+    draw: Callable[..., random.Random] = _random_at
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     readers: Mapping[str, Reader] = field(default_factory=dict)

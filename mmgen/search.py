@@ -7,7 +7,8 @@ token. The stepper holds keys and values. `generate` sees one row of tokens per 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import torch
@@ -41,37 +42,24 @@ class Stepper(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The end of texts: at `end_id`, or after `max_tokens`, the end token included. `words`: V, the vocabulary size.
-    `forbidden`: ids that no text has (`Backbone.forbidden_ids`)."""
-
-    max_tokens: int
-    end_id: int
-    pad_id: int
-    words: int
-    forbidden: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, backbone: Backbone, max_tokens: int) -> Limits:
-        return cls(max_tokens, backbone.end_id, backbone.pad_id, len(backbone.tokenizer), backbone.forbidden_ids)
-
-
-def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -> list[tuple[list[int], float]]:
+def search(
+    stepper: Stepper, start: Tensor, options: Decoding, backbone: Backbone, max_tokens: int
+) -> list[tuple[list[int], float]]:
     """(tokens, mean log-probability) of `options.num_return_sequences` texts per input, best first.
 
-    start  (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules about
-           repetition read them.
+    start       (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules
+                about repetition read them
+    max_tokens  of a text, its end included
 
-    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Forbidden ids
-    are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's, which gives them a
-    share.
+    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. The backbone's
+    `forbidden_ids` are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's,
+    which gives them a share.
     """
     # untyped: the declared type of `self` in `generate` has more members than it uses
-    model: Any = _StepperModel(stepper, start, limits.words)
-    out = model.generate(start, generation_config=_generation_config(options, limits))
+    model: Any = _StepperModel(stepper, start, len(backbone.tokenizer))
+    out = model.generate(start, generation_config=_generation_config(options, backbone, max_tokens))
     tokens = out.sequences[:, start.shape[1] :]
-    ends = tokens == limits.end_id
+    ends = tokens == backbone.end_id
     after = ends.cumsum(1) - ends.long() > 0  # slots after the end
     scores = _token_scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(after, 0)
     lengths = (~after).sum(1)
@@ -98,7 +86,7 @@ def as_generations(
 
 
 class _StepperModel(PreTrainedModel, GenerationMixin):
-    """A stepper as the language model that `generate` requires; it also serves as the cache."""
+    """A stepper as the language model that `generate` requires."""
 
     config_class = PreTrainedConfig
 
@@ -119,7 +107,8 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
 
     def forward(self, input_ids: Tensor, **kwargs: Any) -> CausalLMOutputWithPast:
         logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])[:, : self.config.vocab_size]
-        cache: Any = _StepperCache(self.stepper)  # has the methods of a cache that `generate` calls
+        # the methods of a cache that `generate` calls: the stepper keeps the selected rows
+        cache: Any = SimpleNamespace(reorder_cache=self.stepper.reorder_cache, get_seq_length=lambda: 0)
         return CausalLMOutputWithPast(logits=logits.unsqueeze(1), **{_CACHE: cache})
 
     # a static method in transformers, but called on the object; here it needs the stepper
@@ -130,16 +119,6 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
         if leave := getattr(self.stepper, "leave", None):
             leave(~improvable.squeeze(1))
         return improvable
-
-
-class _StepperCache:
-    """Replaces transformers' cache: passes the selected rows on to the stepper."""
-
-    def __init__(self, stepper: Stepper) -> None:
-        self.reorder_cache = stepper.reorder_cache
-
-    def get_seq_length(self) -> int:
-        return 0
 
 
 def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
@@ -153,15 +132,15 @@ def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None
     return scores
 
 
-def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
+def _generation_config(options: Decoding, backbone: Backbone, max_tokens: int) -> GenerationConfig:
     unused = {"min_new_tokens", "candidates", "difference", *(() if options.do_sample else SAMPLING)}
     return GenerationConfig(
         **options.model_dump(exclude=unused),
         min_new_tokens=options.min_new_tokens or None,
-        max_new_tokens=limits.max_tokens,
-        eos_token_id=limits.end_id,
-        pad_token_id=limits.pad_id,
-        suppress_tokens=list(limits.forbidden) or None,
+        max_new_tokens=max_tokens,
+        eos_token_id=backbone.end_id,
+        pad_token_id=backbone.pad_id,
+        suppress_tokens=list(backbone.forbidden_ids) or None,
         use_cache=True,
         output_logits=True,
         return_dict_in_generate=True,

@@ -15,10 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import prefix_layout
-from .configs import SequenceConfig
+from .configs import PROMPT, SequenceConfig
 from .errors import DataError
 from .parts import Backbone
-from .prompts import prompts_in
 from .tensors import Batch, Layout, Segment, Slots, Tail, apply, taken
 
 Part = tuple[str, Segment]  # an input's name, "" for special slots
@@ -106,7 +105,7 @@ class Sequencer(nn.Module):
 
     def prefix(self, batch: Batch) -> Prefix:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""
-        prompts = prompts_in(batch)
+        prompts = batch.label(PROMPT)
         room = (self.generator.max_tokens if self.has_generator else 0) + (0 if prompts is None else prompts.shape[-1])
         return self._lay_out_prefix(self._prefix_segments(batch), batch, room)
 

@@ -181,11 +181,11 @@ class StoredEmbedder(Embedder):
             self.reader.classes = store.class_names or None
             if not is_loading():
                 statistics = measure(store, self.reader.limit if self.typed else None)
-        self.normalise = config.normalize
+        self.standard = config.normalize == "standard"
         assert self.reader.width is not None  # from the config or the file
         self.width = width = self.reader.width
         places = self.places * self.reader.boxes
-        if self.normalise == "standard":
+        if self.standard:
             self.register_buffer("mean", torch.zeros(width))
             self.register_buffer("deviation", torch.ones(width))
         self.projection = nn.Linear(width + places, backbone.input_size)
@@ -234,11 +234,7 @@ class StoredEmbedder(Embedder):
 
     def _normalised(self, visual: Tensor) -> Tensor:
         visual = visual.to(self.projection.weight.dtype)
-        if self.normalise == "length":
-            return nn.functional.normalize(visual, dim=-1)
-        if self.normalise == "standard":
-            return (visual - self.mean) / self.deviation
-        return visual
+        return (visual - self.mean) / self.deviation if self.standard else visual
 
     @torch.no_grad()
     def init_from_statistics(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
@@ -246,13 +242,10 @@ class StoredEmbedder(Embedder):
         deviation of word embeddings. The outputs of W then have mean 0 and the length of word embeddings, so that
         neither dominates. Features of ReLU networks are far from 0; without the bias, all regions would start as nearly
         the same vector."""
-        if self.normalise == "standard":
+        if self.standard:
             self.mean.copy_(mean)
             self.deviation.copy_(deviation)
             mean, deviation = torch.zeros_like(mean), torch.ones_like(deviation)
-        elif self.normalise == "length":
-            length = (mean.square() + deviation.square()).sum().sqrt().clamp(min=1e-6)
-            mean, deviation = mean / length, deviation / length
         weight, bias = self.projection.weight, self.projection.bias
         features, places = weight.split([self.width, weight.shape[1] - self.width], 1)
         share = 1 - BOX_SHARE * bool(places.numel())

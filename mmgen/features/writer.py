@@ -22,6 +22,7 @@ from ..parts import Record
 from .fingerprints import difference
 from .store import FORMAT, PARTS, UNKNOWN, FeatureStore, checksum
 
+WAIT = 1.0  # seconds between two checks whether another process still writes the store
 PART_BYTES, PART_SECONDS = 256 << 20, 60.0  # after so many bytes of features, or so long, a part is written
 
 
@@ -34,7 +35,7 @@ class StoreWriter:
                 writer.add(record)
 
     prefix  of the names of the parts: writers with different ones may fill one folder at the same time
-    busy    called repeatedly while another process writes parts with this prefix; by default DataError is raised then
+    busy    called repeatedly while another process writes parts with this prefix; by default it waits
     keys    the images in the store
     """
 
@@ -44,9 +45,9 @@ class StoreWriter:
         fingerprint: Mapping[str, Any],
         dtype: str = "float16",
         prefix: str = "part",
-        busy: Callable[[str], None] | None = None,
+        busy: Callable[[str], None] = lambda holder: time.sleep(WAIT),
     ) -> None:
-        self.path, self.dtype, self.prefix, self.busy = Path(path), dtype, prefix, busy or self._refuse
+        self.path, self.dtype, self.prefix, self.busy = Path(path), dtype, prefix, busy
         self.fingerprint = json.loads(json.dumps(fingerprint))
         self.keys: set[str] = set()
         self._like: Record | None = None  # as all others have to be
@@ -66,9 +67,7 @@ class StoreWriter:
                 store = FeatureStore(self.path)
                 ours = {**store.about, "dtype": self.dtype, "fingerprint": self.fingerprint}
                 if changes := difference(store.about, ours):
-                    raise DataError(
-                        f"{self.path}: contains other features ({changes}); delete them, or write elsewhere"
-                    )
+                    raise DataError(f"{self.path}: has other features ({changes}); delete them, or write elsewhere")
                 self.keys = set(store)
                 of_classes = (part.keys[0] for part in store.parts if part.class_names)
                 self._like = store.read(next(of_classes, store.parts[0].keys[0]))
@@ -78,9 +77,6 @@ class StoreWriter:
     def __exit__(self, *_: object) -> None:
         with self._opened:
             self.flush()
-
-    def _refuse(self, holder: str) -> None:
-        raise DataError(f"{self.path}: {holder or 'another process'} is writing this store; wait until it ends")
 
     def add(self, record: Record) -> bool:
         """Add a record; False if its image is already in the store. Raises DataError for an invalid record."""
@@ -155,15 +151,11 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
             raise DataError(f"image '{record.key}': {problem}")
 
     regions, width = (*np.shape(record.features), 0, 0)[:2]
-    shapes = {
-        "features": (regions, like.features.shape[1] if like else width),
-        "boxes": (regions, 4),
-        "scores": (regions,),
-    }
+    width = like.features.shape[1] if like else width
     stored: dict[str, Any] = {}
-    for name, shape in shapes.items():
-        if (given := getattr(record, name)) is not None:
-            values, kind = np.asarray(given), dtype if name == "features" else "float32"
+    for name, shape in {"features": (regions, width), "boxes": (regions, 4), "scores": (regions,)}.items():
+        if getattr(record, name) is not None:
+            values, kind = np.asarray(getattr(record, name)), dtype if name == "features" else "float32"
             numbers = values.shape == shape and values.dtype.kind in "fiu"
             require(numbers, f"{name} must be numbers {shape}, not {values.dtype} {values.shape}")
             with np.errstate(over="ignore"):

@@ -111,7 +111,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             special = set(text.tokens) & {*model.backbone.forbidden_ids}
             assert not special, (
                 f"the special token {model.backbone.tokenizer.convert_ids_to_tokens([*special])[0]} is written; leave "
-                "out `backbone.forbidden_ids` (`mmgen.search.Limits.of`)"
+                "out `backbone.forbidden_ids` (`mmgen.search`)"
             )
 
     def test_longest_text(self) -> None:

@@ -101,8 +101,6 @@ def test_without_boxes(store, tmp_path):
 
 
 def test_normalised(store):
-    model = embedder(features=store, normalize="length")
-    assert torch.allclose(model._normalised(torch.from_numpy(features(7))).norm(dim=-1), torch.ones(7))
     model = embedder(features=store, normalize="standard")
     seen = torch.from_numpy(np.concatenate([features(number, number) for number in range(12)]))
     normal = model._normalised(seen)
@@ -111,7 +109,7 @@ def test_normalised(store):
     )
 
 
-@pytest.mark.parametrize("normalize", ["none", "length", "standard"])
+@pytest.mark.parametrize("normalize", ["none", "standard"])
 def test_float16_features_travel_as_they_are_stored_and_give_the_same_states(store, tmp_path, normalize):
     half = fill(tmp_path / "half.h5", dtype="float16")
     rounded = [record(str(n), n, features=features(n, n).astype(np.float16).astype(np.float32)) for n in range(12)]
@@ -189,8 +187,9 @@ def test_other_width_and_other_extractor(store, tmp_path):
     with pytest.raises(DataError) as error:
         states(embedder(features=different, **settings), "3")
     assert str(error.value) == (
-        f"{different}: features differ from those of the training (model: resnet50 here, resnet18 in training; digest: "
-        "cd34 here, ab12 in training); set allow_other_features = true to use them anyway; or use those of the training"
+        f"{different}: features differ from those of the training (fingerprint.model: resnet50 here, resnet18 in "
+        "training; fingerprint.digest: cd34 here, ab12 in training); use those, or set allow_other_features = true to "
+        "use features of another extractor"
     )
     tolerant = embedder(features=different, allow_other_features=True, **settings)
     assert states(tolerant, "3").mask.all()
@@ -207,7 +206,7 @@ def test_a_missing_image_is_reported(store):
     assert str(error.value) == "example 'e' has no image; its inputs are: caption"
 
 
-@pytest.mark.parametrize("normalise", ["none", "length", "standard"])
+@pytest.mark.parametrize("normalise", ["none", "standard"])
 def test_begins_as_large_as_words_and_about_zero(store, normalise):
     """W's outputs have mean 0 and the size of word embeddings."""
     segment = states(embedder(features=store, normalize=normalise), *map(str, range(4, 12)))

@@ -162,9 +162,8 @@ def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     ("array", "pixel"),
     [
         (np.full((2, 3), 7, np.uint8), (7, 7, 7)),
-        (np.full((2, 3, 1), 7, np.uint8), (7, 7, 7)),
         (np.full((2, 3, 4), (9, 8, 200, 0), np.uint8), (255, 255, 255)),
-        (np.full((2, 3, 3), 257 * 40, np.uint16), (40, 40, 40)),
+        (np.full((2, 3), 257 * 40, np.uint16), (40, 40, 40)),
         (np.ones((2, 3), bool), (255, 255, 255)),
     ],
 )
