@@ -86,11 +86,9 @@ class Decoding(DecodingConfig):
                 raise ValueError(f"{name}: {why}")
         most = self.candidates or self.num_beams
         if self.num_return_sequences > most and (most > 1 or not self.do_sample):
-            needed = (
-                "candidates of at least that number" if self.candidates else "num_beams of at least that number, or "
-            )
-            alternative = "" if self.candidates else "num_beams = 1" if self.do_sample else "do_sample = true"
-            raise ValueError(f"num_return_sequences: {self.num_return_sequences} texts need {needed}{alternative}")
+            instead = "num_beams = 1" if self.do_sample else "do_sample = true"
+            needed = "candidates of at least" if self.candidates else f"{instead}, or num_beams of at least"
+            raise ValueError(f"num_return_sequences: {self.num_return_sequences} texts need {needed} that number")
 
     def for_candidates(self) -> Iterator[Decoding]:
         """Searches for candidates: beams, and more beams if too few of them end in different texts."""

@@ -63,8 +63,8 @@ def test_a_class_of_its_own_writes_one_text_or_as_many_as_it_has_a_key_for():
 def test_beams_give_at_most_one_text_each(options, alternative):
     with pytest.raises(ValidationError) as error:
         Decoding(num_return_sequences=3, **options)
-    reason = "num_return_sequences: 3 texts need num_beams of at least that number, or "
-    assert error.value.errors()[0]["msg"] == f"Value error, {reason}{alternative}"
+    reason = f"num_return_sequences: 3 texts need {alternative}, or num_beams of at least that number"
+    assert error.value.errors()[0]["msg"] == f"Value error, {reason}"
     assert Decoding(do_sample=True, num_return_sequences=3).texts == 3
 
 
